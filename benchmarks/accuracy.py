@@ -1,0 +1,168 @@
+"""Measures how near integers come to floating point, beside ONNX Runtime's static quantization, as a Markdown table.
+
+    python benchmarks/accuracy.py [-calib N] [-test N] [-way "NAME: OPTIONS"]... [-no-onnxruntime] [NET.ini ...]
+
+Both tools calibrate on the same stimuli (the first N, spread evenly, of the validation set) and are scored on the
+same ones. Ours are simulated integers, which the compiled export gives bit for bit. ONNX Runtime: QDQ, int8, a
+weight scale for each output channel, after its own pre-processing; four ways to choose the ranges.
+
+Agreement: share of stimuli with the same top-1 output as floating point. Error: mean |output - float output|.
+"""
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402  NumPy reads the variable when it is first imported
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from exports import machine  # noqa: E402
+
+from n2d2py import log  # noqa: E402
+from n2d2py.options import parse_arguments  # noqa: E402
+from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
+from n2d2py.quant.statistics import batch_size  # noqa: E402
+from n2d2py.reference import FloatEngine, original_engine  # noqa: E402
+from n2d2py.stages.calibrate import calibrate_stage, calibration_stimuli, spread  # noqa: E402
+from n2d2py.stages.fuse import fuse_stage  # noqa: E402
+from n2d2py.stages.load import Network, graph_files, load_stage  # noqa: E402
+from n2d2py.stages.settings import read_settings  # noqa: E402
+from n2d2py.stages.test import expected_labels, test_stimuli  # noqa: E402
+
+WAYS = ("fast: -quality fast", "default:", "best: -quality best")
+METHODS = {"MinMax": ("MinMax", None), "Entropy": ("Entropy", None), "Percentile 99.999": ("Percentile", 99.999),
+           "Percentile 99.99": ("Percentile", 99.99)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network with its data: calibration inputs, test inputs, expected classes (-1: none), float outputs."""
+
+    path: Path
+    model: Path | None
+    calibration: np.ndarray
+    inputs: np.ndarray
+    labels: np.ndarray
+    real: np.ndarray
+
+
+def _loaded(path: Path, words: list[str]) -> tuple[Network, object]:
+    settings = read_settings(parse_arguments([str(path), "-seed", "1", "-w", "/dev/null", "-export", "CPP", *words]))
+    network, _ = fuse_stage(load_stage(settings), integer=True)
+    return network, settings
+
+
+def _stacked(stimuli) -> np.ndarray:
+    return np.concatenate([x for x, _, _ in stimuli.batches(64)])
+
+
+def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([run(x[start:start + size]) for start in range(0, len(x), size)]).reshape(len(x), -1)
+
+
+def prepare(path: Path, calib: int, test: int) -> Case:
+    """Loads a network and its data, and computes the float outputs."""
+    network, settings = _loaded(path, ["-calib", str(calib)])
+    stimuli = test_stimuli(network, settings)
+    stimuli = stimuli if test < 0 else spread(stimuli, test)
+    x = _stacked(stimuli)
+    engine, output = FloatEngine(network.graph), network.graph.outputs[0]
+    real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
+    labels = expected_labels(network, network.targets[0].name, stimuli.labels)
+    files = graph_files(network.document)
+    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real)
+
+
+def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
+    """Real values of the outputs (n, C) of the integer network that these options give."""
+    network, settings = _loaded(case.path, ["-calib", str(calib), *words])
+    graph = calibrate_stage(network, settings).graph
+    output, size = graph.outputs[0], batch_size(network.graph)
+    stored = simulate_all(graph, quantize_inputs(graph, [case.inputs]), size)[output]
+    return graph.type(output).dequantize(stored).reshape(len(stored), -1)
+
+
+def theirs(case: Case, method: str) -> np.ndarray:
+    """Outputs (n, C) of ONNX Runtime's quantization of the same file."""
+    from onnxruntime import quantization as q
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    kind, percentile = METHODS[method]
+    engine = original_engine(case.model)
+
+    class Reader(q.CalibrationDataReader):
+        def __init__(self) -> None:
+            self.set_range(0, len(case.calibration))
+
+        def __len__(self) -> int:
+            return len(case.calibration)
+
+        def set_range(self, start_index: int, end_index: int) -> None:
+            self._rest = iter(range(start_index, end_index))
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            index = next(self._rest, None)
+            return None if index is None else {engine.inputs[0]: case.calibration[index:index + 1]}
+
+    count = len(case.calibration)
+    stride = max(n for n in range(1, min(count, 25) + 1) if count % n == 0)
+    options = {"CalibStridedMinMax": stride} | ({"CalibPercentile": percentile} if percentile else {})
+    with tempfile.TemporaryDirectory() as name:
+        prepared, quantized = Path(name) / "prepared.onnx", Path(name) / "quantized.onnx"
+        quant_pre_process(str(case.model), str(prepared), skip_symbolic_shape=True)
+        q.quantize_static(str(prepared), str(quantized), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
+                          activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8,
+                          calibrate_method=q.CalibrationMethod[kind], extra_options=options)
+        run = original_engine(quantized)
+        return _in_batches(lambda x: run.run(x)[run.outputs[0]], case.inputs, 16)
+
+
+def row(case: Case, way: str, found: np.ndarray, seconds: float) -> list[str]:
+    """The cells of one line of the table."""
+    classes = case.real.shape[1] > 1 and (case.labels >= 0).all() and case.real[0].size != case.inputs[0].size
+    score = f"{100 * np.mean(found.argmax(axis=1) == case.labels):.1f}" if classes else "-"
+    agreement = f"{100 * np.mean(found.argmax(axis=1) == case.real.argmax(axis=1)):.1f}" if classes else "-"
+    error = np.abs(found - case.real)
+    return [case.path.stem, way, score, agreement, f"{error.mean():.4f}", f"{seconds:.1f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*", type=Path)
+    parser.add_argument("-calib", type=int, default=100)
+    parser.add_argument("-test", type=int, default=-1)
+    parser.add_argument("-way", action="append", help='a row of ours, as "NAME: OPTIONS"')
+    parser.add_argument("-no-onnxruntime", action="store_true")
+    arguments = parser.parse_args()
+    log.setup(quiet=True, verbose=False, strict=False)
+    logging.disable(logging.WARNING)
+    print(f"Machine: {machine()}. {arguments.calib} calibration stimuli.\n")
+    header = ["network", "quantization", "score %", "agreement %", "error", "s"]
+    print("| " + " | ".join(header) + " |\n|---|---" + "|---:" * (len(header) - 2) + "|")
+    for path in arguments.networks or sorted((ROOT / "tests" / "networks").glob("*.ini")):
+        case = prepare(path.resolve(), arguments.calib, arguments.test)
+        ways: list[tuple[str, Callable[[], np.ndarray]]] = [("float", lambda: case.real)]
+        for text in arguments.way or WAYS:
+            name, _, options = text.partition(":")
+            ways.append((name, lambda words=options.split(): ours(case, arguments.calib, words)))
+        if case.model is not None and not arguments.no_onnxruntime:
+            ways += [(f"ONNX Runtime, {method}", lambda method=method: theirs(case, method)) for method in METHODS]
+        for name, compute in ways:
+            start = time.perf_counter()
+            found = compute()
+            print("| " + " | ".join(row(case, name, found, time.perf_counter() - start)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Exports networks as a user does and prints what it costs and what it gives, as a Markdown table.
+
+    python benchmarks/exports.py [-calib N] [NET.ini ...]
+
+Without names: the networks of the repository, and those of tests/networks when N2D2_DATA and
+N2D2_MODELS are set. Every export is made by the command `n2d2py`, built by `make -j2` and timed by
+`bin/run_export -bench`. Times are those of the machine named in the first line.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def machine() -> str:
+    """Processor, cores, compiler and Python in one line."""
+    model = platform.machine()
+    try:
+        names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                 if line.startswith("model name")]
+        model = names[0] if names else model
+    except OSError:
+        pass
+    compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, g++ {compiler}, Python {platform.python_version()}"
+
+
+def measured(command: list[str], folder: Path) -> tuple[float, float]:
+    """Wall seconds and peak resident megabytes of a command.
+
+    Raises:
+        SystemExit: with the command's output when it fails.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed:\n{output}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def row(network: Path, calib: int) -> list[str]:
+    """The table's cells for one network."""
+    weights = network.with_suffix(".npz")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8",
+                   "-calib", str(calib), "-db-export", "100", "-test", "-quiet", "-o", str(folder),
+                   "-w", str(weights) if weights.is_file() else "/dev/null"]
+        seconds, megabytes = measured(command, ROOT)
+        export = folder / "export_CPP_int8"
+        summary = json.loads((export / "statistics" / "summary.json").read_text())
+        build, _ = measured(["make", "-j2"], export)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        bench = json.loads(subprocess.run(["bin/run_export", "-bench", "50"], cwd=export, env=environment,
+                                          capture_output=True, text=True, check=True).stdout)
+    scores = [summary["scores"][label] for label in ("float", "simulated", "compiled")]
+    cells = ["-" if score is None else f"{score:.2f}" for score in scores]
+    return [network.stem, *cells, f"{summary['macs'] / 1e6:.1f}", f"{summary['arena_bytes']:,}",
+            f"{summary['weights_bytes']:,}", f"{seconds:.1f}", f"{megabytes:.0f}", f"{build:.1f}",
+            f"{bench['median_us'] / 1000:.3f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*", type=Path)
+    parser.add_argument("-calib", type=int, default=100)
+    arguments = parser.parse_args()
+    networks = arguments.networks or [ROOT / "models" / "LeNet.ini", ROOT / "models" / "MobileNet.ini"]
+    if not arguments.networks and {"N2D2_DATA", "N2D2_MODELS"} <= set(os.environ):
+        networks += sorted((ROOT / "tests" / "networks").glob("*.ini"))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    print(f"Machine: {machine()}. {arguments.calib} calibration stimuli.\n")
+    header = ["network", "float %", "int8 %", "compiled %", "MMACs", "arena B", "weights B", "tool s", "tool MB",
+              "make -j2 s", "ms, 1 thread"]
+    print("| " + " | ".join(header) + " |\n|---" + "|---:" * (len(header) - 1) + "|")
+    for network in networks:
+        print("| " + " | ".join(row(network.resolve(), arguments.calib)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Times exports against other runtimes on the same networks, interleaved, and prints a Markdown table.
+
+    python benchmarks/latency.py [-threads 1 2] [-rounds N] [-peers PYTHON] [NET.ini[=QDQ.onnx] ...]
+
+Without names: the networks of tests/networks that have a quantized twin in N2D2_MODELS; a folder is an export that is
+built already. Each network is exported by the command `n2d2py`, built by `make`, and timed by `bin/run_export -bench`; the
+peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file, what onnxruntime.quantization makes of it.
+PYTHON is an interpreter that has the peers (onnxruntime, openvino, ai_edge_litert with a .tflite file beside the twin);
+those it lacks are left out.
+
+Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
+over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ("onnxruntime", "openvino", "litert")
+MOMENT = 0.15
+"""Seconds for which a runtime is timed in a round."""
+
+
+# ---- peers: run in an interpreter of their own -------------------------------------------------
+def _onnxruntime(model: str, threads: int):
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    feeds = {port.name: np.zeros([size if isinstance(size, int) else 1 for size in port.shape],
+                                 np.uint8 if "uint8" in port.type else np.float32) for port in session.get_inputs()}
+    return lambda: session.run(None, feeds)
+
+
+def _openvino(model: str, threads: int):
+    import numpy as np
+    import openvino
+
+    core = openvino.Core()
+    network = core.read_model(model)
+    network.reshape({port.any_name: [size.get_length() if size.is_static else 1 for size in port.partial_shape]
+                     for port in network.inputs})
+    compiled = core.compile_model(network, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
+                                                   "PERFORMANCE_HINT": "LATENCY"})
+    request = compiled.create_infer_request()
+    for index, port in enumerate(compiled.inputs):
+        request.set_input_tensor(index, openvino.Tensor(np.zeros(list(port.shape), port.element_type.to_dtype())))
+    return request.infer
+
+
+def _litert(model: str, threads: int):
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(Path(model).with_suffix(".tflite")), num_threads=threads)
+    interpreter.allocate_tensors()
+    for port in interpreter.get_input_details():
+        interpreter.set_tensor(port["index"], np.zeros(port["shape"], port["dtype"]))
+    return interpreter.invoke
+
+
+def worker(peer: str, model: str, threads: int) -> None:
+    """Answers every line of the standard input with the seconds of the fastest inference within MOMENT."""
+    run = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert}[peer](model, threads)
+    for _ in range(5):
+        run()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        times, stop = [], time.perf_counter() + MOMENT
+        while time.perf_counter() < stop:
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        print(min(times), flush=True)
+
+
+class Peer:
+    """A runtime in a process of its own; `name` is None when it does not run here.
+
+    oneDNN (OpenVINO) may choose AMX where the system does not let it, hence the second try without.
+    """
+
+    def __init__(self, python: str, name: str, model: Path, threads: int):
+        command = [python, __file__, "-worker", name, str(model), str(threads)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        for limits in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}):
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, text=True, env={**environment, **limits})
+            self.name = name if self._answer() == "ready" else None
+            if self.name is not None:
+                break
+
+    def _answer(self) -> str:
+        for line in self.process.stdout:
+            return line.strip()
+        return ""
+
+    def seconds(self) -> float:
+        """The fastest inference of one moment."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self._answer())
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+# ---- this project ------------------------------------------------------------------------------
+def export(network: Path, folder: Path) -> Path:
+    """The built export of a network."""
+    weights = network.with_suffix(".npz")
+    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8",
+               "-calib", "10", "-db-export", "4", "-quiet", "-o", str(folder),
+               "-w", str(weights) if weights.is_file() else "/dev/null"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run(["make", "-s", "-j2"], cwd=folder / "export_CPP_int8", check=True, stdout=subprocess.DEVNULL)
+    return folder / "export_CPP_int8"
+
+
+def bench(folder: Path, threads: int, count: int) -> float:
+    """Seconds of the fastest of `count` inferences of an export."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
+    done = subprocess.run(["bin/run_export", "-bench", str(count)], cwd=folder, env=environment, check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout)["min_us"] / 1e6
+
+
+def quantized(model: Path, folder: Path) -> Path:
+    """The network quantized by onnxruntime.quantization: int8, per channel, random calibration data."""
+    import numpy as np
+    import onnx
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    graph = onnx.load(model).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    shapes = {port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
+              for port in graph.input if port.name not in constants}
+
+    class Reader(CalibrationDataReader):
+        left = [{name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()}
+                for seed in range(4)]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    prepared, result = folder / "prepared.onnx", folder / f"{model.stem}_qdq.onnx"
+    quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
+    quantize_static(str(prepared), str(result), Reader(), quant_format=QuantFormat.QDQ, per_channel=True)
+    return result
+
+
+def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds: int) -> list[list[str]]:
+    """One row per peer."""
+    peers = [peer for peer in (Peer(python, peer, model, threads) for peer in PEERS) if peer.name]
+    count = max(5, int(MOMENT / bench(folder, threads, 5)))
+    ours: list[float] = []
+    theirs: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    for _ in range(rounds):
+        ours.append(bench(folder, threads, count))
+        for peer in peers:
+            theirs[peer.name].append(peer.seconds())
+    for peer in peers:
+        peer.close()
+    return [[name, str(threads), peer, f"{1e3 * statistics.median(times):.3f}", f"{1e3 * statistics.median(ours):.3f}",
+             f"{statistics.median(a / b for a, b in zip(times, ours)):.2f}"] for peer, times in theirs.items()]
+
+
+def _known() -> list[tuple[Path, Path]]:
+    """The networks of the repository that have a quantized twin."""
+    models = Path(os.environ.get("N2D2_MODELS", "."))
+    twins = {path: next(iter(sorted(models.glob(f"{path.stem}*_qdq.onnx"))), None)
+             for path in sorted((ROOT / "tests" / "networks").glob("*.ini"))}
+    return [(path, twin) for path, twin in twins.items() if twin is not None]
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["-worker"]:
+        worker(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("-threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("-rounds", type=int, default=15)
+    parser.add_argument("-peers", default=sys.executable, metavar="PYTHON")
+    arguments = parser.parse_args()
+    given = [(Path(text.partition("=")[0]).resolve(), text.partition("=")[2]) for text in arguments.networks]
+    header = ["network", "threads", "peer", "peer ms", "export ms", "peer / export"]
+    print("| " + " | ".join(header) + " |\n|---|---:|---|---:|---:|---:|")
+    for network, model in given or _known():
+        with tempfile.TemporaryDirectory() as name:
+            built = network if network.is_dir() else export(network, Path(name))
+            twin = Path(model)
+            if "qdq" not in twin.stem:
+                twin = quantized(twin, Path(name))
+            for threads in arguments.threads:
+                for row in rows(network.stem, built, twin, arguments.peers, threads, arguments.rounds):
+                    print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

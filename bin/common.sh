@@ -1,0 +1,52 @@
+# Sourced by the scripts of this folder: `root` (the checkout), `fail`, `find_python`, `ensure_venv`,
+# `need_build_tools`. The sourcing script sets -eu.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+fail() {
+    printf 'error: %s\n' "$1" >&2
+    exit 1
+}
+
+# Sets `python` to a Python of version 3.10 or later.
+find_python() {
+    local name oldest=""
+    for name in python3 python3.13 python3.12 python3.11 python3.10; do
+        command -v "$name" >/dev/null 2>&1 || continue
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+            python=$name
+            return
+        fi
+        oldest=${oldest:-$("$name" --version 2>&1)}
+    done
+    [ -z "$oldest" ] || fail "$oldest is too old: install Python 3.10 or later"
+    fail "python3 is missing: install Python 3.10 or later (Debian, Ubuntu: apt install python3 python3-venv)"
+}
+
+# Makes $root/.venv hold the checkout (editable) with its dependencies and, when $1 is the name of an
+# extra, those of the extra. Does nothing when an earlier call did it for the same setup.cfg.
+ensure_venv() {
+    local extra=${1:-} venv=$root/.venv python what stamp
+    what=$root${extra:+[$extra]}
+    stamp=$venv/.installed-${extra:-base}
+    if [ -f "$stamp" ] && cmp -s "$stamp" "$root/setup.cfg" && "$venv/bin/python" -c '' 2>/dev/null; then
+        return
+    fi
+    if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
+        find_python
+        "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+            fail "$("$python" --version) has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
+        "$python" -m venv --clear "$venv" || fail "$venv could not be made with $python -m venv"
+    fi
+    echo "Installing n2d2py and its dependencies into .venv (once) ..." >&2
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 -e "$what" ||
+        fail "pip could not install $what: see its message above; it needs a Python package index"
+    cp "$root/setup.cfg" "$stamp"
+}
+
+# Fails unless a C++ compiler and make are there.
+need_build_tools() {
+    command -v "${CXX:-g++}" >/dev/null 2>&1 ||
+        fail "${CXX:-g++} is missing: install a C++ compiler (Debian, Ubuntu: apt install g++)"
+    command -v make >/dev/null 2>&1 || fail "make is missing: install it (Debian, Ubuntu: apt install make)"
+}

@@ -1,0 +1,157 @@
+// Activation functions of floating-point layers, element by element, in the type T of the data.
+//
+//   Linear          x
+//   Clip            min(max(x, low), high); rectifiers and saturation
+//   LeakyRectifier  min(x < 0 ? slope * x : x, high)
+//   Logistic        1 / (1 + exp(-x))
+//   Softplus        log(1 + exp(x))
+//   Swish           x / (1 + exp(-x))
+//   Tanh            tanh(alpha * x)
+//   Step            x > threshold ? (above or x) : (below or x)
+//   Elu             gain * (x > 0 ? x : alpha * (exp(rate * x) - 1))
+//   HardSigmoid     min(max(gain * x + shift, 0), 1)
+//   HardSwish       x * min(max(gain * x + shift, 0), high)
+//   Gelu, GeluTanh  x * (1 + erf(x / sqrt(2))) / 2, and its form with tanh
+//   Mish            x * tanh(log(1 + exp(x)))
+//   Softsign        x / (1 + |x|)
+//   Abs, Erf, Exp, Log, Sqrt
+//
+// `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
+// below(), above(), gain(), shift(), rate() that the function reads. But for Exp itself, exp only ever gets
+// arguments <= 0, so nothing overflows.
+#ifndef N2D2_ACTIVATION_HPP
+#define N2D2_ACTIVATION_HPP
+
+#include <cmath>
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+template <class T>
+struct Linear {
+    static N2D2_INLINE T apply(T x) { return x; }
+};
+
+template <class T, class Parameters>
+struct Clip {
+    static N2D2_INLINE T apply(T x) {
+        const T above = x > Parameters::low() ? x : Parameters::low();
+        return above < Parameters::high() ? above : Parameters::high();
+    }
+};
+
+template <class T, class Parameters>
+struct LeakyRectifier {
+    static N2D2_INLINE T apply(T x) {
+        const T y = x < T(0) ? Parameters::slope() * x : x;
+        return y < Parameters::high() ? y : Parameters::high();
+    }
+};
+
+template <class T>
+struct Logistic {
+    static N2D2_INLINE T apply(T x) {
+        const T power = std::exp(-std::fabs(x));
+        return (x >= T(0) ? T(1) : power) / (T(1) + power);
+    }
+};
+
+template <class T>
+struct Softplus {
+    static N2D2_INLINE T apply(T x) {
+        return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x)));
+    }
+};
+
+template <class T>
+struct Swish {
+    static N2D2_INLINE T apply(T x) { return x * Logistic<T>::apply(x); }
+};
+
+template <class T, class Parameters>
+struct Tanh {
+    static N2D2_INLINE T apply(T x) { return std::tanh(Parameters::alpha() * x); }
+};
+
+// KeepBelow, KeepAbove: x itself on that side of the threshold.
+template <class T, class Parameters, bool KeepBelow, bool KeepAbove>
+struct Step {
+    static N2D2_INLINE T apply(T x) {
+        const T below = KeepBelow ? x : Parameters::below();
+        const T above = KeepAbove ? x : Parameters::above();
+        return x > Parameters::threshold() ? above : below;
+    }
+};
+
+template <class T, class Parameters>
+struct Elu {
+    static N2D2_INLINE T apply(T x) {
+        return Parameters::gain() * (x > T(0) ? x : Parameters::alpha() * std::expm1(Parameters::rate() * x));
+    }
+};
+
+template <class T, class Parameters>
+struct HardSigmoid {
+    static N2D2_INLINE T apply(T x) {
+        return least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), T(1));
+    }
+};
+
+template <class T, class Parameters>
+struct HardSwish {
+    static N2D2_INLINE T apply(T x) {
+        return x * least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), Parameters::high());
+    }
+};
+
+template <class T>
+struct Gelu {
+    static N2D2_INLINE T apply(T x) { return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))); }
+};
+
+template <class T>
+struct GeluTanh {
+    static N2D2_INLINE T apply(T x) {
+        return T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+    }
+};
+
+template <class T>
+struct Mish {
+    static N2D2_INLINE T apply(T x) { return x * std::tanh(Softplus<T>::apply(x)); }
+};
+
+template <class T>
+struct Softsign {
+    static N2D2_INLINE T apply(T x) { return x / (T(1) + std::fabs(x)); }
+};
+
+template <class T>
+struct Abs {
+    static N2D2_INLINE T apply(T x) { return std::fabs(x); }
+};
+
+template <class T>
+struct Erf {
+    static N2D2_INLINE T apply(T x) { return std::erf(x); }
+};
+
+template <class T>
+struct Exp {
+    static N2D2_INLINE T apply(T x) { return std::exp(x); }
+};
+
+template <class T>
+struct Log {
+    static N2D2_INLINE T apply(T x) { return std::log(x); }
+};
+
+template <class T>
+struct Sqrt {
+    static N2D2_INLINE T apply(T x) { return std::sqrt(x); }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_ACTIVATION_HPP

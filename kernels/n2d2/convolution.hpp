@@ -1,0 +1,169 @@
+// Two-dimensional convolution (cross-correlation), dense or grouped.
+//
+//   out[y][x][o] = Stage(bias[o] + sum over u, v, c of w[o][u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][g(o)+c])
+//
+// in, out: planes in HWC. weights: OHWC, c over the Channels / Groups inputs of the output's group. Positions
+// outside the input hold InputZero. Sums are in Cfg::Sum, whose range the exporter has proved sufficient.
+//
+// One output line is computed in pieces of up to Tile outputs of one group, whose weights stay in the
+// cache along the line. The window of a pixel is gathered into one run of elements on the stack (two pixels:
+// 2 * KH * KW * C / Groups elements), so that padding, dilation and strides are dealt with once for
+// all outputs of the piece; a 1x1 window is used in place.
+//
+// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
+// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, Serial, Reverse.
+// Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
+// those that lines <= y read are.
+#ifndef N2D2_CONVOLUTION_HPP
+#define N2D2_CONVOLUTION_HPP
+
+#include "n2d2/dot.hpp"
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Convolution {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = static_cast<int>(Input::Channels) / Cfg::Groups,   // inputs of an output
+        O = static_cast<int>(Output::Channels) / Cfg::Groups,  // outputs of a group
+        K = KH * KW * C,
+        H = Input::Height,
+        W = Input::Width,
+        Pixels = Output::Width,
+        Tile = O < 32 ? int(O) : 32,
+        Tiles = (O + Tile - 1) / Tile,
+        LastTile = O - (Tiles - 1) * Tile,
+        Extent = (KW - 1) * Cfg::DilationWidth + 1,
+        InPlace = KH == 1 && KW == 1 && Cfg::PadTop <= 0 && Cfg::PadLeft <= 0 &&
+                  (static_cast<int>(Output::Height) - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&
+                  (static_cast<int>(Output::Width) - 1) * Cfg::StrideWidth - Cfg::PadLeft < W,
+        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
+    };
+    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 &&
+                      static_cast<int>(Output::Channels) % Cfg::Groups == 0,
+                  "the groups must divide the channels and the outputs");
+
+    // Elements [channel, channel + C) of KW positions of one input line, from column x on.
+    static N2D2_INLINE void gatherLine(const In* row, int x, int channel, In* window) {
+        constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
+        constexpr bool run = Run;
+        if (run && x >= 0 && x + extent <= width) {
+            const In* const from = row + x * Input::Stride;
+            for (int i = 0; i < KW * C; ++i)
+                window[i] = from[i];
+            return;
+        }
+        for (int v = 0; v < KW; ++v, x += step, window += C) {
+            if (x >= 0 && x < width) {
+                const In* const from = row + x * Input::Stride + channel;
+                for (int c = 0; c < C; ++c)
+                    window[c] = from[c];
+            } else {
+                for (int c = 0; c < C; ++c)
+                    window[c] = static_cast<In>(Cfg::InputZero);
+            }
+        }
+    }
+
+    // The window of output column x: a run of K elements, in `buffer` unless it can be used in place.
+    static N2D2_INLINE const In* window(const In* const* rows, int x, int channel, In* buffer) {
+        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
+        if (InPlace)
+            return rows[0] + left * Input::Stride + channel;
+        for (int u = 0; u < KH; ++u) {
+            In* const part = buffer + u * KW * C;
+            if (rows[u]) {
+                gatherLine(rows[u], left, channel, part);
+            } else {
+                for (int i = 0; i < KW * C; ++i)
+                    part[i] = static_cast<In>(Cfg::InputZero);
+            }
+        }
+        return buffer;
+    }
+
+    // Outputs [output, output + Count) of all pixels of a line.
+    template <int Count>
+    static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Weight* weights, const Sum* bias) {
+        const int channel = output / O * C;
+        const Weight* const w = weights + static_cast<long>(output) * K;
+        In buffer[InPlace ? 1 : 2 * K];
+        Sum sums[Count], sumsY[Count];
+        int x = 0;
+        for (; x + 2 <= Pixels; x += 2) {
+            const In* const first = window(rows, x, channel, buffer);
+            const In* const second = window(rows, x + 1, channel, buffer + (InPlace ? 0 : int(K)));
+            for (int o = 0; o < Count; ++o)
+                sums[o] = sumsY[o] = bias[output + o];
+            dots<Sum, Count>(K, first, second, w, K, sums, sumsY);
+            store<Stage, Count>(sums, output, out + x * Output::Stride + output);
+            store<Stage, Count>(sumsY, output, out + (x + 1) * Output::Stride + output);
+        }
+        if (x < Pixels) {
+            const In* const only = window(rows, x, channel, buffer);
+            for (int o = 0; o < Count; ++o)
+                sums[o] = bias[output + o];
+            dots<Sum, Count>(K, only, w, K, sums);
+            store<Stage, Count>(sums, output, out + x * Output::Stride + output);
+        }
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+        constexpr int pieces = Cfg::Groups * Tiles;
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse>::run(
+            [=](int y, int index) N2D2_INLINE_LAMBDA {
+                const In* rows[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                }
+                const int tile = index % Tiles;
+                const int output = index / Tiles * O + tile * Tile;
+                if (tile + 1 < Tiles)
+                    piece<Tile>(rows, output, line<Output>(out, y), weights, bias);
+                else
+                    piece<LastTile>(rows, output, line<Output>(out, y), weights, bias);
+            });
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                             const typename Cfg::Sum* bias) {
+    Convolution<Cfg>::run(in, out, weights, bias);
+}
+
+}  // namespace n2d2
+
+#if N2D2_PANELS
+#include "n2d2/x86/panel_convolution.hpp"
+#endif
+#if N2D2_AVX512VNNI
+#include "n2d2/x86/avx512_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Avx512Vnni> : PanelConvolution<Cfg, avx512::Machine> {};
+}  // namespace n2d2
+#elif N2D2_AVX2
+#include "n2d2/x86/avx2_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::Machine> {};
+}  // namespace n2d2
+#endif
+
+#endif  // N2D2_CONVOLUTION_HPP

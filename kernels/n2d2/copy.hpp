@@ -1,0 +1,45 @@
+// A tensor moved to another plane, element by element, each value through Stage (an activation function, or
+// nothing).
+//
+//   out[y][x][c] = Stage(in[y][x][c])
+//
+// Config: planes Input, Output; types Stage, Isa; enum Serial, Reverse. May be in place (pointwise.hpp).
+#ifndef N2D2_COPY_HPP
+#define N2D2_COPY_HPP
+
+#include "n2d2/pointwise.hpp"
+
+namespace n2d2 {
+
+template <class Cfg>
+struct CopyReader {
+    typedef typename Cfg::Input Input;
+    typedef typename Input::Type In;
+    enum : int { Packed = PlaneTraits<Input>::Packed, Shape = SameShape<Input, typename Cfg::Output>::value };
+
+    const In* from;
+
+    N2D2_INLINE CopyReader(const unsigned char* in, int y) : from(line<Input>(in, y)) {}
+    N2D2_INLINE CopyReader pixel(int x) const {
+        CopyReader moved(*this);
+        moved.from += x * Input::Stride;
+        return moved;
+    }
+    N2D2_INLINE In at(int i, int) const { return from[i]; }
+};
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Copy {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        pointwise<Cfg, CopyReader<Cfg>, false>(in, out);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void copy(const unsigned char* in, unsigned char* out) {
+    Copy<Cfg>::run(in, out);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_COPY_HPP

@@ -1,0 +1,145 @@
+// Depthwise convolution: each output channel reads the input channel of the same number.
+//
+//   out[y][x][c] = Stage(bias[c] + sum over u, v of w[u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][c])
+//
+// in, out: planes in HWC with equal Channels. weights: HWC, so that the innermost loop runs over channels in
+// memory order and vectorises. Positions outside the input hold InputZero: they are skipped when it
+// is 0. Config and line order as in convolution.hpp, Groups = Channels.
+#ifndef N2D2_DEPTHWISE_HPP
+#define N2D2_DEPTHWISE_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Depthwise {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = Input::Channels,
+        H = Input::Height,
+        W = Input::Width,
+        Tile = C < 32 ? int(C) : 32,
+        Tiles = (C + Tile - 1) / Tile,
+        LastTile = C - (Tiles - 1) * Tile,
+        Extent = (KW - 1) * Cfg::DilationWidth + 1
+    };
+    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
+                  "a depthwise convolution keeps the number of channels");
+
+    template <int Count>
+    static N2D2_INLINE void add(const In* x, const Weight* w, Sum* sums) {
+        for (int i = 0; i < Count; ++i)
+            sums[i] += static_cast<Sum>(x[i]) * static_cast<Sum>(w[i]);
+    }
+
+    // Adds InputZero * w for one position outside the input.
+    template <int Count>
+    static N2D2_INLINE void addZero(const Weight* w, Sum* sums) {
+        if (Cfg::InputZero != 0)
+            for (int i = 0; i < Count; ++i)
+                sums[i] += static_cast<Sum>(Cfg::InputZero) * static_cast<Sum>(w[i]);
+    }
+
+    // Channels [channel, channel + Count) of the output column x, whose whole window lies inside the input.
+    template <int Count>
+    static N2D2_INLINE void innerPixel(const In* const* rows, int x, int channel, Out* out, const Weight* weights,
+                                       const Sum* bias) {
+        constexpr int step = Cfg::DilationWidth * Input::Stride;
+        const int left = (x * Cfg::StrideWidth - Cfg::PadLeft) * Input::Stride + channel;
+        Sum sums[Count];
+        for (int i = 0; i < Count; ++i) {
+            Sum sum = bias[channel + i];
+            for (int u = 0; u < KH; ++u)
+                for (int v = 0; v < KW; ++v)
+                    sum += static_cast<Sum>(rows[u][left + v * step + i]) *
+                           static_cast<Sum>(weights[(u * KW + v) * C + channel + i]);
+            sums[i] = sum;
+        }
+        store<Stage, Count>(sums, channel, out + x * Output::Stride + channel);
+    }
+
+    // The same for any window.
+    template <int Count>
+    static N2D2_INLINE void outerPixel(const In* const* rows, int x, int channel, Out* out, const Weight* weights,
+                                       const Sum* bias) {
+        constexpr int width = W, step = Cfg::DilationWidth;
+        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
+        Sum sums[Count];
+        for (int i = 0; i < Count; ++i)
+            sums[i] = bias[channel + i];
+        for (int u = 0; u < KH; ++u) {
+            for (int v = 0; v < KW; ++v) {
+                const Weight* const w = weights + (u * KW + v) * C + channel;
+                const int column = left + v * step;
+                if (rows[u] && column >= 0 && column < width)
+                    add<Count>(rows[u] + column * Input::Stride + channel, w, sums);
+                else
+                    addZero<Count>(w, sums);
+            }
+        }
+        store<Stage, Count>(sums, channel, out + x * Output::Stride + channel);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights,
+                                  const Sum* bias) {
+        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = Output::Width;
+        constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
+        constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
+        constexpr int end = largest(begin, least(pixels, last < 0 ? 0 : last / stride + 1));
+        bool inside = true;  // no line of the window is padding
+        for (int u = 0; u < KH; ++u)
+            inside = inside && rows[u];
+        const int innerBegin = inside ? begin : pixels, innerEnd = inside ? end : pixels;
+        for (int x = 0; x < innerBegin; ++x)
+            outerPixel<Count>(rows, x, channel, out, weights, bias);
+        for (int x = innerBegin; x < innerEnd; ++x)
+            innerPixel<Count>(rows, x, channel, out, weights, bias);
+        for (int x = innerEnd; x < pixels; ++x)
+            outerPixel<Count>(rows, x, channel, out, weights, bias);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
+        Tasks<serial, Output::Height, Tiles, work, reverse>::run([=](int y, int tile) N2D2_INLINE_LAMBDA {
+            const In* rows[KH];
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+            }
+            if (tile + 1 < Tiles)
+                piece<Tile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
+            else
+                piece<LastTile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
+        });
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                           const typename Cfg::Sum* bias) {
+    Depthwise<Cfg>::run(in, out, weights, bias);
+}
+
+}  // namespace n2d2
+
+#if N2D2_AVX512VNNI
+#include "n2d2/x86/avx512_depthwise.hpp"
+#elif N2D2_AVX2
+#include "n2d2/x86/avx2_depthwise.hpp"
+#endif
+
+#endif  // N2D2_DEPTHWISE_HPP

@@ -1,0 +1,69 @@
+// What the kernels ask of the compiler and of the target.
+//
+// The arithmetic is defined bit for bit, so anything that would change it is refused here: a
+// floating-point model that may reassociate, a right shift that is not arithmetic, other integer
+// sizes. The kernels use no heap, no exception, no run-time type information and no stream.
+#ifndef N2D2_ENV_HPP
+#define N2D2_ENV_HPP
+
+#include <climits>
+#include <cstdint>
+#include <limits>
+
+// `Cfg::Isa` selects the instruction set that a layer's kernel is written for. Portable C++ is what the
+// primary templates hold, so a kernel without a version for some set runs in portable form.
+#include "n2d2/isa.hpp"
+
+#if defined(__FAST_MATH__)
+#error "n2d2: -ffast-math changes the results; build without it (and without -Ofast)"
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define N2D2_INLINE inline __attribute__((always_inline))
+#define N2D2_INLINE_LAMBDA __attribute__((always_inline))
+#define N2D2_NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define N2D2_INLINE __forceinline
+#define N2D2_INLINE_LAMBDA
+#define N2D2_NOINLINE __declspec(noinline)
+#else
+#define N2D2_INLINE inline
+#define N2D2_INLINE_LAMBDA
+#define N2D2_NOINLINE
+#endif
+
+// Before a loop of few iterations whose variables must all be in registers.
+#if defined(__clang__)
+#define N2D2_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define N2D2_UNROLL _Pragma("GCC unroll 32")
+#else
+#define N2D2_UNROLL
+#endif
+
+// Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
+// N2D2_SIMD_SPEED of them as one.
+#ifndef N2D2_PARALLEL_WORK
+#define N2D2_PARALLEL_WORK 65536
+#endif
+#ifndef N2D2_SIMD_SPEED
+#define N2D2_SIMD_SPEED 16
+#endif
+
+namespace n2d2 {
+
+static_assert(CHAR_BIT == 8, "bytes have 8 bits");
+static_assert(sizeof(int) >= 4, "indices and loop counters need 32 bits");
+static_assert(sizeof(float) == 4 && std::numeric_limits<float>::is_iec559, "float is IEEE 754 binary32");
+static_assert((-1 >> 1) == -1 && (std::int64_t(-3) >> 1) == -2, "the right shift is arithmetic");
+static_assert(-1 == ~0, "negative integers are in two's complement");
+
+template <class T>
+N2D2_INLINE constexpr T least(T a, T b) { return b < a ? b : a; }
+
+template <class T>
+N2D2_INLINE constexpr T largest(T a, T b) { return a < b ? b : a; }
+
+}  // namespace n2d2
+
+#endif  // N2D2_ENV_HPP

@@ -1,0 +1,43 @@
+// The instruction set that the kernels are compiled for, from what the compiler may use.
+//
+//   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
+//   n2d2::Avx2        x86 with AVX2
+//   n2d2::Portable    everything else, and everything with -DN2D2_ISA_PORTABLE
+//
+// `Native` names it. A layer whose config has Isa = Native comes with its constants in two orders: that of
+// the portable kernels, and panels for the others; N2D2_PANELS says which of them are compiled. Results do
+// not depend on it: every kernel computes the same integers.
+#ifndef N2D2_ISA_HPP
+#define N2D2_ISA_HPP
+
+#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512BW__) && \
+    defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
+#define N2D2_AVX512VNNI 1
+#define N2D2_AVX2 0
+#elif !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX2__)
+#define N2D2_AVX512VNNI 0
+#define N2D2_AVX2 1
+#else
+#define N2D2_AVX512VNNI 0
+#define N2D2_AVX2 0
+#endif
+
+#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2)
+
+namespace n2d2 {
+
+struct Portable {};
+struct Avx2 {};
+struct Avx512Vnni {};
+
+#if N2D2_AVX512VNNI
+typedef Avx512Vnni Native;
+#elif N2D2_AVX2
+typedef Avx2 Native;
+#else
+typedef Portable Native;
+#endif
+
+}  // namespace n2d2
+
+#endif  // N2D2_ISA_HPP

@@ -1,0 +1,80 @@
+// Normalisations over the channels of each pixel, floating point.
+//
+//   lrn        out[y][x][c] = Stage(in[c] / (k + alpha * sum of in[i]^2)^beta), i from c - (Window-1)/2 to c + Window/2
+//   normalize  out[y][x][c] = Stage(in[c] / max(norm, smallest)), norm = sum |in| (Power 1) or sqrt(sum in^2) (Power 2)
+//
+// Input and output are disjoint. Config: planes Input, Output; types Stage, Isa; lrn: enum Window and a type
+// Parameters with the static functions alpha(), beta(), k(); normalize: enum Power and Parameters with smallest().
+#ifndef N2D2_NORMALIZE_HPP
+#define N2D2_NORMALIZE_HPP
+
+#include <cmath>
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+// Normaliser::pixel(in, out) for every pixel.
+template <class Cfg, class Normaliser>
+N2D2_INLINE void normalizePixels(const unsigned char* in, unsigned char* out) {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    static_assert(!std::numeric_limits<typename Input::Type>::is_integer, "a normalisation needs floating-point data");
+    constexpr long root = 16;  // cost of one, in multiply-accumulates
+    constexpr long work = root * static_cast<int>(Output::Channels) * static_cast<int>(Output::Width);
+    Tasks<false, Output::Height, 1, work>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+        const typename Input::Type* const from = line<Input>(in, y);
+        typename Output::Type* const to = line<Output>(out, y);
+        for (int x = 0; x < Output::Width; ++x)
+            Normaliser::pixel(from + x * Input::Stride, to + x * Output::Stride);
+    });
+}
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Lrn {
+    typedef typename Cfg::Input::Type T;
+    typedef typename Cfg::Parameters Parameters;
+    enum : int { C = Cfg::Input::Channels, Before = (Cfg::Window - 1) / 2 };
+
+    static N2D2_INLINE void pixel(const T* in, T* out) {
+        constexpr int channels = C, before = Before, window = Cfg::Window;
+        for (int c = 0; c < channels; ++c) {
+            T sum = T(0);
+            for (int i = largest(0, c - before); i < least(channels, c - before + window); ++i)
+                sum += in[i] * in[i];
+            const T divisor = std::pow(Parameters::k() + Parameters::alpha() * sum, Parameters::beta());
+            out[c] = Cfg::Stage::apply(in[c] / divisor, c);
+        }
+    }
+};
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Normalize {
+    typedef typename Cfg::Input::Type T;
+    enum : int { C = Cfg::Input::Channels };
+
+    static N2D2_INLINE void pixel(const T* in, T* out) {
+        T sum = T(0);
+        for (int c = 0; c < C; ++c)
+            sum += Cfg::Power == 1 ? std::fabs(in[c]) : in[c] * in[c];
+        const T norm = Cfg::Power == 1 ? sum : std::sqrt(sum);
+        for (int c = 0; c < C; ++c)
+            out[c] = Cfg::Stage::apply(in[c] / largest(norm, Cfg::Parameters::smallest()), c);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void lrn(const unsigned char* in, unsigned char* out) {
+    normalizePixels<Cfg, Lrn<Cfg> >(in, out);
+}
+
+template <class Cfg>
+N2D2_INLINE void normalize(const unsigned char* in, unsigned char* out) {
+    normalizePixels<Cfg, Normalize<Cfg> >(in, out);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_NORMALIZE_HPP

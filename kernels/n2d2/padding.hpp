@@ -1,0 +1,56 @@
+// Zeros around an image, or a crop where PadTop or PadLeft is negative.
+//
+//   out[y][x][c] = Stage(in[y - PadTop][x - PadLeft][c]), or Stage(InputZero) outside the input
+//
+// Config: planes Input, Output; types Stage, Isa; enum PadTop, PadLeft, InputZero, Serial, Reverse.
+// Line order: out line y is stored while in lines >= y - PadTop (with Reverse: <= y - PadTop) are intact.
+#ifndef N2D2_PADDING_HPP
+#define N2D2_PADDING_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct Padding {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    enum : int { C = Output::Channels, W = Output::Width, InputWidth = Input::Width, InputHeight = Input::Height };
+    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
+                  "padding keeps the number of channels");
+
+    static N2D2_INLINE void fill(Out* out) {
+        for (int c = 0; c < C; ++c)
+            out[c] = Cfg::Stage::apply(static_cast<In>(Cfg::InputZero), c);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, Output::Height, 1, static_cast<long>(C) * W, reverse>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+            const int row = y - Cfg::PadTop;
+            const In* const from = row >= 0 && row < InputHeight ? line<Input>(in, row) : nullptr;
+            Out* const to = line<Output>(out, y);
+            for (int x = 0; x < W; ++x) {
+                const int column = x - Cfg::PadLeft;
+                if (from && column >= 0 && column < InputWidth)
+                    for (int c = 0; c < C; ++c)
+                        to[x * Output::Stride + c] = Cfg::Stage::apply(from[column * Input::Stride + c], c);
+                else
+                    fill(to + x * Output::Stride);
+            }
+        });
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void padding(const unsigned char* in, unsigned char* out) {
+    Padding<Cfg>::run(in, out);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_PADDING_HPP

@@ -1,0 +1,58 @@
+// Loops over independent pieces of work, on several threads where OpenMP is enabled and it pays.
+//
+// A layer whose output overlaps its input (Cfg::Serial) must store its lines in order, from the last to the
+// first with Cfg::Reverse; only the pieces of one line are then independent. No sum is ever split between threads,
+// so results do not depend on them.
+#ifndef N2D2_PARALLEL_HPP
+#define N2D2_PARALLEL_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+template <bool Parallel>
+struct Loop {
+    template <class Body>
+    static N2D2_INLINE void run(int count, const Body& body) {
+        for (int i = 0; i < count; ++i)
+            body(i);
+    }
+};
+
+#if defined(_OPENMP)
+template <>
+struct Loop<true> {
+    template <class Body>
+    static N2D2_INLINE void run(int count, const Body& body) {
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < count; ++i)
+            body(i);
+    }
+};
+#endif
+
+// body(line, piece) for every piece of every line. PieceWork: multiply-accumulates of one piece.
+template <bool Serial, int Lines, int Pieces, long PieceWork, bool Reverse = false>
+struct Tasks {
+    template <class Body>
+    static N2D2_INLINE void run(const Body& body) {
+        constexpr bool parallel = Lines * Pieces > 1 && PieceWork * Pieces * Lines >= N2D2_PARALLEL_WORK;
+        Loop<parallel>::run(Lines * Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(i / Pieces, i % Pieces); });
+    }
+};
+
+template <int Lines, int Pieces, long PieceWork, bool Reverse>
+struct Tasks<true, Lines, Pieces, PieceWork, Reverse> {
+    template <class Body>
+    static N2D2_INLINE void run(const Body& body) {
+        constexpr bool parallel = Pieces > 1 && PieceWork * Pieces >= N2D2_PARALLEL_WORK;
+        for (int step = 0; step < Lines; ++step) {
+            const int y = Reverse ? Lines - 1 - step : step;
+            Loop<parallel>::run(Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(y, i); });
+        }
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PARALLEL_HPP

@@ -1,0 +1,68 @@
+// Where a tensor lies in memory.
+//
+// A plane struct describes Height lines of Width pixels of Channels elements of Type (HWC order).
+// One pixel starts every Stride elements (more than Channels when the tensor is a slice of a
+// wider one); useful elements are only the first Channels. Lines [0, Lines) start at byte Offset from the
+// base, the others at byte WrapOffset: a plane has at most one wrap, and it lies between two lines.
+//
+//   struct conv1_plane {
+//       typedef std::uint8_t Type;
+//       enum : int { Height = 16, Width = 16, Channels = 32, Stride = 32, Lines = 16 };
+//       enum : long { Offset = 0, WrapOffset = 0 };
+//   };
+//
+// Kernels ask for the address of a line and never step from one line to another by arithmetic.
+#ifndef N2D2_PLANE_HPP
+#define N2D2_PLANE_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+template <class Plane>
+struct PlaneTraits {
+    typedef typename Plane::Type Type;
+    enum : int {
+        Size = static_cast<int>(sizeof(Type)),
+        Height = Plane::Height,
+        Width = Plane::Width,
+        Channels = Plane::Channels,
+        Stride = Plane::Stride,
+        Lines = Plane::Lines,
+        LineElements = Width * Stride,
+        Packed = Stride == Channels,              // a line is one run of Width * Channels elements
+        Whole = Packed && int(Lines) >= int(Height)  // so is the plane
+    };
+    static_assert(Height > 0 && Width > 0 && Channels > 0, "a plane has at least one element");
+    static_assert(Stride >= Channels, "a pixel must fit into its stride");
+    static_assert(Plane::Offset % Size == 0 && Plane::WrapOffset % Size == 0,
+                  "the elements of a plane must be aligned");
+};
+
+// Byte offset of line y, 0 <= y < Height.
+template <class Plane>
+N2D2_INLINE long lineOffset(int y) {
+    typedef PlaneTraits<Plane> Traits;
+    constexpr long bytes = static_cast<long>(Traits::LineElements) * Traits::Size;
+    constexpr int lines = Traits::Lines;
+    constexpr int height = Traits::Height;
+    if (lines >= height || y < lines)
+        return static_cast<long>(Plane::Offset) + y * bytes;
+    return static_cast<long>(Plane::WrapOffset) + (y - lines) * bytes;
+}
+
+// First element of line y of a plane that is read.
+template <class Plane>
+N2D2_INLINE const typename Plane::Type* line(const unsigned char* base, int y) {
+    return reinterpret_cast<const typename Plane::Type*>(base + lineOffset<Plane>(y));
+}
+
+// First element of line y of a plane that is written.
+template <class Plane>
+N2D2_INLINE typename Plane::Type* line(unsigned char* base, int y) {
+    return reinterpret_cast<typename Plane::Type*>(base + lineOffset<Plane>(y));
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_PLANE_HPP

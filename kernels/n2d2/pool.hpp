@@ -1,0 +1,142 @@
+// Maximum and mean over a window, channel by channel; a global pool is a window as large as the input.
+//
+//   poolMax      out[y][x][c] = Stage(largest in over the part of the window inside the input)
+//   poolAverage  integers: Stage(sum of (in - InputZero), index); floating point: Stage(sum / count)
+//
+// A position outside the input never wins a maximum and adds nothing to a sum. `count` is the whole window
+// with CountPad, else the part of it inside the input. With integers the division is part of the rescale, whose
+// constants are then one (PerCount = 0) or one for each possible count, at index count - 1.
+//
+// in, out: planes in HWC with equal Channels. The innermost loop runs over channels.
+// Config: planes Input, Output; types Sum (poolAverage), Stage, Isa; enum KernelHeight, KernelWidth,
+// StrideHeight, StrideWidth, PadTop, PadLeft, Serial, Reverse, and for poolAverage InputZero, CountPad, PerCount.
+// Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
+// those that lines <= y read are.
+#ifndef N2D2_POOL_HPP
+#define N2D2_POOL_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+// The part of a window that lies inside an axis of `size`: [begin, end) in input coordinates.
+struct Span {
+    int begin;
+    int end;
+
+    static N2D2_INLINE Span of(int start, int extent, int size) {
+        const Span span = {largest(start, 0), least(start + extent, size)};
+        return span;
+    }
+    N2D2_INLINE int count() const { return end > begin ? end - begin : 0; }
+};
+
+template <class Cfg>
+struct PoolWindows {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    enum : int {
+        C = Input::Channels,
+        Tile = C < 64 ? int(C) : 64,
+        Tiles = (C + Tile - 1) / Tile,
+        LastTile = C - (Tiles - 1) * Tile
+    };
+    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
+                  "a pool keeps the number of channels");
+
+    // Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
+    template <class Reducer>
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile *
+                              static_cast<int>(Output::Width);
+        Tasks<serial, Output::Height, Tiles, work, reverse>::run([=](int y, int tile) N2D2_INLINE_LAMBDA {
+            typename Output::Type* const to = line<Output>(out, y);
+            const Span rows = Span::of(y * Cfg::StrideHeight - Cfg::PadTop, Cfg::KernelHeight, Input::Height);
+            for (int x = 0; x < Output::Width; ++x) {
+                const Span columns = Span::of(x * Cfg::StrideWidth - Cfg::PadLeft, Cfg::KernelWidth, Input::Width);
+                if (tile + 1 < Tiles)
+                    Reducer::template window<Tile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
+                else
+                    Reducer::template window<LastTile>(in, rows, columns, tile * Tile, to + x * Output::Stride);
+            }
+        });
+    }
+};
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct PoolMax {
+    typedef typename Cfg::Input Input;
+    typedef typename Input::Type In;
+    typedef typename Cfg::Output::Type Out;
+
+    template <int Count>
+    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+        typedef std::numeric_limits<In> Limits;
+        In best[Count];
+        for (int i = 0; i < Count; ++i)
+            best[i] = Limits::has_infinity ? static_cast<In>(-Limits::infinity()) : Limits::lowest();
+        for (int v = rows.begin; v < rows.end; ++v) {
+            const In* const row = line<Input>(in, v) + channel;
+            for (int u = columns.begin; u < columns.end; ++u) {
+                const In* const from = row + u * Input::Stride;
+                for (int i = 0; i < Count; ++i)
+                    best[i] = best[i] < from[i] ? from[i] : best[i];
+            }
+        }
+        store<typename Cfg::Stage, Count>(best, channel, out + channel);
+    }
+};
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct PoolAverage {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Sum Sum;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Cfg::Output::Type Out;
+    enum : bool { Integer = std::numeric_limits<Sum>::is_integer };
+
+    template <int Count>
+    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+        Sum sums[Count];
+        for (int i = 0; i < Count; ++i)
+            sums[i] = Sum(0);
+        for (int v = rows.begin; v < rows.end; ++v) {
+            const In* const row = line<Input>(in, v) + channel;
+            for (int u = columns.begin; u < columns.end; ++u) {
+                const In* const from = row + u * Input::Stride;
+                for (int i = 0; i < Count; ++i)
+                    sums[i] += static_cast<Sum>(from[i]);
+            }
+        }
+        const int inside = rows.count() * columns.count();
+        const int counted = Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside;
+        finish<Count>(sums, inside, counted, out + channel);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void finish(const Sum* sums, int inside, int counted, Out* out) {
+        const int index = Cfg::PerCount ? largest(counted, 1) - 1 : 0;
+        const Sum zero = static_cast<Sum>(Cfg::InputZero) * static_cast<Sum>(inside);
+        const Sum divisor = Integer ? Sum(1) : static_cast<Sum>(counted);
+        for (int i = 0; i < Count; ++i)
+            out[i] = Stage::apply(Integer ? static_cast<Sum>(sums[i] - zero) : sums[i] / divisor, index);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out) {
+    PoolWindows<Cfg>::template run<PoolMax<Cfg> >(in, out);
+}
+
+template <class Cfg>
+N2D2_INLINE void poolAverage(const unsigned char* in, unsigned char* out) {
+    PoolWindows<Cfg>::template run<PoolAverage<Cfg> >(in, out);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_POOL_HPP

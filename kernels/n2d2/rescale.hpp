@@ -1,0 +1,84 @@
+// From accumulators to the integers of the next tensor. One definition per mode:
+//
+//   FloatRescale       roundHalfEven(float(sum) * factor)
+//   FixedPointRescale  (sum * m + 2^(p-1)) >> p, 64-bit product, ties go up; p = 0 adds nothing
+//   ShiftRescale       the same with m = 1 (single shift) or m = 2^(b-a) + 1 (double shift), p per output
+//
+// and then clamped to [Low, High]. The constants are one for the layer (Count = 1) or one per index,
+// which is the output channel, or whatever the kernel counts. Products fit into 64 bits: the
+// exporter chooses the multipliers from the bound of the sums.
+//
+// The float mode clamps before it rounds; both orders give the same integers because the limits are
+// integers. What is left lies in +-2^22, where adding and subtracting 1.5 * 2^23 rounds to an integer,
+// ties to even, on any machine that rounds to nearest, and vectorises everywhere. The clamp between
+// the product and the sum also keeps a compiler from contracting them into one fused operation.
+#ifndef N2D2_RESCALE_HPP
+#define N2D2_RESCALE_HPP
+
+#include <cmath>
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+// The integer nearest to x, ties to even, for Low <= x <= High.
+template <std::int64_t Low, std::int64_t High, bool Small = (Low >= -(1 << 22) && High <= (1 << 22))>
+struct RoundHalfEven {
+    static N2D2_INLINE std::int32_t apply(float x) {
+        constexpr float magic = 12582912.0f;  // 1.5 * 2^23
+        return static_cast<std::int32_t>((x + magic) - magic);
+    }
+};
+
+// Limits beyond 2^24 may not be exact in x, hence the second clamp.
+template <std::int64_t Low, std::int64_t High>
+struct RoundHalfEven<Low, High, false> {
+    static N2D2_INLINE std::int32_t apply(float x) {
+        const std::int64_t rounded = static_cast<std::int64_t>(std::nearbyint(x));
+        return static_cast<std::int32_t>(least(largest(rounded, Low), High));
+    }
+};
+
+// Bounded: no sum of the layer times its factor is 2^30 or more, which lets vector kernels clamp after rounding.
+template <const float* Factors, int Count, bool Bounded = false>
+struct FloatRescale {
+    template <std::int64_t Low, std::int64_t High, class Sum>
+    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
+        constexpr float low = static_cast<float>(Low);
+        constexpr float high = static_cast<float>(High);
+        const float product = static_cast<float>(sum) * Factors[Count == 1 ? 0 : index];
+        // Two independent comparisons of the product: nested ones are turned into branches by some compilers.
+        const float below = product < high ? product : high;
+        return RoundHalfEven<Low, High>::apply(product > low ? below : low);
+    }
+};
+
+template <const std::int32_t* Multipliers, int Count, int Shift>
+struct FixedPointRescale {
+    static_assert(Shift >= 0 && Shift <= 62, "the shift must leave room for the sign");
+
+    template <std::int64_t Low, std::int64_t High, class Sum>
+    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
+        constexpr std::int64_t half = (std::int64_t(1) << Shift) >> 1;
+        const std::int64_t product = static_cast<std::int64_t>(sum) * Multipliers[Count == 1 ? 0 : index];
+        const std::int64_t x = (product + half) >> Shift;
+        return static_cast<std::int32_t>(least(largest(x, Low), High));
+    }
+};
+
+// Shifts holds `second`, Multipliers 1 or 2^(second - first) + 1.
+template <const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count>
+struct ShiftRescale {
+    template <std::int64_t Low, std::int64_t High, class Sum>
+    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
+        const int shift = Shifts[Count == 1 ? 0 : index];
+        const std::int64_t half = (std::int64_t(1) << shift) >> 1;
+        const std::int64_t product = static_cast<std::int64_t>(sum) * Multipliers[Count == 1 ? 0 : index];
+        const std::int64_t x = (product + half) >> shift;
+        return static_cast<std::int32_t>(least(largest(x, Low), High));
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_RESCALE_HPP

@@ -1,0 +1,97 @@
+// Resampling of images: nearest neighbour and bilinear.
+//
+//   resizeNearest   out[y][x][c] = Stage(in[floor(y * H / OH)][floor(x * W / OW)][c])
+//   resizeBilinear  out[y][x][c] = Stage(wy0 * h(y0) + wy1 * h(y1)),  h(r) = wx0 * in[r][x0][c] + wx1 * in[r][x1][c]
+//
+// The positions and weights of a bilinear axis are tables of the layer: with integers the weights of an
+// axis add up to 2^11, and dividing by 2^22 is part of the rescale; in floating point they add up to 1.
+// H, W and OH, OW are the sizes of Input and Output.
+//
+// Config: planes Input, Output; types Stage, Isa; resizeNearest: enum Serial, Reverse; resizeBilinear: types Sum,
+// Weight, and its input and output are disjoint.
+// Line order of resizeNearest: out line y is stored while in lines >= floor(y * H / OH) (with Reverse: <=) are intact.
+#ifndef N2D2_RESIZE_HPP
+#define N2D2_RESIZE_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct ResizeNearest {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    enum : int { C = Output::Channels, H = Output::Height, W = Output::Width };
+    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
+                  "resampling keeps the number of channels");
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr int height = Input::Height, width = Input::Width;
+        Tasks<serial, H, 1, static_cast<long>(C) * W, reverse>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+            const typename Input::Type* const from = line<Input>(in, y * height / H);
+            typename Output::Type* const to = line<Output>(out, y);
+            for (int x = 0; x < W; ++x)
+                for (int c = 0; c < C; ++c)
+                    to[x * Output::Stride + c] = Cfg::Stage::apply(from[x * width / W * Input::Stride + c], c);
+        });
+    }
+};
+
+// The two input positions and weights of each output position of an axis.
+template <class Weight>
+struct ResizeAxis {
+    const std::uint16_t* first;
+    const std::uint16_t* second;
+    const Weight* weights;  // those of first, then those of second
+};
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct ResizeBilinear {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Sum Sum;
+    typedef typename Input::Type In;
+    typedef ResizeAxis<typename Cfg::Weight> Axis;
+    enum : int { C = Output::Channels, H = Output::Height, W = Output::Width };
+    static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
+                  "resampling keeps the number of channels");
+
+    static N2D2_INLINE Sum across(const In* row, int first, int second, Sum w0, Sum w1) {
+        return w0 * static_cast<Sum>(row[first]) + w1 * static_cast<Sum>(row[second]);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns) {
+        Tasks<false, H, 1, 6L * C * W>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+            const In* const upper = line<Input>(in, lines.first[y]);
+            const In* const lower = line<Input>(in, lines.second[y]);
+            const Sum v0 = static_cast<Sum>(lines.weights[y]), v1 = static_cast<Sum>(lines.weights[H + y]);
+            typename Output::Type* const to = line<Output>(out, y);
+            for (int x = 0; x < W; ++x) {
+                const int first = columns.first[x] * Input::Stride, second = columns.second[x] * Input::Stride;
+                const Sum w0 = static_cast<Sum>(columns.weights[x]), w1 = static_cast<Sum>(columns.weights[W + x]);
+                for (int c = 0; c < C; ++c)
+                    to[x * Output::Stride + c] = Cfg::Stage::apply(
+                        v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1), 0);
+            }
+        });
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out) {
+    ResizeNearest<Cfg>::run(in, out);
+}
+
+template <class Cfg>
+N2D2_INLINE void resizeBilinear(const unsigned char* in, unsigned char* out,
+                                const ResizeAxis<typename Cfg::Weight>& lines,
+                                const ResizeAxis<typename Cfg::Weight>& columns) {
+    ResizeBilinear<Cfg>::run(in, out, lines, columns);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_RESIZE_HPP

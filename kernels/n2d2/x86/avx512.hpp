@@ -1,0 +1,284 @@
+// What the AVX-512 kernels share: masks, copies, and the output stages on 16 sums at once.
+//
+// A stage object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
+// _mm512_cvtepi32_ps, the product, the clamp and _mm512_cvtps_epi32 round as the portable code does.
+#ifndef N2D2_X86_AVX512_HPP
+#define N2D2_X86_AVX512_HPP
+
+#include <cstring>
+
+// GCC 12 reports the undefined registers of its own header (GCC bug 105593).
+#if !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+#include "n2d2/output.hpp"
+
+namespace n2d2 {
+namespace avx512 {
+
+N2D2_INLINE constexpr __mmask16 first16(int count) {
+    return static_cast<__mmask16>(count >= 16 ? 0xffffu : (1u << count) - 1u);
+}
+
+N2D2_INLINE constexpr __mmask32 first32(int count) {
+    return static_cast<__mmask32>(count >= 32 ? 0xffffffffull : (1ull << count) - 1ull);
+}
+
+N2D2_INLINE constexpr __mmask64 first64(int count) {
+    return static_cast<__mmask64>(count >= 64 ? ~0ull : (1ull << count) - 1ull);
+}
+
+// What the dot product instructions multiply: unsigned bytes with signed ones, or signed 16-bit integers. An input of
+// the other signedness is moved by half its range, which flips its highest bit; the exporter has taken that from the
+// bias.
+template <class T>
+struct Flip {
+    static_assert(sizeof(T) <= 2 && std::numeric_limits<T>::is_integer, "8 or 16-bit integers");
+    enum : bool { Bytes = sizeof(T) == 1, value = std::numeric_limits<T>::is_signed == bool(Bytes) };
+
+    static N2D2_INLINE __m512i all(int element) {
+        return Bytes ? _mm512_set1_epi8(static_cast<char>(element)) : _mm512_set1_epi16(static_cast<short>(element));
+    }
+    static N2D2_INLINE __m512i apply(__m512i x) {
+        return bool(value) ? _mm512_xor_si512(x, all(Bytes ? 0x80 : 0x8000)) : x;
+    }
+};
+
+// Count bytes of memory, the others zero.
+template <int Count>
+N2D2_INLINE __m512i loadBytes(const void* from) {
+    if (Count <= 16)
+        return _mm512_castsi128_si512(_mm_maskz_loadu_epi8(first16(Count), from));
+    if (Count <= 32)
+        return _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(first32(Count), from));
+    return Count < 64 ? _mm512_maskz_loadu_epi8(first64(Count), from) : _mm512_loadu_si512(from);
+}
+
+// Writes Count bytes and some behind them, up to 64 in all.
+template <int Count>
+N2D2_INLINE void storeAtLeast(__m512i x, std::uint8_t* to) {
+    if (Count <= 16)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(x));
+    else if (Count <= 32)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(x));
+    else
+        _mm512_storeu_si512(to, x);
+}
+
+// Copies Count values as the instructions want them. Up to 63 bytes behind them are written too.
+template <class T, int Count>
+N2D2_INLINE void copyFlipped(const T* from, std::uint8_t* to) {
+    constexpr int bytes = Count * static_cast<int>(sizeof(T)), whole = bytes / 64 * 64, rest = bytes - whole;
+    const unsigned char* const source = reinterpret_cast<const unsigned char*>(from);
+    for (int i = 0; i < whole; i += 64)
+        _mm512_storeu_si512(to + i, Flip<T>::apply(_mm512_loadu_si512(source + i)));
+    if (rest > 0)
+        storeAtLeast<rest>(Flip<T>::apply(loadBytes<rest>(source + whole)), to + whole);
+}
+
+// Count times `value`, as copyFlipped would write it.
+template <class T, int Count>
+N2D2_INLINE void fillFlipped(int value, std::uint8_t* to) {
+    constexpr int bytes = Count * static_cast<int>(sizeof(T)), whole = bytes / 64 * 64, rest = bytes - whole;
+    const __m512i x = Flip<T>::apply(Flip<T>::all(value));
+    for (int i = 0; i < whole; i += 64)
+        _mm512_storeu_si512(to + i, x);
+    if (rest > 0)
+        storeAtLeast<rest>(x, to + whole);
+}
+
+// sums[i] += the products of four unsigned bytes of x and four signed ones of w. An instruction by name: with the
+// intrinsic GCC 12 keeps half of the sums of a tile on the stack (180 moves in a loop, none this way).
+N2D2_INLINE void dot(__m512i& sums, __m512i x, __m512i w) {
+#if defined(__clang__)
+    sums = _mm512_dpbusd_epi32(sums, x, w);
+#else
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
+#endif
+}
+
+// The same for pairs of signed 16-bit integers.
+N2D2_INLINE void dotPairs(__m512i& sums, __m512i x, __m512i w) {
+#if defined(__clang__)
+    sums = _mm512_dpwssd_epi32(sums, x, w);
+#else
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
+#endif
+}
+
+// ---- rescales ------------------------------------------------------------------------------
+// Any stage whose values are within the limits as they come.
+struct StageInRange {
+    static N2D2_INLINE __m512i clampBytes(__m512i x) { return x; }
+};
+
+// Any stage: element by element.
+template <class Stage>
+struct StageEach : StageInRange {
+    int first;
+    N2D2_INLINE StageEach(int output, __mmask16) : first(output) {}
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums, int count) const {
+        alignas(64) std::int32_t values[16];
+        _mm512_store_si512(values, sums);
+        for (int i = 0; i < count; ++i)
+            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
+        return _mm512_load_si512(values);
+    }
+};
+
+template <class Stage>
+struct Stage16 : StageEach<Stage> {
+    N2D2_INLINE Stage16(int output, __mmask16 mask) : StageEach<Stage>(output, mask) {}
+};
+
+// Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
+template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
+struct Stage16<Requantized<T, FloatRescale<Factors, Count, Bounded>, Low, High> > {
+    static_assert(sizeof(T) < 4, "the limits are exact in float");
+    __m512 factors;
+    N2D2_INLINE Stage16(int output, __mmask16 mask)
+        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)) {}
+    template <bool Saturated>
+    N2D2_INLINE __m512i apply(__m512i sums, int) const {
+        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
+        if (!Saturated || !Bounded)
+            x = _mm512_min_ps(x, _mm512_set1_ps(static_cast<float>(High)));
+        if (!Saturated)
+            x = _mm512_max_ps(x, _mm512_set1_ps(static_cast<float>(Low)));
+        return _mm512_cvtps_epi32(x);  // beyond 32 bits: the lowest integer, which is right below
+    }
+    static N2D2_INLINE __m512i clampBytes(__m512i x) {
+        typedef std::numeric_limits<T> Limits;
+        const __m512i low = _mm512_set1_epi8(static_cast<char>(Low)), high = _mm512_set1_epi8(static_cast<char>(High));
+        if (Low > static_cast<std::int64_t>(Limits::min()))
+            x = Limits::is_signed ? _mm512_max_epi8(x, low) : _mm512_max_epu8(x, low);
+        if (High < static_cast<std::int64_t>(Limits::max()))
+            x = Limits::is_signed ? _mm512_min_epi8(x, high) : _mm512_min_epu8(x, high);
+        return x;
+    }
+};
+
+// 32-bit outputs have limits that float may not hold.
+template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
+struct Stage16<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> >
+    : StageEach<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> > {
+    typedef StageEach<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> > Each;
+    N2D2_INLINE Stage16(int output, __mmask16 mask) : Each(output, mask) {}
+};
+
+template <std::int64_t Low, std::int64_t High>
+N2D2_INLINE __m256i clamped(__m512i x) {
+    x = _mm512_max_epi64(_mm512_min_epi64(x, _mm512_set1_epi64(High)), _mm512_set1_epi64(Low));
+    return _mm512_cvtepi64_epi32(x);
+}
+
+N2D2_INLINE __m512i joined(__m256i low, __m256i high) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High>
+struct Stage16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : StageInRange {
+    __m512i multipliers;
+    N2D2_INLINE Stage16(int output, __mmask16 mask)
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0])
+                                 : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
+    static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
+        constexpr long long rounding = (1ll << Shift) >> 1;
+        const __m512i product = _mm512_mul_epi32(_mm512_cvtepi32_epi64(sums), _mm512_cvtepi32_epi64(factors));
+        return clamped<Low, High>(_mm512_srai_epi64(_mm512_add_epi64(product, _mm512_set1_epi64(rounding)), Shift));
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums, int) const {
+        return joined(half(_mm512_castsi512_si256(sums), _mm512_castsi512_si256(multipliers)),
+                      half(_mm512_extracti64x4_epi64(sums, 1), _mm512_extracti64x4_epi64(multipliers, 1)));
+    }
+};
+
+template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low,
+          std::int64_t High>
+struct Stage16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : StageInRange {
+    __m512i multipliers[2], shifts[2];
+    N2D2_INLINE Stage16(int output, __mmask16 mask) {
+        if (Count == 1) {
+            multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
+            shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
+            return;
+        }
+        const __m512i all = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, Shifts + output));
+        shifts[0] = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(all));
+        shifts[1] = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(all, 1));
+        multipliers[0] = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask & 0xff), Multipliers + output);
+        const __mmask8 high = static_cast<__mmask8>(mask >> 8);
+        multipliers[1] = _mm512_maskz_loadu_epi64(high, Multipliers + output + (high ? 8 : 0));
+    }
+    N2D2_INLINE __m256i half(__m256i sums, int i) const {
+        const __m512i rounding = _mm512_srli_epi64(_mm512_sllv_epi64(_mm512_set1_epi64(1), shifts[i]), 1);
+        const __m512i product = _mm512_mullo_epi64(_mm512_cvtepi32_epi64(sums), multipliers[i]);
+        return clamped<Low, High>(_mm512_srav_epi64(_mm512_add_epi64(product, rounding), shifts[i]));
+    }
+    template <bool>
+    N2D2_INLINE __m512i apply(__m512i sums, int) const {
+        return joined(half(_mm512_castsi512_si256(sums), 0), half(_mm512_extracti64x4_epi64(sums, 1), 1));
+    }
+};
+
+// ---- stores --------------------------------------------------------------------------------
+// Stores the first Count of 16 values that fit into the type.
+template <int Count>
+N2D2_INLINE void store16(__m512i values, std::int32_t* out) {
+    _mm512_mask_storeu_epi32(out, first16(Count), values);
+}
+
+template <int Count>
+N2D2_INLINE void storeHalves(__m512i values, void* out) {
+    const __m256i x = _mm512_cvtepi32_epi16(values);
+    if (Count >= 16)
+        _mm256_storeu_si256(static_cast<__m256i*>(out), x);
+    else
+        _mm256_mask_storeu_epi16(out, first16(Count), x);
+}
+
+template <int Count>
+N2D2_INLINE void storeBytes(__m512i values, void* out) {
+    const __m128i x = _mm512_cvtepi32_epi8(values);
+    if (Count >= 16)
+        _mm_storeu_si128(static_cast<__m128i*>(out), x);
+    else
+        _mm_mask_storeu_epi8(out, first16(Count), x);
+}
+
+template <int Count>
+N2D2_INLINE void store16(__m512i values, std::int16_t* out) { storeHalves<Count>(values, out); }
+template <int Count>
+N2D2_INLINE void store16(__m512i values, std::uint16_t* out) { storeHalves<Count>(values, out); }
+template <int Count>
+N2D2_INLINE void store16(__m512i values, std::int8_t* out) { storeBytes<Count>(values, out); }
+template <int Count>
+N2D2_INLINE void store16(__m512i values, std::uint8_t* out) { storeBytes<Count>(values, out); }
+
+// Four vectors of 16 values to bytes, saturated; the 128-bit parts come out as a0 b0 c0 d0 a1 ...
+template <class T>
+N2D2_INLINE __m512i packed(__m512i a, __m512i b, __m512i c, __m512i d) {
+    const __m512i low = _mm512_packs_epi32(a, b), high = _mm512_packs_epi32(c, d);
+    return std::numeric_limits<T>::is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+}
+
+// The same in the order a b c d.
+template <class T>
+N2D2_INLINE __m512i packedInOrder(__m512i a, __m512i b, __m512i c, __m512i d) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, packed<T>(a, b, c, d));
+}
+
+}  // namespace avx512
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AVX512_HPP

@@ -1,0 +1,230 @@
+// Depthwise convolution with AVX-512 VNNI: four lines of one column are one dot product per channel.
+//
+// For a piece of an output line and a block of up to 64 channels, every input column is first interleaved: the
+// bytes of lines 0 to 3 (4 to 7, ...) of a channel become one 32-bit element. A tap of the kernel is then one vpdpbusd
+// of such a column with the weights of its KH lines, and a column serves all taps that lie on it.
+//
+// 64 channels are interleaved by unpack instructions, which leave them in another order (the exporter has
+// brought weights and constants into it) that packing undoes. What is left of the channels is
+// interleaved 16 at a time, in order, by shuffles. Signed inputs are taken + 128, as in the convolution.
+// Stack: Columns * Fours * 256 bytes.
+#ifndef N2D2_X86_AVX512_DEPTHWISE_HPP
+#define N2D2_X86_AVX512_DEPTHWISE_HPP
+
+#include "n2d2/x86/avx512.hpp"
+
+namespace n2d2 {
+namespace avx512 {
+
+// Interleaved columns of Panels * 16 channels, the last panel having Last. Lines: of the kernel, in this group of four.
+template <class In, int Panels, int Last>
+struct Columns {
+    enum : bool { Whole = Panels == 4 && Last == 16 };
+
+    // from[u]: the first channel of line u, null for padding.
+    template <int Lines>
+    static N2D2_INLINE void interleave(const In* const* from, __m512i zero, __m512i* to) {
+        if (Whole)
+            unpack<Lines>(from, zero, to);
+        else
+            shuffle<Lines>(from, zero, to);
+    }
+
+    template <int Lines>
+    static N2D2_INLINE void unpack(const In* const* from, __m512i zero, __m512i* to) {
+        __m512i x[4];
+        N2D2_UNROLL
+        for (int u = 0; u < 4; ++u) {
+            const int line = u < Lines ? u : Lines - 1;  // its weight is zero
+            x[u] = from[line] ? Flip<In>::apply(_mm512_loadu_si512(from[line])) : zero;
+        }
+        const __m512i a = _mm512_unpacklo_epi8(x[0], x[1]), b = _mm512_unpackhi_epi8(x[0], x[1]);
+        const __m512i c = _mm512_unpacklo_epi8(x[2], x[3]), d = _mm512_unpackhi_epi8(x[2], x[3]);
+        to[0] = _mm512_unpacklo_epi16(a, c);
+        to[1] = _mm512_unpackhi_epi16(a, c);
+        to[2] = _mm512_unpacklo_epi16(b, d);
+        to[3] = _mm512_unpackhi_epi16(b, d);
+    }
+
+    // Moves channel 4 l + i to byte u of element i of part l; the other bytes become zero.
+    static N2D2_INLINE __m512i place(int u) {
+        const __m512i channels = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        const __m512i zeros = _mm512_set1_epi32(static_cast<int>(~(0xffu << (8 * u))));
+        return _mm512_or_si512(_mm512_sll_epi32(channels, _mm_cvtsi32_si128(8 * u)), zeros);
+    }
+
+    template <int Lines>
+    static N2D2_INLINE void shuffle(const In* const* from, __m512i zero, __m512i* to) {
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n) {
+            __m512i all = _mm512_setzero_si512();
+            N2D2_UNROLL
+            for (int u = 0; u < Lines; ++u) {
+                __m512i x = zero;
+                if (from[u])
+                    x = Flip<In>::apply(_mm512_broadcast_i32x4(n == Panels - 1 && Last < 16
+                                                        ? _mm_maskz_loadu_epi8(first16(Last), from[u] + 16 * n)
+                                                        : _mm_loadu_si128(reinterpret_cast<const __m128i*>(
+                                                              from[u] + 16 * n))));
+                all = _mm512_or_si512(all, _mm512_shuffle_epi8(x, place(u)));
+            }
+            to[n] = all;
+        }
+    }
+};
+
+}  // namespace avx512
+
+template <class Cfg>
+struct Depthwise<Cfg, Avx512Vnni> {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
+                  "8-bit inputs and weights, 32-bit sums");
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = Input::Channels,
+        H = Input::Height,
+        W = Input::Width,
+        OW = Output::Width,
+        Fours = (KH + 3) / 4,
+        LastLines = KH - 4 * (Fours - 1),
+        Blocks = (C + 63) / 64,
+        LastPanels = (C - 64 * (Blocks - 1) + 15) / 16,
+        LastChannels = C - 16 * ((C + 15) / 16 - 1),
+        Piece = OW < 16 ? int(OW) : 16,  // output pixels that share a buffer of columns
+        Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
+    };
+
+    // Column x of the input, interleaved; `to` has Fours * Panels vectors.
+    template <int Panels, int Last>
+    static N2D2_INLINE void column(const In* const* rows, int x, int channel, __m512i* to) {
+        typedef avx512::Columns<In, Panels, Last> Block;
+        constexpr int width = W;
+        const __m512i zero = avx512::Flip<In>::apply(avx512::Flip<In>::all(Cfg::InputZero));
+        if (x < 0 || x >= width) {
+            for (int i = 0; i < Fours * Panels; ++i)
+                to[i] = zero;
+            return;
+        }
+        const In* from[KH];
+        for (int u = 0; u < KH; ++u)
+            from[u] = rows[u] ? rows[u] + x * Input::Stride + channel : nullptr;
+        for (int f = 0; f + 1 < Fours; ++f)
+            Block::template interleave<4>(from + 4 * f, zero, to + f * Panels);
+        Block::template interleave<LastLines>(from + 4 * (Fours - 1), zero, to + (Fours - 1) * Panels);
+    }
+
+    template <int Panels, int Last>
+    static N2D2_INLINE __m512i weights(const std::int8_t* w, int panel, int tap) {
+        constexpr int taps = Fours * KW;
+        const std::int8_t* const from = w + panel * taps * 64;
+        if (Last < 16 && panel == Panels - 1)
+            return _mm512_maskz_loadu_epi32(avx512::first16(Last), from + tap * 4 * Last);
+        return _mm512_loadu_si512(from + tap * 64);
+    }
+
+    // A block of channels of one output line.
+    template <int Panels, int Last>
+    static N2D2_INLINE void block(const In* const* rows, int channel, Out* out, const std::int8_t* weights_,
+                                  const std::int32_t* bias) {
+        constexpr bool whole = avx512::Columns<In, Panels, Last>::Whole;
+        constexpr int taps = Fours * KW, stride = Cfg::StrideWidth;
+        const std::int8_t* const w = weights_ + channel * taps * 4;
+        __m512i v[taps * Panels], first[Panels];
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n) {
+            first[n] = _mm512_maskz_loadu_epi32(avx512::first16(n == Panels - 1 ? Last : 16), bias + channel + 16 * n);
+            N2D2_UNROLL
+            for (int t = 0; t < taps; ++t)
+                v[t * Panels + n] = weights<Panels, Last>(w, n, t);
+        }
+        __m512i columns[Columns * Fours * Panels];
+        for (int begin = 0; begin < OW; begin += Piece) {
+            const int end = least(int(OW), begin + Piece);
+            const int left = begin * stride - Cfg::PadLeft;
+            const int count = (end - begin - 1) * stride + (KW - 1) * Cfg::DilationWidth + 1;
+            for (int i = 0; i < count; ++i)
+                column<Panels, Last>(rows, left + i, channel, columns + i * Fours * Panels);
+            for (int x = begin; x < end; ++x) {
+                const __m512i* const from = columns + (x - begin) * stride * Fours * Panels;
+                __m512i sums[Panels];
+                N2D2_UNROLL
+                for (int n = 0; n < Panels; ++n)
+                    sums[n] = first[n];
+                N2D2_UNROLL
+                for (int u = 0; u < Fours; ++u)
+                    N2D2_UNROLL
+                    for (int t = 0; t < KW; ++t)
+                        N2D2_UNROLL
+                        for (int n = 0; n < Panels; ++n)
+                            avx512::dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n],
+                                        v[(u * KW + t) * Panels + n]);
+                finish<Panels, Last, whole>(sums, channel, out + x * Output::Stride + channel);
+            }
+        }
+    }
+
+    template <int Panels, int Last, bool Whole>
+    static N2D2_INLINE void finish(const __m512i* sums, int channel, Out* out) {
+        __m512i values[4];
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n) {
+            const int count = n == Panels - 1 ? Last : 16;
+            const avx512::Stage16<Stage> stage(channel + 16 * n, avx512::first16(count));
+            values[n] = stage.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
+        }
+        if (Whole && sizeof(Out) == 1) {
+            _mm512_storeu_si512(out, avx512::Stage16<Stage>::clampBytes(
+                                         avx512::packed<Out>(values[0], values[1], values[2], values[3])));
+            return;
+        }
+        if (Whole) {
+            // Part l of vector j belongs to channels 16 l + 4 j: a transposition of 4 x 4 parts.
+            const __m512i a = _mm512_shuffle_i32x4(values[0], values[1], 0x44);
+            const __m512i b = _mm512_shuffle_i32x4(values[0], values[1], 0xee);
+            const __m512i c = _mm512_shuffle_i32x4(values[2], values[3], 0x44);
+            const __m512i d = _mm512_shuffle_i32x4(values[2], values[3], 0xee);
+            values[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+            values[1] = _mm512_shuffle_i32x4(a, c, 0xdd);
+            values[2] = _mm512_shuffle_i32x4(b, d, 0x88);
+            values[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
+        }
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n) {
+            if (n == Panels - 1)
+                avx512::store16<Last>(values[n], out + 16 * n);
+            else
+                avx512::store16<16>(values[n], out + 16 * n);
+        }
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights_,
+                                const std::int32_t* bias) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        // A tap takes about four times as long as a product of the convolution.
+        constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 4 /
+                              N2D2_SIMD_SPEED;
+        Tasks<serial, Output::Height, Blocks, work, reverse>::run([=](int y, int index) N2D2_INLINE_LAMBDA {
+            const In* rows[KH];
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+            }
+            Out* const to = line<Output>(out, y);
+            if (index + 1 < Blocks)
+                block<4, 16>(rows, index * 64, to, weights_, bias);
+            else
+                block<LastPanels, LastChannels>(rows, index * 64, to, weights_, bias);
+        });
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AVX512_DEPTHWISE_HPP

@@ -1,0 +1,163 @@
+// A tile of a matrix product in registers: Pixels x Panels * 16 outputs, all K inputs.
+//
+// x: the windows of the pixels, Pitch bytes apart, in words of four unsigned bytes or two signed 16-bit integers
+// (Pairs). w: panels [Words][16][4 or 2] of bytes one after the other; the last of a layer has only LastOutputs of
+// 16. One
+// instruction multiplies a word of one pixel with those of 16 outputs; a weight vector serves all pixels, a word
+// all panels.
+#ifndef N2D2_X86_AVX512_TILE_HPP
+#define N2D2_X86_AVX512_TILE_HPP
+
+#include "n2d2/x86/avx512.hpp"
+
+namespace n2d2 {
+namespace avx512 {
+
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+struct Tile {
+    typedef typename Stage::Type Out;
+    enum : bool { Pairs = sizeof(In) == 2 };
+    enum : int { Each = Pairs ? 2 : 4 };  // weights of an output in a word
+    enum : long { PanelBytes = 16L * Each * Words };
+
+    static N2D2_INLINE __m512i weights(const std::int8_t* w, int panel, int word) {
+        const bool part = LastOutputs < 16 && panel == Panels - 1;
+        const std::int8_t* const from = w + panel * PanelBytes + word * (part ? LastOutputs : 16L) * Each;
+        if (Pairs)
+            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from)
+                                             : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+        return part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), from) : _mm512_loadu_si512(from);
+    }
+
+    template <long Pitch>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias,
+                                __m512i (&sums)[Pixels][Panels]) {
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n) {
+            const bool part = LastOutputs < 16 && n == Panels - 1;
+            const __m512i b = part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), bias + 16 * n)
+                                   : _mm512_loadu_si512(bias + 16 * n);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                sums[p][n] = b;
+        }
+        for (int q = 0; q < Words; ++q) {
+            __m512i v[Panels];
+            N2D2_UNROLL
+            for (int n = 0; n < Panels; ++n)
+                v[n] = weights(w, n, q);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                std::int32_t word;
+                std::memcpy(&word, x + p * Pitch + 4 * q, 4);
+                const __m512i xs = _mm512_set1_epi32(word);
+                N2D2_UNROLL
+                for (int n = 0; n < Panels; ++n) {
+                    if (Pairs)
+                        dotPairs(sums[p][n], xs, v[n]);
+                    else
+                        dot(sums[p][n], xs, v[n]);
+                }
+            }
+        }
+    }
+
+    enum : bool { Bytes = sizeof(Out) == 1 };
+
+    static N2D2_INLINE constexpr int outputs(int panel) { return panel == Panels - 1 ? LastOutputs : 16; }
+
+    static N2D2_INLINE __m512i rescaled(const __m512i (&sums)[Pixels][Panels], int p, int n, int output) {
+        const Stage16<Stage> stage(output + 16 * n, first16(outputs(n)));
+        return stage.template apply<Bytes>(sums[p][n], outputs(n));
+    }
+
+    // Part i of 16 bytes.
+    template <int I>
+    static N2D2_INLINE void storePart(__m512i bytes, int n, Out* to) {
+        const __m128i part = _mm512_extracti32x4_epi32(bytes, I);
+        if (LastOutputs < 16 && n == Panels - 1)
+            _mm_mask_storeu_epi8(to + 16 * n, first16(LastOutputs), part);
+        else
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * n), part);
+    }
+
+    // Rescales and stores the outputs from `output` on; at(p) is where pixel p begins. Bytes are packed four vectors at
+    // a time.
+    template <class At>
+    static N2D2_INLINE void finish(const __m512i (&sums)[Pixels][Panels], int output, const At& at) {
+        constexpr int vectors = Pixels * Panels;
+        N2D2_UNROLL
+        for (int i = 0; i < (Bytes ? vectors / 4 * 4 : 0); i += 4) {
+            __m512i four[4];
+            N2D2_UNROLL
+            for (int j = 0; j < 4; ++j)
+                four[j] = rescaled(sums, (i + j) / Panels, (i + j) % Panels, output);
+            const __m512i bytes =
+                Stage16<Stage>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
+            if (Panels == 4 && LastOutputs == 16) {
+                _mm512_storeu_si512(at(i / Panels) + output, bytes);
+                continue;
+            }
+            storePart<0>(bytes, i % Panels, at(i / Panels) + output);
+            storePart<1>(bytes, (i + 1) % Panels, at((i + 1) / Panels) + output);
+            storePart<2>(bytes, (i + 2) % Panels, at((i + 2) / Panels) + output);
+            storePart<3>(bytes, (i + 3) % Panels, at((i + 3) / Panels) + output);
+        }
+        N2D2_UNROLL
+        for (int i = Bytes ? vectors / 4 * 4 : 0; i < vectors; ++i) {
+            const int p = i / Panels, n = i % Panels;
+            const Stage16<Stage> stage(output + 16 * n, first16(outputs(n)));
+            const __m512i values = stage.template apply<false>(sums[p][n], outputs(n));
+            Out* const to = at(p) + output + 16 * n;
+            if (LastOutputs < 16 && n == Panels - 1)
+                store16<LastOutputs>(values, to);
+            else
+                store16<16>(values, to);
+        }
+    }
+
+    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                const At& at) {
+        __m512i sums[Pixels][Panels];
+        sum<Pitch>(x, w, bias + output, sums);
+        finish(sums, output, at);
+    }
+};
+
+struct Machine {
+    // Plain: values of the type are multiplied as they are.
+    template <class In>
+    struct Windows {
+        enum : bool { Plain = !bool(Flip<In>::value) };
+        enum : int { Size = static_cast<int>(sizeof(In)), Each = 4 / Size };
+
+        // Up to 63 bytes behind the values may be written.
+        template <int Count>
+        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { copyFlipped<In, Count>(from, to); }
+        template <int Count>
+        static N2D2_INLINE void fill(int value, std::uint8_t* to) { fillFlipped<In, Count>(value, to); }
+    };
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : avx512::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+
+    // Registers hold Panels * Pixels sums, Panels weight vectors and one word; some are left for what compilers hoist.
+    static N2D2_INLINE constexpr int tilePixels(int panels) {
+        return panels == 1 ? 16 : panels == 2 ? 12 : panels == 3 ? 8 : panels == 4 ? 6 : panels == 5 ? 4 : 4;
+    }
+
+    // Panels of a tile of a layer with `panels` of them.
+    static N2D2_INLINE constexpr int tilePanels(int panels) {
+        return panels <= 4 ? panels : panels % 4 == 0 ? 4 : panels % 3 == 0 ? 3 : panels % 5 == 0 ? 5 : 4;
+    }
+
+    // Panels of a tile of one pixel.
+    static N2D2_INLINE constexpr int singlePanels() { return 8; }
+};
+
+}  // namespace avx512
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AVX512_TILE_HPP

@@ -1,0 +1,251 @@
+// Convolution as a matrix product of windows and panels of weights, in tiles held in registers.
+//
+// The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
+// into blocks. The windows of a block are first gathered into a buffer on the stack, in the form that
+// the instructions of the Machine multiply, padding included; then every group of panels
+// is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can.
+//
+// Line order: all windows of a block are read before the first of its outputs is stored, and blocks come in
+// order (with Reverse from the last), so that an output line is stored while the input lines that later lines need
+// are intact. With Serial,
+// threads share the work of one block: all windows are gathered before any of them stores.
+// Stack: BlockBytes + 64.
+//
+// Machine: Windows<In> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its size.
+#ifndef N2D2_X86_PANEL_CONVOLUTION_HPP
+#define N2D2_X86_PANEL_CONVOLUTION_HPP
+
+#include <cstring>
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Machine>
+struct PanelConvolution {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef typename Machine::template Windows<In> Windows;
+    static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = static_cast<int>(Input::Channels) / Cfg::Groups,
+        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        K = KH * KW * C,
+        Size = Windows::Size,  // bytes of an input in a window
+        Each = Windows::Each,  // inputs in a word
+        Words = (K + Each - 1) / Each,
+        Window = Size * Each * Words,
+        H = Input::Height,
+        W = Input::Width,
+        OH = Output::Height,
+        OW = Output::Width,
+        Pixels = OH * OW,
+        Panels = (O + 15) / 16,
+        LastOutputs = O - 16 * (Panels - 1),
+        Group = Machine::tilePanels(Panels),  // panels of a tile
+        Groups = (Panels + Group - 1) / Group,
+        LastGroup = Panels - (Groups - 1) * Group,
+        Tiles = (Pixels + Machine::tilePixels(Group) - 1) / Machine::tilePixels(Group),
+        Small = Pixels / Tiles,   // pixels of a tile
+        Large = Pixels % Tiles,   // of the first tiles, which have one more
+        Flat = int(Input::Lines) >= H,
+        FlatOut = int(Output::Lines) >= OH,
+        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
+        InPlace = KH == 1 && KW == 1 && Unpadded && Flat && bool(Windows::Plain) && C % Each == 0 &&
+                  !Cfg::Serial,
+        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
+        Extent = (KW - 1) * Cfg::DilationWidth + 1,
+        Weights = O * K,
+        // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
+        Budget = Weights > 524288 ? 262144 : Cfg::Serial ? 65536 : 24576,
+        PerBlock = largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
+        Blocks = (Tiles + PerBlock - 1) / PerBlock,
+        BlockBytes = InPlace ? 1 : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
+    };
+
+    static N2D2_INLINE constexpr int firstPixel(int tile) { return tile * Small + least(tile, int(Large)); }
+
+    static N2D2_INLINE Out* pixel(unsigned char* out, int p) {
+        if (FlatOut)
+            return line<Output>(out, 0) + static_cast<long>(p) * Output::Stride;
+        return line<Output>(out, p / OW) + p % OW * Output::Stride;
+    }
+
+    // ---- windows ----------------------------------------------------------------------------
+    static N2D2_INLINE void gatherWindow(const In* const* rows, int x, int channel, std::uint8_t* to) {
+        constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
+        constexpr bool run = Run;
+        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
+        const bool inside = left >= 0 && left + extent <= width;
+        for (int u = 0; u < KH; ++u, to += KW * C * Size) {
+            if (!rows[u]) {
+                Windows::template fill<KW * C>(Cfg::InputZero, to);
+            } else if (run && inside) {
+                Windows::template copy<KW * C>(rows[u] + left * Input::Stride, to);
+            } else {
+                for (int v = 0; v < KW; ++v) {
+                    const int column = left + v * step;
+                    if (column >= 0 && column < width)
+                        Windows::template copy<C>(rows[u] + column * Input::Stride + channel, to + v * C * Size);
+                    else
+                        Windows::template fill<C>(Cfg::InputZero, to + v * C * Size);
+                }
+            }
+        }
+    }
+
+    // The windows of pixels [begin, end), one after the other.
+    static N2D2_INLINE void gather(const unsigned char* in, int begin, int end, int channel, std::uint8_t* to) {
+        const In* rows[KH];
+        int y = begin / OW, x = begin % OW;
+        while (begin < end) {
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+            }
+            const int stop = least(int(OW), x + end - begin);
+            begin += stop - x;
+            for (; x < stop; ++x, to += Window)
+                gatherWindow(rows, x, channel, to);
+            x = 0;
+            ++y;
+        }
+    }
+
+    // ---- products ---------------------------------------------------------------------------
+    struct At {
+        unsigned char* out;
+        int first;
+        N2D2_INLINE Out* operator()(int p) const { return pixel(out, first + p); }
+    };
+
+    template <int Count, int Panels_, int Last>
+    static N2D2_INLINE void tile(const std::uint8_t* x, int first, int output, unsigned char* out,
+                                 const std::int8_t* weights, const std::int32_t* bias) {
+        constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
+        const At at = {out, first};
+        typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
+        Tile::template run<pitch>(x, weights, bias, output, at);
+    }
+
+    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel.
+    template <int Panels_, int Last>
+    static N2D2_INLINE void tiles(const std::uint8_t* x, int begin, int end, int output, unsigned char* out,
+                                  const std::int8_t* weights, const std::int32_t* bias) {
+        constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
+        constexpr bool large = Large > 0;
+        int first = firstPixel(begin);
+        if (large)
+            for (const int stop = least(end, int(Large)); begin < stop; ++begin) {
+                tile<Small + 1, Panels_, Last>(x, first, output, out, weights, bias);
+                x += (Small + 1) * pitch;
+                first += Small + 1;
+            }
+        for (; begin < end; ++begin) {
+            tile<Small, Panels_, Last>(x, first, output, out, weights, bias);
+            x += Small * pitch;
+            first += Small;
+        }
+    }
+
+    // The panels of a group; `index` counts the groups of panels of all groups of channels.
+    static N2D2_INLINE void panels(const std::uint8_t* x, int begin, int end, int index, unsigned char* out,
+                                   const std::int8_t* weights, const std::int32_t* bias) {
+        const int group = index % Groups;
+        const int output = index / Groups * O + group * Group * 16;
+        const std::int8_t* const w =
+            weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
+        if (group + 1 < Groups)
+            tiles<Group, 16>(x, begin, end, output, out, w, bias);
+        else
+            tiles<LastGroup, LastOutputs>(x, begin, end, output, out, w, bias);
+    }
+
+    static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int tile, int channel) {
+        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0) +
+                                                     static_cast<long>(firstPixel(tile)) * Input::Stride + channel);
+    }
+
+    // ---- blocks -----------------------------------------------------------------------------
+    static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int begin, int end, int channels,
+                                  int from, int to, const std::int8_t* weights, const std::int32_t* bias) {
+        alignas(64) std::uint8_t buffer[BlockBytes + 64];
+        if (!InPlace)
+            gather(in, firstPixel(begin), firstPixel(end), channels * C, buffer);
+        const std::uint8_t* const x = InPlace ? place(in, begin, channels * C) : buffer;
+        for (int group = from; group < to; ++group)
+            panels(x, begin, end, channels * Groups + group, out, weights, bias);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                const std::int32_t* bias) {
+        constexpr long work = static_cast<long>(K) * O * (Small + 1) * PerBlock / N2D2_SIMD_SPEED;
+        if (Cfg::Serial) {
+            serial(in, out, weights, bias);
+            return;
+        }
+        // A small layer is split by outputs too, so that there is work for some threads.
+        constexpr int splits = Blocks >= 8 ? 1 : largest(1, least(int(Groups), 8 / Blocks));
+        Tasks<false, Cfg::Groups * Blocks, splits, work / splits>::run([=](int index, int split) N2D2_INLINE_LAMBDA {
+            const int begin = index % Blocks * PerBlock;
+            block(in, out, begin, least(int(Tiles), begin + PerBlock), index / Blocks, split * Groups / splits,
+                  (split + 1) * Groups / splits, weights, bias);
+        });
+    }
+
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                   const std::int32_t* bias) {
+        // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
+        constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
+        constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
+        constexpr long copies = static_cast<long>(K) * (Small + 1) * tilesOfBlock;
+        constexpr bool parallel = copies * O / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK;
+        constexpr bool wide = parallel && copies >= N2D2_PARALLEL_WORK;
+        alignas(64) std::uint8_t buffer[Cfg::Groups * BlockBytes + 64];
+        std::uint8_t* const windows = buffer;
+        for (int step = 0; step < Blocks; ++step) {
+            const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
+            const int count = least(int(Tiles), begin + PerBlock) - begin;
+            if (wide)
+                Loop<wide>::run(Cfg::Groups * parts, [=](int index) N2D2_INLINE_LAMBDA {
+                    part(in, begin, count, index / parts, index % parts, parts, windows);
+                });
+            else
+                for (int channels = 0; channels < Cfg::Groups; ++channels)
+                    part(in, begin, count, channels, 0, 1, windows);
+            Loop<parallel>::run(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
+                const int group = index / parts, first = begin + index % parts * count / parts;
+                const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
+                panels(windows + group / Groups * BlockBytes + offset, first,
+                       begin + (index % parts + 1) * count / parts, group, out, weights, bias);
+            });
+        }
+    }
+
+    // The windows of one of `parts` parts of a block. What copying writes behind them belongs to the next part, so the
+    // last window goes through a buffer of its own.
+    static N2D2_INLINE void part(const unsigned char* in, int begin, int count, int channels, int index, int parts,
+                                 std::uint8_t* windows) {
+        const int first = firstPixel(begin + index * count / parts);
+        const int last = firstPixel(begin + (index + 1) * count / parts) - 1;
+        std::uint8_t* const to = windows + channels * BlockBytes + (first - firstPixel(begin)) * Window;
+        if (last < first)
+            return;
+        gather(in, first, last, channels * C, to);
+        alignas(64) std::uint8_t window[Window + 64];
+        gather(in, last, last + 1, channels * C, window);
+        std::memcpy(to + (last - first) * Window, window, Window);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_PANEL_CONVOLUTION_HPP

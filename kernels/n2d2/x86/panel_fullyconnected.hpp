@@ -1,0 +1,84 @@
+// Fully connected layer: panels of 16 outputs times one window, the whole input.
+//
+// The input is read in place when it is in one piece and in the form that the Machine multiplies; otherwise it is
+// first copied to the stack in that form. Layers are limited by the reading of their weights;
+// groups of panels are independent.
+// Stack: the bytes of the input + 64, unless in place.
+#ifndef N2D2_X86_PANEL_FULLYCONNECTED_HPP
+#define N2D2_X86_PANEL_FULLYCONNECTED_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Machine>
+struct PanelFullyConnected {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef PlaneTraits<Input> Traits;
+    typedef typename Machine::template Windows<In> Windows;
+    static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
+
+    enum : int {
+        C = Input::Channels,
+        H = Input::Height,
+        W = Input::Width,
+        K = H * W * C,
+        Size = Windows::Size,  // bytes of an input as multiplied
+        Each = Windows::Each,  // inputs in a word
+        Words = (K + Each - 1) / Each,
+        O = Output::Channels,
+        Panels = (O + 15) / 16,
+        LastOutputs = O - 16 * (Panels - 1),
+        Group = least(int(Panels), Machine::singlePanels()),
+        Groups = (Panels + Group - 1) / Group,
+        LastGroup = Panels - (Groups - 1) * Group,
+        InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
+        Run = Traits::Whole ? int(K) : Traits::Packed ? W * C : int(C),  // contiguous inputs
+        LineRuns = Traits::Packed ? 1 : int(W),
+        Runs = Traits::Whole ? 1 : H * LineRuns
+    };
+    static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
+
+    struct At {
+        Out* out;
+        N2D2_INLINE Out* operator()(int) const { return out; }
+    };
+
+    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const std::int8_t* weights,
+                                     const std::int32_t* bias) {
+        constexpr long work = static_cast<long>(K) * Group * 16 / N2D2_SIMD_SPEED;
+        Tasks<false, 1, Groups, work>::run([=](int, int group) N2D2_INLINE_LAMBDA {
+            const int output = group * Group * 16;
+            const std::int8_t* const w = weights + static_cast<long>(output) * Words * Each;
+            const At at = {line<Output>(out, 0)};
+            if (group + 1 < Groups)
+                Machine::template Tile<In, 1, Group, Words, 16, Stage>::template run<0>(x, w, bias, output, at);
+            else
+                Machine::template Tile<In, 1, LastGroup, Words, LastOutputs, Stage>::template run<0>(x, w, bias, output,
+                                                                                                     at);
+        });
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                const std::int32_t* bias) {
+        if (InPlace) {
+            multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
+            return;
+        }
+        alignas(64) std::uint8_t buffer[InPlace ? 1 : Words * Each * Size + 64];
+        for (int i = 0; i < Runs; ++i)
+            Windows::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride,
+                                        buffer + i * Run * Size);
+        multiply(buffer, out, weights, bias);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_PANEL_FULLYCONNECTED_HPP

@@ -1,0 +1,23 @@
+"""n2d2py: from an INI or ONNX description of a network to a standalone integer C++ project."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from n2d2py.runtime import load_export, load_simulator
+
+__all__ = ["load_export", "load_simulator"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of `n2d2py.runtime`, imported when they are first asked for."""
+    if name in __all__:
+        from n2d2py import runtime
+
+        return getattr(runtime, name)
+    raise AttributeError(f"module 'n2d2py' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

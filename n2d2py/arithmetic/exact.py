@@ -1,0 +1,71 @@
+"""Exact sums of integer products, by floating-point matrix products whose exactness is proved.
+
+A floating-point sum of integers is exact in any order, with or without fused multiply-add, as long
+as no partial sum can leave the range in which every integer is representable: 2^24 for float32,
+2^53 for float64. The bound is computed from the actual weights, so BLAS may be used.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+
+__all__ = ["exact_float", "matmul_sums", "conv_sums", "sliding_windows"]
+
+
+def exact_float(bound: int) -> np.dtype:
+    """The narrowest floating-point type that holds every integer up to `bound` in magnitude.
+
+    Raises:
+        InternalError: when `bound` is 2^53 or more.
+    """
+    if bound <= 2 ** 24:
+        return np.dtype(np.float32)
+    if bound <= 2 ** 53:
+        return np.dtype(np.float64)
+    raise InternalError(f"accumulator bound {bound} is beyond exact arithmetic")
+
+
+def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
+    """x @ weights.T exactly: x (N, K) integers, weights (O, K) integers -> (N, O) in a float type.
+
+    `bound` is the largest magnitude of any partial sum.
+    """
+    dtype = exact_float(bound)
+    return x.astype(dtype) @ weights.astype(dtype).T
+
+
+def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int],
+                    dilation: tuple[int, int]) -> np.ndarray:
+    """A view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
+    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation))
+    windows = np.lib.stride_tricks.sliding_window_view(x, extent, axis=(2, 3))
+    return windows[:, :, ::stride[0], ::stride[1], ::dilation[0], ::dilation[1]]
+
+
+def conv_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int],
+              groups: int, dtype: np.dtype) -> np.ndarray:
+    """Cross-correlation sums of an already padded x, accumulated in `dtype`.
+
+    x (N, C, H, W), weights (O, C / groups, KH, KW) -> (N, O, OH, OW). Exact for integers when
+    `dtype` comes from `exact_float` of a valid bound.
+    """
+    n, channels = x.shape[:2]
+    outputs, per_group, kh, kw = weights.shape
+    x = x.astype(dtype, copy=False)
+    weights = weights.astype(dtype, copy=False)
+    windows = sliding_windows(x, (kh, kw), stride, dilation)
+    oh, ow = windows.shape[2:4]
+    if per_group == 1 and outputs == channels:
+        sums = np.zeros((n, outputs, oh, ow), dtype)
+        for i in range(kh):
+            for j in range(kw):
+                sums += windows[..., i, j] * weights[:, 0, i, j].reshape(1, -1, 1, 1)
+        return sums
+    if kh == kw == 1:
+        columns = np.ascontiguousarray(windows[..., 0, 0]).reshape(n, groups, per_group, oh * ow)
+    else:
+        columns = np.ascontiguousarray(windows.transpose(0, 1, 4, 5, 2, 3))
+        columns = columns.reshape(n, groups, per_group * kh * kw, oh * ow)
+    matrix = weights.reshape(groups, outputs // groups, per_group * kh * kw)
+    return np.matmul(matrix, columns).reshape(n, outputs, oh, ow)

@@ -1,0 +1,77 @@
+"""The type of a tensor's elements: integer with scale and zero point, or floating point."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["NumType", "FLOAT32", "FLOAT64"]
+
+
+@dataclass(frozen=True)
+class NumType:
+    """Elements of `bits` bits that stand for the real number ``scale * (q - zero_point)``.
+
+    Signed integers use the symmetric range +-(2^(bits-1) - 1), unsigned ones [0, 2^bits - 1].
+    32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
+    """
+
+    bits: int
+    signed: bool = True
+    is_float: bool = False
+    scale: float = 1.0
+    zero_point: int = 0
+
+    @property
+    def qmin(self) -> int:
+        """Smallest integer value."""
+        return -(2 ** (self.bits - 1) - 1) if self.signed else 0
+
+    @property
+    def qmax(self) -> int:
+        """Largest integer value."""
+        return 2 ** (self.bits - 1) - 1 if self.signed else 2 ** self.bits - 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in the exported project."""
+        return self.bits // 8
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type that stores the elements."""
+        kind = "f" if self.is_float else "i" if self.signed else "u"
+        return np.dtype(f"{kind}{self.bytes}")
+
+    @property
+    def cpp(self) -> str:
+        """The C++ type of an element."""
+        if self.is_float:
+            return "float" if self.bits == 32 else "double"
+        return f"std::{'' if self.signed else 'u'}int{self.bits}_t"
+
+    @property
+    def name(self) -> str:
+        """Short name, such as uint8 or float32."""
+        return self.dtype.name
+
+    def with_scale(self, scale: float) -> "NumType":
+        """The same integers standing for other real numbers."""
+        return replace(self, scale=float(scale))
+
+    def quantize(self, real: np.ndarray) -> np.ndarray:
+        """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers."""
+        if self.is_float:
+            return np.asarray(real, self.dtype)
+        steps = np.rint(np.asarray(real, np.float64) / self.scale) + self.zero_point
+        return np.clip(steps, self.qmin, self.qmax).astype(self.dtype)
+
+    def dequantize(self, stored: np.ndarray) -> np.ndarray:
+        """scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
+        if self.is_float:
+            return np.asarray(stored)
+        return ((np.asarray(stored, np.float64) - self.zero_point) * self.scale).astype(np.float32)
+
+
+FLOAT32 = NumType(32, is_float=True)
+FLOAT64 = NumType(64, is_float=True)

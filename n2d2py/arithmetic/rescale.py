@@ -1,0 +1,179 @@
+"""Rescaling of accumulators to the next tensor's integers: one definition per mode.
+
+All modes map an integer accumulator `acc` to the integer nearest to ``acc * factor``:
+
+=================  ==========================================================================
+Floating-point     rint(float32(acc) * float32(factor)), ties to even
+Fixed-point32/16   (acc * m + 2^(p-1)) >> p, m of at most 31/15 bits, p <= 50, 64-bit product
+Single-shift       (acc + 2^(p-1)) >> p, factor approximated by 2^-p
+Double-shift       (acc * (2^(b-a) + 1) + 2^(b-1)) >> b, factor approximated by 2^-a + 2^-b
+=================  ==========================================================================
+
+`>>` is the arithmetic shift (rounds towards minus infinity), so ties of the fixed-point modes go
+up. The result is then clamped. `kernels/n2d2/rescale.hpp` holds the same definitions in C++.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Rescale", "FloatRescale", "FixedPointRescale", "ShiftRescale", "make_rescale", "RESCALING_MODES"]
+
+RESCALING_MODES = ("Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift",
+                   "Double-shift")
+MAX_SHIFT = 50
+
+
+class Rescale:
+    """acc -> integer near acc * factor; one factor for all outputs or one per output channel.
+
+    Attributes:
+        count: 1, or the number of output channels.
+    """
+
+    count: int
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        """clamp(rescaled acc, low, high) in int64; `axis` is the channel axis of `acc`.
+
+        `acc` holds exact integers, in an integer or a floating-point type.
+        """
+        raise NotImplementedError
+
+    def effective(self) -> np.ndarray:
+        """The factors that the integer formula really applies, float64 of length `count`."""
+        raise NotImplementedError
+
+
+def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
+    if values.size == 1:
+        return values.reshape(())
+    shape = [1] * acc.ndim
+    shape[axis] = values.size
+    return values.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatRescale(Rescale):
+    """rint(float32(acc) * factor), factor float32; int32 to float32 rounds to nearest even too."""
+
+    factors: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", np.atleast_1d(np.asarray(self.factors, np.float32)))
+
+    @property
+    def count(self) -> int:
+        return self.factors.size
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        product = acc.astype(np.float32) * _along(self.factors, acc, axis)
+        rounded = np.rint(np.clip(product, np.float32(low), np.float32(high))).astype(np.int64)
+        return np.clip(rounded, low, high)  # float32 may round limits beyond 2^24 outwards
+
+    def effective(self) -> np.ndarray:
+        return self.factors.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPointRescale(Rescale):
+    """(acc * multiplier + 2^(shift-1)) >> shift in 64 bits; one shift, a multiplier per output."""
+
+    multipliers: np.ndarray
+    shift: int
+    bits: int
+
+    @property
+    def count(self) -> int:
+        return self.multipliers.size
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        product = acc.astype(np.int64) * _along(self.multipliers.astype(np.int64), acc, axis)
+        half = (1 << self.shift) >> 1
+        return np.clip((product + half) >> self.shift, low, high)
+
+    def effective(self) -> np.ndarray:
+        return self.multipliers.astype(np.float64) * 2.0 ** -self.shift
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftRescale(Rescale):
+    """(acc * (2^(second-first) + 1) + 2^(second-1)) >> second; without `first`: (acc + 2^(s-1)) >> s."""
+
+    second: np.ndarray
+    first: np.ndarray | None = None
+
+    @property
+    def count(self) -> int:
+        return self.second.size
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """What the accumulator is multiplied by before the shift by `second`."""
+        if self.first is None:
+            return np.ones(self.second.size, np.int64)
+        return (np.int64(1) << (self.second - self.first).astype(np.int64)) + 1
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        shift = _along(self.second.astype(np.int64), acc, axis)
+        half = _along((np.int64(1) << self.second.astype(np.int64)) >> 1, acc, axis)
+        product = acc.astype(np.int64) * _along(self.multipliers, acc, axis)
+        return np.clip((product + half) >> shift, low, high)
+
+    def effective(self) -> np.ndarray:
+        factors = 2.0 ** -self.second.astype(np.float64)
+        return factors if self.first is None else factors + 2.0 ** -self.first.astype(np.float64)
+
+
+def _fixed_point(factors: np.ndarray, bits: int, acc_bits: int) -> FixedPointRescale | None:
+    """The finest shift for which every multiplier fits `bits` bits and every product 62 bits."""
+    largest = float(np.max(np.abs(factors)))
+    limit = min(2 ** bits - 1, 2 ** (63 - acc_bits) - 1)
+    for shift in range(MAX_SHIFT, -1, -1):
+        if np.rint(largest * 2.0 ** shift) <= limit:
+            return FixedPointRescale(np.rint(factors * 2.0 ** shift).astype(np.int64), shift, bits)
+    return None
+
+
+def _single_shift(factors: np.ndarray) -> ShiftRescale:
+    """The smallest 2^-p that is not below the factor; the weights take up what it is too large."""
+    shifts = np.clip(np.floor(-np.log2(factors)), 0, MAX_SHIFT)
+    return ShiftRescale(shifts.astype(np.int64))
+
+
+def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
+    """The smallest 2^-a + 2^-b, a <= b, that is not below the factor."""
+    widest = 62 - acc_bits
+    best_first = np.zeros(factors.size, np.int64)
+    best_second = np.zeros(factors.size, np.int64)
+    best_error = np.full(factors.size, np.inf)
+    for first in range(0, MAX_SHIFT):
+        for second in range(first, min(first + widest, MAX_SHIFT) + 1):
+            error = 2.0 ** -first + 2.0 ** -second - factors
+            better = (error >= 0) & (error < best_error)
+            best_first[better], best_second[better] = first, second
+            best_error[better] = error[better]
+    return ShiftRescale(best_second, best_first)
+
+
+def make_rescale(mode: str, factors: np.ndarray, acc_bits: int = 32) -> tuple[Rescale, bool]:
+    """The rescale of `mode` nearest to the real `factors` (> 0, length 1 or outputs).
+
+    `acc_bits` bounds the accumulators: |acc| < 2^(acc_bits-1). Returns the rescale and whether
+    another mode had to be taken: Fixed-point16 for a shift mode with a factor above 1,
+    Fixed-point32 for Fixed-point16 with a factor that 15 bits cannot hold, Floating-point beyond.
+    """
+    factors = np.atleast_1d(np.asarray(factors, np.float64))
+    if mode == "Floating-point":
+        return FloatRescale(factors), False
+    if mode in ("Single-shift", "Double-shift") and np.max(factors) <= 1.0:
+        return (_single_shift(factors) if mode == "Single-shift" else _double_shift(factors, acc_bits)), False
+    bits = 31 if mode in ("Fixed-point", "Fixed-point32") else 15
+    wanted = mode in ("Fixed-point", "Fixed-point32", "Fixed-point16")
+    rescale = _fixed_point(factors, bits, acc_bits)
+    if rescale is not None:
+        return rescale, not wanted
+    if bits == 15:
+        rescale = _fixed_point(factors, 31, acc_bits)
+    return (rescale if rescale is not None else FloatRescale(factors)), True

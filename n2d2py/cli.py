@@ -1,0 +1,98 @@
+"""The command `n2d2py`: parses, runs, turns every failure into one line and an exit status."""
+from __future__ import annotations
+
+import os
+
+# Batches are spread over the cores by threads of our own; BLAS threads on top would only get in their way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import errno  # noqa: E402  NumPy reads these variables when it is first imported
+import sys  # noqa: E402
+import traceback  # noqa: E402
+from typing import Sequence  # noqa: E402
+
+from n2d2py import __version__, log  # noqa: E402
+from n2d2py.errors import N2D2Error  # noqa: E402
+from n2d2py.options import help_text, parse_arguments  # noqa: E402
+
+__all__ = ["main"]
+
+_COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
+"""Codes of a wrong command line."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command line `words` (sys.argv without the program by default); the exit status.
+
+    0 success, 1 an error of the input or the environment, 2 a wrong command line, 3 an internal
+    error, 130 interrupted.
+    """
+    words = list(sys.argv[1:] if words is None else words)
+    log.setup(quiet="-quiet" in words, verbose="-verbose" in words, strict="-strict" in words)
+    try:
+        arguments = parse_arguments(words)
+    except N2D2Error as error:
+        log.report_error(error)
+        return 2
+    try:
+        if arguments.h or arguments.v:
+            print(help_text() if arguments.h else f"n2d2py {__version__}")
+        else:
+            from n2d2py.pipeline import run
+
+            run(arguments)
+            log.raise_on_strict()
+            _repeat_warnings()
+        sys.stdout.flush()
+        return 0
+    except N2D2Error as error:
+        log.report_error(error)
+        return 2 if error.code in _COMMAND_LINE else 1
+    except KeyboardInterrupt:
+        log.report_error(N2D2Error("E010", "interrupted", remedy="an export that was being written is removed, the "
+                                   "previous one is kept"))
+        return 130
+    except BrokenPipeError:
+        _discard_stdout()
+        return 1
+    except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_stdout()
+        log.report_error(_system_error(error))
+        return 1
+    except MemoryError:
+        log.report_error(N2D2Error("E013", "the machine's memory is exhausted",
+                                   remedy="use fewer calibration or test stimuli at a time, or a smaller network"))
+        return 1
+    except Exception as error:  # the last resort: a defect of the tool, still one line
+        if "-verbose" in words:
+            traceback.print_exc()
+        log.report_error(N2D2Error("E099", f"internal error: {type(error).__name__}: {error}",
+                                   remedy="this is a defect of n2d2py; run again with -verbose and report it"))
+        return 3
+
+
+def _discard_stdout() -> None:
+    """Text that stdout could not take would be tried again, and complained about, when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _system_error(error: OSError) -> N2D2Error:
+    remedy = {errno.ENOSPC: "free some space or choose another folder with -o",
+              errno.EDQUOT: "free some space or choose another folder with -o",
+              errno.EACCES: "check the permissions, or choose another folder with -o",
+              errno.EEXIST: "remove the file, or choose another folder with -o",
+              errno.ENOTDIR: "remove the file, or choose another folder with -o",
+              errno.EROFS: "choose a writable folder with -o"}.get(error.errno or 0, "check the path")
+    return N2D2Error("E012", error.strerror or str(error), where=str(error.filename) if error.filename else None,
+                     remedy=remedy)
+
+
+def _repeat_warnings() -> None:
+    seen = log.warnings_seen()
+    if seen:
+        kinds = ", ".join(sorted({warning.code for warning in seen}))
+        log.notice("%d warning%s (%s)", len(seen), "s" if len(seen) > 1 else "", kinds)

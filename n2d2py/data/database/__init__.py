@@ -1,0 +1,98 @@
+"""Databases: one file per family of types, each registered by its name in INI files."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.database import (caltech, cifar, directory, gtsrb, idx, ilsvrc,  # noqa: F401
+                                  listed, numpy_file, random_data, tables)
+from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
+from n2d2py.data.database.base import database_schemas as _type_schemas
+from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.database.slicing import SLICING, slice_database
+from n2d2py.data.text import read_lines
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
+
+__all__ = [
+    "SETS",
+    "Context",
+    "Database",
+    "Partition",
+    "database_schemas",
+    "empty_database",
+    "partition",
+    "read_database",
+    "register",
+]
+
+
+def database_schemas() -> list[Schema]:
+    """The schemas of all types of databases, by name, and of [database.slicing]."""
+    return [*_type_schemas(), SLICING]
+
+
+def empty_database(label_names: tuple[str, ...] = ()) -> Database:
+    """A database without stimuli."""
+    return Database("", JoinedItems([]), np.zeros(0, np.int64), label_names)
+
+
+def read_database(document: Document, *, seed: int = 0,
+                  shape: tuple[int, ...] = (1, 1, 1)) -> Database:
+    """The database of [database], cut by [database.slicing].
+
+    Without section or Type the empty one, with a warning, and the names of LabelPath's labels.
+
+    `shape` is that of the network's input, (C, H, W) or (F,), the default of Random_Database.
+
+    Raises:
+        N2D2Error: E404 an unknown type, E406 for what is not supported, and what the type raises.
+    """
+    _refuse_subsections(document)
+    section = document.section("database")
+    if section is None or not section.has("Type"):
+        where = None if section is None else section.location
+        names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
+        log.warning("W401", "there is no data: the INI has no [database] with a Type", where=where,
+                    remedy="add one, or calibrate with -calib-data")
+        return empty_database(names)
+    database = load(section.text("Type").strip(), section, Context(document, seed, shape))
+    slicing = document.section("database.slicing")
+    if slicing is not None:
+        database = slice_database(database, slicing, seed)
+    log.detail("database: %s", ", ".join(f"{name} {size}"
+                                         for name, size in database.sizes().items()))
+    return database
+
+
+_WITHOUT_TYPE = Schema("database without Type", (
+    Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),
+), ("*",))
+
+
+def _label_names(values: Values, document: Document) -> tuple[str, ...]:
+    if not values["LabelPath"]:
+        return ()
+    path = resolve_path(values["LabelPath"], document)
+    if path is None or path.is_dir():
+        raise N2D2Error("E401", f"LabelPath={values['LabelPath']} does not exist",
+                        where=values.where("LabelPath"), remedy="give the file of the label names")
+    return tuple(line for _, line in read_lines(path))
+
+
+_REFUSED = {
+    "database.filterROIs": "stimuli have one label each, there are no regions to filter; use a "
+                           "LabelFilterTransformation for labels",
+    "database.sortAndDropLabels": "which labels it keeps is documented nowhere; use a "
+                                  "LabelFilterTransformation, or IgnoreMasks of DIR_Database",
+}
+
+
+def _refuse_subsections(document: Document) -> None:
+    errors = []
+    for section in document.matching("database.*"):
+        if section.name in _REFUSED:
+            section.mark_used()
+            errors.append(N2D2Error("E406", "this step on the database is not supported",
+                                    where=section.location, remedy=_REFUSED[section.name]))
+    ErrorList.raise_if(errors)

@@ -1,0 +1,300 @@
+"""What a database is, the registry of their types, and the reading of [database]."""
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from n2d2py.data.arrays import plain
+from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.decode import as_image, read_stimulus
+from n2d2py.errors import InternalError, Location, N2D2Error, nearest
+from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
+
+__all__ = [
+    "COMMON_KEYS",
+    "PARTITION_KEYS",
+    "ArrayItems",
+    "Context",
+    "Database",
+    "FileItems",
+    "Items",
+    "JoinedItems",
+    "data_path",
+    "database_schemas",
+    "load",
+    "partition_of",
+    "partitioned",
+    "register",
+]
+
+
+class Items(Protocol):
+    """A list of stimuli that are read on demand, from several threads."""
+
+    def __len__(self) -> int: ...
+
+    def name(self, index: int) -> str:
+        """What messages and result files call the stimulus: never an absolute path."""
+
+    def read(self, index: int) -> np.ndarray:
+        """The stimulus, (H, W, C); colours in the order blue, green, red."""
+
+
+@dataclass(frozen=True)
+class FileItems:
+    """Stimuli in files of a folder; `files` are relative to it and name the stimuli."""
+
+    root: Path
+    files: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def name(self, index: int) -> str:
+        return self.files[index]
+
+    def read(self, index: int) -> np.ndarray:
+        return read_stimulus(self.root / self.files[index], self.files[index])
+
+
+@dataclass(frozen=True)
+class ArrayItems:
+    """Stimuli along the first axis of an array: (N, C, H, W), (N, H, W) or (N, F).
+
+    `order` permutes the channels (RGB to BGR: (2, 1, 0)).
+    """
+
+    title: str
+    array: np.ndarray
+    order: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def name(self, index: int) -> str:
+        return f"{self.title}[{index}]"
+
+    def read(self, index: int) -> np.ndarray:
+        sample = plain(self.array[index])
+        return as_image(sample if self.order is None else sample[list(self.order)])
+
+
+class JoinedItems:
+    """Several lists, one after the other."""
+
+    def __init__(self, parts: Sequence[Items]):
+        self._parts = list(parts)
+        self._ends = list(accumulate(len(part) for part in self._parts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def _find(self, index: int) -> tuple[Items, int]:
+        part = bisect_right(self._ends, index)
+        return self._parts[part], index - (self._ends[part - 1] if part else 0)
+
+    def name(self, index: int) -> str:
+        items, inner = self._find(index)
+        return items.name(inner)
+
+    def read(self, index: int) -> np.ndarray:
+        items, inner = self._find(index)
+        return items.read(inner)
+
+
+@dataclass
+class Database:
+    """Stimuli with labels, split in sets.
+
+    Attributes:
+        type: name of the type in INI files; "" for the empty one.
+        items: all stimuli.
+        labels: label id by item, -1 for none.
+        label_names: by label id.
+        sets: positions in `items` by set name; a stimulus may be in several sets or in none.
+    """
+
+    type: str
+    items: Items
+    labels: np.ndarray
+    label_names: tuple[str, ...]
+    sets: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.labels = np.asarray(self.labels, np.int64)
+        self.sets = {name: np.asarray(self.sets.get(name, ()), np.int64) for name in SETS}
+        if len(self.labels) != len(self.items):
+            raise InternalError(f"{len(self.items)} stimuli, {len(self.labels)} labels")
+
+    def sizes(self) -> dict[str, int]:
+        """The number of stimuli of each set."""
+        return {name: len(positions) for name, positions in self.sets.items()}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the reading of a database needs besides its section: `shape` is the network's input."""
+
+    document: Document
+    seed: int
+    shape: tuple[int, ...]
+
+
+Loader = Callable[[Values, Context], Database]
+_SUFFIX = "_Database"
+_TYPES: dict[str, tuple[Schema, Loader]] = {}
+_UNSUPPORTED = frozenset((
+    "Actitracker_Database", "AER_Database", "CaltechPedestrian_Database", "CelebA_Database",
+    "Cityscapes_Database", "CKP_Database", "CompositeDatabase", "Daimler_Database",
+    "DOTA_Database", "FDDB_Database", "GTSDB_DIR_Database", "IDX_Database", "IMDBWIKI_Database",
+    "KITTI_Database", "KITTI_Object_Database", "KITTI_Road_Database", "LITISRouen_Database",
+    "N_MNIST_Database"))
+"""Types of N2D2 that are known and not read here."""
+
+COMMON_KEYS = (
+    Key("Type", Kind.STRING, "", "Type of the database."),
+    Key("RandomPartitioning", Kind.BOOL, True,
+        "The sets are drawn at random (by -seed), else in the order of the list."),
+)
+_IGNORED = ("DefaultLabel", "ROIsMargin", "DataFileLabel", "LoadInMemory")
+_REFUSED = (
+    Key("CompositeLabel", Kind.ENUM, "Auto", "Only None and Auto: pixel-wise labels are not "
+        "supported.", ("None", "Auto", "Default", "Disjoint", "Combine")),
+    Key("TargetDataPath", Kind.PATH, "", "Not supported."),
+    Key("MultiChannelMatch", Kind.STRING, "", "Not supported."),
+    Key("MultiChannelReplace", Kind.STRINGS, (), "Not supported."),
+)
+_FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartitioning=0)"
+PARTITION_KEYS = (
+    Key("Learn", Kind.FLOAT, 0.0, f"Learning set: {_FRACTION}."),
+    Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
+    Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}; what the others leave by default."),
+    Key("PerLabelPartitioning", Kind.BOOL, True, "The fractions hold for each label."),
+    Key("EquivLabelPartitioning", Kind.BOOL, True, "Learn and Validation take the same number of "
+        "each label, by the rarest one; the rest is Test."),
+)
+
+
+def register(schema: Schema) -> Callable[[Loader], Loader]:
+    """Decorates the function that loads databases of the type `schema.name`.
+
+    Raises:
+        InternalError: when the type is taken.
+    """
+    def add(loader: Loader) -> Loader:
+        if schema.name in _TYPES:
+            raise InternalError(f"database type {schema.name} is registered twice")
+        common = Schema(schema.name, (*COMMON_KEYS, *_REFUSED), _IGNORED)
+        _TYPES[schema.name] = (common + schema, loader)
+        return loader
+    return add
+
+
+def database_schemas() -> list[Schema]:
+    """The schemas of all types, in the order of their names."""
+    return [_TYPES[name][0] for name in sorted(_TYPES)]
+
+
+def load(type_name: str, section: Section, context: Context) -> Database:
+    """The database of a section of that type.
+
+    Raises:
+        N2D2Error: E404 an unknown type, E406 a key that is not supported, and what its type raises.
+    """
+    if type_name in _UNSUPPORTED:
+        raise N2D2Error("E406", f"{type_name} is not supported", where=section.where("Type"),
+                        remedy="use DIR_Database or List_Database on its files, or Numpy_Database")
+    if type_name not in _TYPES:
+        bare = nearest(type_name.removesuffix(_SUFFIX),
+                       [name.removesuffix(_SUFFIX) for name in _TYPES])
+        like = bare and bare + _SUFFIX
+        known = ", ".join(sorted(_TYPES))
+        raise N2D2Error("E404", f"unknown type of database '{type_name}'",
+                        where=section.where("Type"),
+                        remedy=f"did you mean '{like}'?" if like else f"use one of {known}")
+    schema, loader = _TYPES[type_name]
+    values = schema.read(section)
+    for key in _REFUSED:
+        if values.given(key.name) and values[key.name] not in ("", (), "None", "Auto"):
+            raise N2D2Error("E406", f"{key.name}={section.text(key.name)} is not supported",
+                            where=values.where(key.name),
+                            remedy="remove it: stimuli have one channel set and one label each")
+    return loader(values, context)
+
+
+def data_path(values: Values, context: Context, key: str = "DataPath", *,
+              default: str | None = None, folder: bool | None = None) -> Path:
+    """The existing path that a key names; by default `default` under $N2D2_DATA.
+
+    `folder` True or False demands a folder or a file.
+
+    Raises:
+        N2D2Error: E401 when there is none.
+    """
+    text = values[key] or (f"{_data_root(values, key)}/{default}" if default else "")
+    where = values.where(key)
+    path = resolve_path(text, context.document)
+    if path is None:
+        raise N2D2Error("E401", f"{key}={text} does not exist", where=where,
+                        remedy=f"set {key} to where the data are (absolute, or relative to the "
+                               "working directory or to the INI file)")
+    if folder is not None and path.is_dir() != folder:
+        raise N2D2Error("E401", f"{key}={text} is {'not ' if folder else ''}a folder", where=where,
+                        remedy=f"set {key} to a {'folder' if folder else 'file'}")
+    return path
+
+
+def _data_root(values: Values, key: str) -> str:
+    from n2d2py.ini.paths import environment
+
+    root = environment("N2D2_DATA")
+    if not root:
+        raise N2D2Error("E401", f"{key} is not given and N2D2_DATA is not set",
+                        where=values.section.location,
+                        remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA")
+    return root
+
+
+def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
+    """The values of a section, of the section that its LoadMore names, and so on.
+
+    Raises:
+        N2D2Error: E119 there is no such section, E419 the chain comes back to itself.
+    """
+    chain = [values]
+    seen = {values.section.name}
+    common = Schema(schema.name, COMMON_KEYS) + schema
+    while chain[-1]["LoadMore"]:
+        where = chain[-1].where("LoadMore")
+        section = context.document.require(chain[-1]["LoadMore"], where)
+        if section.name in seen:
+            raise N2D2Error("E419", f"LoadMore={section.name} comes back to a section that is "
+                            "loaded already", where=where, remedy="end the chain of LoadMore")
+        seen.add(section.name)
+        chain.append(common.read(section))
+    return chain
+
+
+def partition_of(values: Values) -> Partition:
+    """The partition that the keys of a section ask for."""
+    return Partition(values["Learn"], values["Validation"], values["Test"],
+                     values["RandomPartitioning"], values["PerLabelPartitioning"],
+                     values["EquivLabelPartitioning"])
+
+
+def partitioned(type_name: str, items: Items, labels: Sequence[int] | np.ndarray,
+                label_names: tuple[str, ...], how: Partition, seed: int,
+                where: Location | str | None = None) -> Database:
+    """A database whose whole list is split by `how`.
+
+    Raises:
+        N2D2Error: E409.
+    """
+    ids = np.asarray(labels, np.int64)
+    return Database(type_name, items, ids, label_names, partition(ids, how, seed, where))

@@ -1,0 +1,94 @@
+"""ILSVRC2012_Database: ImageNet's folders train/<synset>/ and val/ with val.txt."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.database.base import Context, Database, FileItems, data_path, register
+from n2d2py.data.database.partition import Partition, partition
+from n2d2py.data.decode import PICTURES
+from n2d2py.data.text import name_and_label, read_lines
+from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["ilsvrc_database"]
+
+
+def ilsvrc_database(folder: Path, synsets_file: Path, *, learn: float = 1.0,
+                    use_validation_for_test: bool = True, background: bool = False,
+                    shuffle: bool = True, seed: int = 0) -> Database:
+    """The images of `folder`; those of val/ validate, and test too when `use_validation_for_test`.
+
+    A label's id is the line of its synset (first word) in `synsets_file`, from 0, plus one with
+    `background`, whose label 0 is "background". Without train/ the Learn set is empty.
+
+    Raises:
+        N2D2Error: E401 val.txt or the synsets are missing, E410 for lines that cannot be read.
+    """
+    lines = [line for _, line in read_lines(synsets_file)]
+    shift = 1 if background else 0
+    ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
+    names = (("background",) if background else ()) + tuple(lines)
+    learned, learn_labels = _train(folder / "train", ids) if learn > 0 else ([], [])
+    files, labels = _validation(folder / "val.txt", len(lines), shift)
+    split = partition(np.array(learn_labels, np.int64),
+                      Partition(learn, 0.0, 0.0, shuffle, equivalent=False), seed, str(folder))
+    split["Validation"] = np.arange(len(learned), len(learned) + len(files))
+    split["Test"] = split["Validation"] if use_validation_for_test else np.zeros(0, np.int64)
+    return Database("ILSVRC2012_Database", FileItems(folder, learned + files),
+                    np.array(learn_labels + labels, np.int64), names, split)
+
+
+def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
+    if not root.is_dir():
+        log.notice("%s: there is no folder train, the learning set is empty", root.parent)
+        return [], []
+    files: list[str] = []
+    labels: list[int] = []
+    for synset in sorted(os.listdir(root)):
+        if synset not in ids or not (root / synset).is_dir():
+            continue
+        for name in sorted(os.listdir(root / synset)):
+            if os.path.splitext(name)[1].lower() in PICTURES:
+                files.append(f"train/{synset}/{name}")
+                labels.append(ids[synset])
+    return files, labels
+
+
+def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
+    files: list[str] = []
+    labels: list[int] = []
+    errors: list[N2D2Error] = []
+    for number, line in read_lines(path):
+        parts = name_and_label(line)
+        if parts and parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count:
+            files.append(f"val/{parts[0]}")
+            labels.append(int(parts[1]) + shift)
+        elif len(errors) < 10:
+            errors.append(N2D2Error("E410", f"'{line}' is not 'file label' with a label from 0 to "
+                                    f"{count - 1}", where=Location(str(path), number),
+                                    remedy="check that the labels are line numbers of the synsets"))
+    ErrorList.raise_if(errors)
+    return files, labels
+
+
+@register(Schema("ILSVRC2012_Database", (
+    Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images that learns.",
+        minimum=0, maximum=1),
+    Key("UseValidationForTest", Kind.BOOL, True, "The validation images are the test set too."),
+    Key("BackgroundClass", Kind.BOOL, False, "Label 0 is the background, the others follow."),
+    Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt; by default "
+        "$N2D2_DATA/ILSVRC2012."),
+    Key("LabelPath", Kind.PATH, "", "File of the synsets, one per line; by default "
+        "$N2D2_DATA/ILSVRC2012/synsets.txt."),
+), doc="ImageNet. The images of val/ are both the validation and the test set."))
+def _load(values: Values, context: Context) -> Database:
+    return ilsvrc_database(
+        data_path(values, context, default="ILSVRC2012", folder=True),
+        data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False),
+        learn=values["Learn"], use_validation_for_test=values["UseValidationForTest"],
+        background=values["BackgroundClass"], shuffle=values["RandomPartitioning"],
+        seed=context.seed)

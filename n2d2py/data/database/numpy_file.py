@@ -1,0 +1,78 @@
+"""Numpy_Database: the arrays x and y of an .npz file."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.data.arrays import check_type, open_npy, open_npz
+from n2d2py.data.database.base import (PARTITION_KEYS, ArrayItems, Context, Database, data_path,
+                                       partition_of, partitioned, register)
+from n2d2py.data.database.partition import Partition
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+
+__all__ = ["numpy_database", "read_arrays"]
+
+
+def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """x, label ids (-1 without y) and label names of an .npz (or x alone of an .npy) file.
+
+    x is the array `x`, else the only one besides y and labels; `labels`, if any, names the labels.
+
+    Raises:
+        N2D2Error: E401, E402 unreadable, E410 labels that are no ids, E414 arrays that do not fit.
+    """
+    title = path.name
+    arrays = {"x": open_npy(path)} if path.suffix == ".npy" else open_npz(path)
+    others = [key for key in arrays if key not in ("x", "y", "labels")]
+    key = "x" if "x" in arrays else others[0] if len(others) == 1 else None
+    if key is None:
+        raise N2D2Error("E414", f"{path} holds no array x, but {', '.join(arrays)}",
+                        remedy="store the stimuli as x and the labels as y")
+    x = arrays[key]
+    check_type(x, title)
+    if not 2 <= x.ndim <= 4:
+        raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes",
+                        remedy="store (N, C, H, W), (N, H, W) or (N, F)")
+    if "y" not in arrays:
+        return x, np.full(len(x), -1, np.int64), ()
+    labels = _ids(arrays["y"], len(x), path)
+    count = int(labels.max(initial=-1)) + 1
+    names = tuple(str(name) for name in arrays.get("labels", np.arange(count)).reshape(-1))
+    if len(names) < count:
+        raise N2D2Error("E410", f"{path}: labels names {len(names)} labels, y has label "
+                        f"{count - 1}", remedy="name every label, or leave labels out")
+    return x, labels, names
+
+
+def _ids(y: np.ndarray, count: int, path: Path) -> np.ndarray:
+    if y.size != count or len(y) != count:
+        raise N2D2Error("E414", f"{path}: y has the shape {'x'.join(map(str, y.shape))} for "
+                        f"{count} stimuli", remedy="store one label id per stimulus")
+    if y.dtype.kind not in "biuf":
+        raise N2D2Error("E410", f"{path}: y holds {y.dtype}", remedy="store integer label ids")
+    ids = y.reshape(-1).astype(np.int64)
+    if not np.array_equal(ids, y.reshape(-1)) or ids.min(initial=0) < -1:
+        raise N2D2Error("E410", f"{path}: y holds values that are no label ids",
+                        remedy="store integers from 0, or -1 for no label")
+    return ids
+
+
+def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
+    """The stimuli of an .npz or .npy file, split by `how`."""
+    x, labels, names = read_arrays(path)
+    return partitioned("Numpy_Database", ArrayItems(path.name, x), labels, names, how, seed,
+                       str(path))
+
+
+@register(Schema("Numpy_Database", (
+    Key("DataPath", Kind.PATH, REQUIRED, "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
+        "and y (N,), or an .npy file with x alone."),
+    *PARTITION_KEYS,
+), doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
+    "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "
+    "real. By default all stimuli test."))
+def _load(values: Values, context: Context) -> Database:
+    return numpy_database(data_path(values, context, folder=False), partition_of(values),
+                          context.seed)

@@ -1,0 +1,133 @@
+"""Stimulus files turned into arrays: pictures by Pillow, arrays by NumPy, sounds (see sound.py).
+
+Pictures keep their number of channels, as OpenCV's unchanged reading does: gray (H, W, 1), colour
+(H, W, 3) in the order blue, green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray
+ones uint16, floating-point ones float32. The orientation tag of photographs is ignored.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.data.arrays import check_type, open_npy, plain
+from n2d2py.data.sound import read_wav
+from n2d2py.errors import InternalError, N2D2Error
+
+__all__ = ["PICTURES", "as_image", "picture_size", "read_picture", "read_stimulus",
+           "readable_extensions", "register_reader"]
+
+PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
+            ".tif", ".tiff", ".webp")
+
+_PLAIN_MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "LA": "RGBA", "La": "RGBA", "RGBa": "RGBA",
+                "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB", "RGBX": "RGB"}
+
+
+def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
+    """The stimulus of a file as (H, W, C); `name` is how messages call it.
+
+    Raises:
+        N2D2Error: E401 missing or unreadable, E402 or E403 damaged, E406 an unknown extension.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise N2D2Error("E406", f"{name or path}: files '{path.suffix}' cannot be read as stimuli",
+                        remedy="use " + " ".join(readable_extensions()))
+    return reader(path, name or str(path))
+
+
+def read_picture(path: Path, name: str | None = None) -> np.ndarray:
+    """The pixels of a picture file, channels in the order blue, green, red (, alpha).
+
+    Raises:
+        N2D2Error: E401 missing or unreadable, E403 not a picture, truncated or too large.
+    """
+    return _opened(path, name or str(path), _pixels)
+
+
+def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
+    """Width and height of a picture file, from its header.
+
+    Raises:
+        N2D2Error: as read_picture.
+    """
+    return _opened(path, name or str(path), lambda image: image.size)
+
+
+def _opened(path: Path, name: str, look: Callable):
+    """What `look` makes of the opened picture; every failure of the decoders as one of ours."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return look(image)
+    except UnidentifiedImageError:
+        raise N2D2Error("E403", f"{name} is not a picture of a known format",
+                        remedy="remove or replace the file") from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise N2D2Error("E401", f"{name} cannot be read: {error.strerror}",
+                        remedy="check the path and its permissions") from None
+    except Exception as error:  # the decoders raise nearly every type on damaged files
+        raise N2D2Error("E403", f"{name} cannot be decoded: {error or type(error).__name__}",
+                        remedy="remove or replace the file") from None
+
+
+def _pixels(image) -> np.ndarray:
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")
+    elif image.mode in _PLAIN_MODES:
+        image = image.convert(_PLAIN_MODES[image.mode])
+    pixels = np.asarray(image)
+    if pixels.dtype == np.int32 and image.format == "PNG":
+        pixels = pixels.astype(np.uint16)  # how older Pillow gives 16-bit gray PNG
+    pixels = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("=")))
+    if pixels.ndim == 2:
+        return pixels[:, :, None]
+    order = [2, 1, 0, 3][:pixels.shape[2]]
+    return np.ascontiguousarray(pixels[:, :, order])
+
+
+def _read_npy(path: Path, name: str) -> np.ndarray:
+    """A .npy file of one stimulus: (C, H, W), (H, W) or (F,), as (H, W, C)."""
+    array = open_npy(path, name)
+    check_type(array, name)
+    if not 1 <= array.ndim <= 3:
+        raise N2D2Error("E414", f"{name} holds an array of {array.ndim} axes",
+                        remedy="store one stimulus (C, H, W), (H, W) or (F,) per file")
+    return as_image(plain(array))
+
+
+def as_image(sample: np.ndarray) -> np.ndarray:
+    """One stimulus (C, H, W), (H, W) or (F,) as (H, W, C); vectors are one row."""
+    if sample.ndim == 3:
+        return np.ascontiguousarray(sample.transpose(1, 2, 0))
+    if sample.ndim == 2:
+        return sample[:, :, None]
+    return sample[None, :, None]
+
+
+_READERS: dict[str, Callable[[Path, str], np.ndarray]] = {}
+
+
+def register_reader(extension: str, reader: Callable[[Path, str], np.ndarray]) -> None:
+    """Makes files with this extension (lower case, with dot) readable as stimuli.
+
+    Raises:
+        InternalError: when the extension has another reader.
+    """
+    if _READERS.get(extension, reader) is not reader:
+        raise InternalError(f"two readers for {extension}")
+    _READERS[extension] = reader
+
+
+def readable_extensions() -> list[str]:
+    """The extensions that have a reader, sorted."""
+    return sorted(_READERS)
+
+
+for _extension in PICTURES:
+    register_reader(_extension, read_picture)
+register_reader(".npy", _read_npy)
+register_reader(".wav", read_wav)

@@ -1,0 +1,115 @@
+"""The declaration of the network's input: [sp], [env] or [cenv]."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.ini import Document, Key, Kind, Schema, Values
+
+__all__ = ["Environment", "provider_schemas", "read_environment"]
+
+NAMES = ("cenv", "env", "sp")
+
+_SCHEMA = Schema("sp", (
+    Key("SizeX", Kind.UINT, 0, "Width of the network's input."),
+    Key("SizeY", Kind.UINT, 0, "Its height."),
+    Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
+    Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
+    Key("Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector.",
+        minimum=1),
+    Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
+    Key("CompositeStimuli", Kind.BOOL, False, "Pixel-wise labels: not supported."),
+), ("TargetSize*", "TargetNbChannels", "CachePath", "StimulusType", "DiscardedLateStimuli",
+    "Period*", "SpikeCUDA", "ReadStream"),
+    doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
+        "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
+        "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
+        "image; with Channel=k, and `[sp.ChannelsTransformation*]` for all of them, it goes on "
+        "with channels made before; their OnTheFly forms come last. Integers that remain are "
+        "divided by the largest value of their type. The Learn set takes the way of the "
+        "Validation set.")
+_CONFIG = Schema("ConfigSection of sp", (
+    Key("DataSignedMapping", Kind.BOOL, False,
+        "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
+    Key("QuantizationLevels", Kind.UINT, 0, "Not supported."),
+), ("QuantizationMin", "QuantizationMax", "StreamTensor", "StreamLabel"),
+    doc="What ConfigSection of [sp] may hold.")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The network's input as declared.
+
+    Attributes:
+        section: its section's name: layers refer to it.
+        shape: (C, H, W), or (F,) for a Size of one number.
+        batch_size: of -test.
+        signed: DataSignedMapping.
+        where: the section.
+    """
+
+    section: str
+    shape: tuple[int, ...]
+    batch_size: int
+    signed: bool
+    where: Location
+
+
+def provider_schemas() -> list[Schema]:
+    """The schemas of [sp] and of its ConfigSection."""
+    return [_SCHEMA, _CONFIG]
+
+
+def read_environment(document: Document, *, for_data: bool = True) -> Environment:
+    """The declaration of the input; needs no data. Sets [sp]_SizeX, _SizeY and _NbChannels.
+
+    Without `for_data` only the dimensions matter: what no data can be made for is let pass.
+
+    Raises:
+        N2D2Error: E411 no section or no size, E406 for what is not supported, and what reading
+            raises.
+    """
+    found = [section for name in NAMES if (section := document.section(name)) is not None]
+    if not found:
+        raise N2D2Error("E411", "there is no [sp] (nor [env], [cenv]): the input has no size",
+                        where=Location(str(document.path)),
+                        remedy="add [sp] with SizeX, SizeY and NbChannels")
+    section = found[0]
+    if for_data and len(found) > 1:
+        raise N2D2Error("E411", f"[{found[1].name}] and [{section.name}] both declare the input",
+                        where=section.location, remedy="remove one of them")
+    values = _SCHEMA.read(section, _CONFIG)
+    for key in ("CompositeStimuli", "QuantizationLevels"):
+        if for_data and values[key]:
+            raise N2D2Error("E406", f"{key} is not supported", where=values.where(key),
+                            remedy="remove it")
+    shape = _shape(values)
+    x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
+    for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
+        section.set_automatic(key, value)
+    return Environment(section.name, shape, values["BatchSize"], values["DataSignedMapping"],
+                       section.location)
+
+
+def _shape(values: Values) -> tuple[int, ...]:
+    size = values["Size"]
+    if not size:
+        missing = [key for key in ("SizeX", "SizeY") if not values[key]]
+        if missing:
+            raise N2D2Error("E411", f"{' and '.join(missing)} of the input "
+                            f"{'is' if len(missing) == 1 else 'are'} not given, or 0",
+                            where=values.where(missing[0]),
+                            remedy="give SizeX and SizeY, or Size")
+        if values["SizeD"] != 1:
+            raise N2D2Error("E411", "inputs with a depth are not supported",
+                            where=values.where("SizeD"), remedy="remove SizeD")
+        return values["NbChannels"], values["SizeY"], values["SizeX"]
+    if values.given("SizeX") or values.given("SizeY"):
+        raise N2D2Error("E411", "both Size and SizeX or SizeY are given",
+                        where=values.where("Size"), remedy="remove one of them")
+    if len(size) == 1:
+        return size
+    if len(size) > 3:
+        raise N2D2Error("E411", f"an input of {len(size)} axes is not supported",
+                        where=values.where("Size"), remedy="give X Y C, X C, or one number")
+    return size[-1], size[1] if len(size) == 3 else 1, size[0]

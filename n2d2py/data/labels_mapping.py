@@ -1,0 +1,142 @@
+"""Which output stands for which label: the file named by LabelsMapping.
+
+Lines `label output`; `#` starts a comment; a label may be quoted or hold blanks; output -1 is
+ignored. The label `*` is that of stimuli without label, `default` any label that no other line
+maps; in other names `*` stands for any run of characters, `?` for any one.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.text import read_lines
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.ini import wildcard_match
+
+__all__ = ["LabelsMapping", "read_labels_mapping"]
+
+IGNORED = -1
+_UNMAPPED = -2
+
+
+@dataclass(frozen=True)
+class LabelsMapping:
+    """The output of each label id.
+
+    Attributes:
+        outputs: output by label id, -1 ignored, -2 without mapping.
+        unlabelled: output of stimuli without label, -2 without mapping.
+        label_names: by label id.
+        file: named in messages.
+    """
+
+    outputs: tuple[int, ...]
+    unlabelled: int
+    label_names: tuple[str, ...]
+    file: str | None = None
+
+    @staticmethod
+    def identity(label_names: Sequence[str]) -> LabelsMapping:
+        """Output = label id; stimuli without label are ignored."""
+        return LabelsMapping(tuple(range(len(label_names))), IGNORED, tuple(label_names))
+
+    def targets(self, labels: np.ndarray) -> np.ndarray:
+        """The output of each label id of an array (-1: no label); -1 where it is ignored.
+
+        Raises:
+            N2D2Error: E413 when a label that occurs has no output.
+        """
+        labels = np.asarray(labels, np.int64)
+        table = np.array([*self.outputs, self.unlabelled], np.int64)
+        inside = (labels >= -1) & (labels < len(self.outputs))
+        targets = np.where(inside, table[np.where(inside, labels, -1)], _UNMAPPED)
+        if (targets == _UNMAPPED).any():
+            label = int(labels[targets == _UNMAPPED].reshape(-1)[0])
+            raise N2D2Error("E413", f"{self._called(label)} has no output", where=self.file,
+                            remedy="add a line for it to the LabelsMapping, or a line 'default -1'")
+        return targets
+
+    def names(self, count: int) -> list[str]:
+        """For each of `count` outputs the names of its labels, or its number."""
+        found: list[list[str]] = [[] for _ in range(count)]
+        for name, output in zip(self.label_names, self.outputs):
+            if 0 <= output < count:
+                found[output].append(name)
+        return [", ".join(names) or str(output) for output, names in enumerate(found)]
+
+    def _called(self, label: int) -> str:
+        if label < 0:
+            return "a stimulus without label"
+        known = label < len(self.label_names)
+        return f"label '{self.label_names[label]}'" if known else f"label {label}"
+
+
+def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping:
+    """The mapping of a file for the labels of a database (names by id).
+
+    Raises:
+        N2D2Error: E401 unreadable, E412 for a malformed line or a label mapped twice (an ErrorList
+            for several).
+    """
+    outputs = [_UNMAPPED] * len(label_names)
+    given: dict[str, int] = {}
+    special: dict[str, int] = {}
+    errors: list[N2D2Error] = []
+    for number, line in read_lines(path, comment="#"):
+        where = Location(str(path), number)
+        try:
+            label, output = _parse(line, where)
+            if label in ("*", "default"):
+                _once(label in special, label, where)
+                special[label] = output
+            else:
+                _once(label in given, label, where)
+                given[label] = output
+                _assign(label, output, label_names, outputs, where)
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    default = special.get("default", _UNMAPPED)
+    return LabelsMapping(tuple(default if one == _UNMAPPED else one for one in outputs),
+                         special.get("*", _UNMAPPED), tuple(label_names), str(path))
+
+
+def _parse(line: str, where: Location) -> tuple[str, int]:
+    parts = line.rsplit(None, 1)
+    label = parts[0].strip() if len(parts) == 2 else ""
+    if len(label) > 1 and label[0] == label[-1] == '"':
+        label = label[1:-1]
+    if not label or '"' in label:
+        raise N2D2Error("E412", f"'{line}' is not 'label output'", where=where,
+                        remedy="write a label, a blank and the number of an output")
+    try:
+        output = int(parts[1])
+    except ValueError:
+        output = _UNMAPPED
+    if output < IGNORED:
+        raise N2D2Error("E412", f"'{parts[1]}' is not the number of an output", where=where,
+                        remedy="give 0 or more, or -1 for a label to ignore")
+    return label, output
+
+
+def _once(again: bool, label: str, where: Location) -> None:
+    if again:
+        raise N2D2Error("E412", f"the label '{label}' is mapped twice", where=where,
+                        remedy="remove one of the lines")
+
+
+def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int],
+            where: Location) -> None:
+    matched = [label for label, name in enumerate(label_names)
+               if name == pattern or wildcard_match(pattern, name)]
+    if not matched:
+        like = nearest(pattern, label_names)
+        log.warning("W405", f"the database has no label '{pattern}'", where=where,
+                    remedy=f"did you mean '{like}'?" if like else "remove the line")
+    for label in matched:
+        _once(outputs[label] != _UNMAPPED, label_names[label], where)
+        outputs[label] = output

@@ -1,0 +1,233 @@
+"""The way of one stimulus: transformations in order, implicit normalization, the declared size.
+
+Transformations of the whole image come first. Where there are transformations of channels
+(`[sp.ChannelTransformation*]`), the image then takes several branches, whose results stand side by
+side as the channels of the stimulus.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.data.transformations import Inapplicable, Range, Transformation
+from n2d2py.errors import Location, N2D2Error
+
+__all__ = ["Pipeline", "Step", "TracePoint", "integer_range", "normalize_integers", "size_text"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transformation and the section that declares it."""
+
+    transformation: Transformation
+    where: Location
+
+
+@dataclass(frozen=True)
+class TracePoint:
+    """A stimulus at one point of its way.
+
+    Attributes:
+        title: what was done last.
+        image: (H, W, C).
+        bounds: what is known beforehand of every stimulus at this point, or None.
+        transformation: the step, None for reading, joining and normalizing.
+    """
+
+    title: str
+    image: np.ndarray
+    bounds: Range | None
+    transformation: Transformation | None = None
+
+
+def integer_range(dtype: np.dtype) -> Range | None:
+    """The smallest and largest value of an integer type; None for real types."""
+    if dtype.kind == "f":
+        return None
+    limits = np.iinfo(dtype)
+    return float(limits.min), float(limits.max)
+
+
+def normalize_integers(image: np.ndarray, signed: bool) -> np.ndarray:
+    """Real values of an image, float32: integers divided by the largest value of their type.
+
+    `signed` (DataSignedMapping): unsigned types by (v - half) / half instead, half = 2^(bits-1).
+    Real images are unchanged.
+    """
+    if image.dtype.kind == "f":
+        return image.astype(np.float32, copy=False)
+    if signed and image.dtype.kind == "u":
+        half = np.float32(2 ** (8 * image.dtype.itemsize - 1))
+        return (image.astype(np.float32) - half) / half
+    return (image / np.float64(np.iinfo(image.dtype).max)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What makes a stimulus of a set from an image (H, W, C).
+
+    Attributes:
+        steps: on the whole image, in order.
+        shape: of the result, (C, H, W) or (F,).
+        signed: the implicit normalization is the signed one.
+        where: where the size is declared.
+        branches: the steps of each channel, after those on the whole image; () without channels.
+    """
+
+    steps: tuple[Step, ...]
+    shape: tuple[int, ...]
+    signed: bool
+    where: Location | None
+    branches: tuple[tuple[Step, ...], ...] = ()
+
+    def run(self, image: np.ndarray, name: str) -> np.ndarray:
+        """The stimulus, float32 of `shape`; `name` is that of the stimulus in messages.
+
+        Raises:
+            N2D2Error: E407 another size than declared, E408 a step is not defined on the image,
+                E418 the result is not finite.
+        """
+        result = normalize_integers(self.transform(image, name), self.signed)
+        result = self._fitted(result, name)
+        if not np.isfinite(result).all():
+            raise N2D2Error("E418", f"stimulus {name} holds NaN or infinity", where=self.where,
+                            remedy="remove it or correct its values")
+        return result
+
+    def transform(self, image: np.ndarray, name: str) -> np.ndarray:
+        """The image (H, W, C) after all steps, before the implicit normalization.
+
+        Raises:
+            N2D2Error: E408.
+        """
+        image = self._chain(self.steps, image, name)
+        if not self.branches:
+            return image
+        return self._joined([self._chain(steps, image, name) for steps in self.branches], name)
+
+    def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
+        """The image as it is read and after each step.
+
+        Raises:
+            N2D2Error: E408.
+        """
+        point = TracePoint("as read", image, integer_range(image.dtype))
+        yield point
+        for step in self.steps:
+            point = self._next(point, step, name)
+            yield point
+        if self.branches:
+            ends = []
+            for channel, steps in enumerate(self.branches):
+                end = point
+                for step in steps:
+                    end = self._next(end, step, name, f"channel {channel}: ")
+                    yield end
+                ends.append(end)
+            joined = self._joined([end.image for end in ends], name)
+            point = TracePoint("channels together", joined, _union([end.bounds for end in ends]))
+            yield point
+        if point.image.dtype.kind != "f":
+            dtype = point.image.dtype
+            bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
+            yield TracePoint(f"implicit normalization of {dtype}",
+                             normalize_integers(point.image, self.signed),
+                             (float(bounds[0]), float(bounds[1])))
+
+    def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """The label ids after the steps that act on labels.
+
+        Raises:
+            N2D2Error: E408 a label that the database does not have.
+        """
+        for step in (*self.steps, *(step for branch in self.branches for step in branch)):
+            try:
+                labels = step.transformation.map_labels(labels, names)
+            except Inapplicable as problem:
+                raise N2D2Error("E408", f"{step.transformation.type}: {problem.what}",
+                                where=step.where, remedy=problem.remedy) from None
+        return labels
+
+    def _chain(self, steps: Iterable[Step], image: np.ndarray, name: str) -> np.ndarray:
+        for step in steps:
+            image = self._apply(step, image, name)
+        return image
+
+    def _next(self, point: TracePoint, step: Step, name: str, prefix: str = "") -> TracePoint:
+        transformation = step.transformation
+        image = self._apply(step, point.image, name)
+        bounds = _within(_mapped(transformation, point.bounds), integer_range(image.dtype))
+        return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
+
+    def _apply(self, step: Step, image: np.ndarray, name: str) -> np.ndarray:
+        try:
+            return step.transformation.apply(image)
+        except Inapplicable as problem:
+            raise N2D2Error("E408", f"{step.transformation.type} cannot be applied to stimulus "
+                            f"{name}: {problem.what}", where=step.where,
+                            remedy=problem.remedy) from None
+
+    def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
+        kinds = {(part.shape[:2], part.dtype) for part in parts}
+        if len(kinds) > 1:
+            told = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
+            raise N2D2Error("E407", f"the channels of stimulus {name} differ in size or type: "
+                            f"{told}", where=self.where, remedy="add transformations of channels "
+                            "that give all of them one size and type")
+        return np.concatenate(parts, axis=2)
+
+    def _fitted(self, image: np.ndarray, name: str) -> np.ndarray:
+        """The image in the declared shape; vectors lie along whichever axis is declared."""
+        height, width, channels = image.shape
+        if self.shape == (channels, height, width):
+            return np.ascontiguousarray(image.transpose(2, 0, 1))
+        vector = height == 1 and channels == 1
+        if vector and max(self.shape) == image.size == int(np.prod(self.shape)):
+            return image.reshape(self.shape)
+        raise N2D2Error("E407", f"expected data size is {size_text(self.shape)}, but size after "
+                        f"transformations is {size_text((channels, height, width))} for stimulus: "
+                        f"{name}", where=self.where, remedy=self._remedy(height, width, channels))
+
+    def _remedy(self, height: int, width: int, channels: int) -> str:
+        if len(self.shape) == 1:
+            return "declare the size of the data, or add a ReshapeTransformation"
+        if (height, width) != self.shape[1:]:
+            if height == 1 and channels == 1:
+                return ("add a PadCropTransformation or SliceExtractionTransformation, or correct "
+                        "the declared size")
+            return (f"add a RescaleTransformation with Width={self.shape[2]} and "
+                    f"Height={self.shape[1]}, or correct the declared size")
+        if self.shape[0] == 3:
+            return "add a ColorSpaceTransformation with ColorSpace=BGR or RGB"
+        if self.shape[0] == 1 and channels in (3, 4):
+            return "add a ChannelExtractionTransformation with CSChannel=Gray, or NbChannels=3"
+        return f"declare NbChannels={channels}"
+
+
+def size_text(shape: tuple[int, ...]) -> str:
+    """A shape (C, H, W) or (F,) as N2D2 writes it: X x Y x C."""
+    return "x".join(str(size) for size in ((shape[2], shape[1], shape[0]) if len(shape) == 3
+                                           else shape))
+
+
+def _mapped(transformation: Transformation, bounds: Range | None) -> Range | None:
+    if bounds is not None:
+        return transformation.map_range(bounds)
+    everywhere = transformation.map_range((-np.inf, np.inf))
+    return everywhere if everywhere is not None and np.isfinite(everywhere).all() else None
+
+
+def _within(bounds: Range | None, limits: Range | None) -> Range | None:
+    """The bounds inside the limits of the number type."""
+    if limits is None or bounds is None:
+        return bounds if limits is None else limits
+    return max(bounds[0], limits[0]), min(bounds[1], limits[1])
+
+
+def _union(bounds: list[Range | None]) -> Range | None:
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)

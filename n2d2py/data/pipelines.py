@@ -1,0 +1,216 @@
+"""The sub-sections of [sp]: transformations make pipelines, StimuliData gives statistics."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
+from n2d2py.data.database import Database
+from n2d2py.data.database.base import Items
+from n2d2py.data.environment import Environment
+from n2d2py.data.pipeline import Pipeline, Step
+from n2d2py.data.statistics import Statistics, statistics
+from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
+from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
+
+__all__ = ["Pipelines", "STIMULI_DATA", "read_pipelines"]
+
+INFERENCE = ("Validation", "Test")
+
+STIMULI_DATA = Schema("sp.StimuliData", (
+    Key("ApplyTo", Kind.ENUM, "All", "The sets that are looked at.", tuple(APPLY_TO)),
+    Key("MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: "
+        "`[sp.StimuliData-x]_MeanData`."),
+    Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
+), ("LogSizeRange", "LogValueRange"),
+    doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
+        "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
+        "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
+        "to it. Learn-only transformations are left out.")
+
+_WHOLE = ("Transformation", "OnTheFlyTransformation")
+_NEW_CHANNEL = ("ChannelTransformation", "ChannelOnTheFlyTransformation")
+_ALL_CHANNELS = ("ChannelsTransformation", "ChannelsOnTheFlyTransformation")
+_OTHERS = ("StimuliData", "Adversarial", "Target")
+_LONGEST_FIRST = sorted((*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS, *_OTHERS), key=len, reverse=True)
+
+
+@dataclass
+class _Steps:
+    """Steps of the whole image or of one channel: cacheable ones run first."""
+
+    cacheable: list[Step] = field(default_factory=list)
+    on_the_fly: list[Step] = field(default_factory=list)
+
+    def add(self, kind: str, step: Step) -> None:
+        (self.on_the_fly if "OnTheFly" in kind else self.cacheable).append(step)
+
+
+@dataclass
+class _Way:
+    """The steps of one set, as far as the sections are read."""
+
+    whole: _Steps = field(default_factory=_Steps)
+    channels: list[_Steps] = field(default_factory=list)
+
+    def pipeline(self, environment: Environment) -> Pipeline:
+        steps, branches = self.whole.cacheable + self.whole.on_the_fly, ()
+        if self.channels:
+            steps = self.whole.cacheable
+            branches = tuple((*one.cacheable, *self.whole.on_the_fly, *one.on_the_fly)
+                             for one in self.channels)
+        return Pipeline(tuple(steps), environment.shape, environment.signed, environment.where,
+                        branches)
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """What the sub-sections of [sp] say: a pipeline by set, statistics by section."""
+
+    by_set: dict[str, Pipeline]
+    statistics: dict[str, Statistics]
+
+
+def read_pipelines(document: Document, environment: Environment,
+                   database: Database | None = None) -> Pipelines:
+    """The pipelines of the Validation and Test sets, and the statistics that they refer to.
+
+    Sets the automatic properties of StimuliData sections; without `database` none are computed.
+
+    Raises:
+        N2D2Error: E405, E406, E416, E417 and what reading raises; an ErrorList for several; what
+            the stimuli raise that statistics are computed of.
+    """
+    reading = _Reading(document, environment, database)
+    errors: list[N2D2Error] = []
+    for section in document.sections:
+        if not section.name.startswith(f"{environment.section}."):
+            continue
+        try:
+            kind = _kind(section, environment.section)
+            if kind == "StimuliData" and not errors:
+                reading.stimuli_data(section)
+            elif kind in (*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS):
+                reading.step(kind, section)
+            elif kind == "Adversarial":
+                section.mark_used()
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    return Pipelines({name: reading.ways[name].pipeline(environment) for name in INFERENCE},
+                     reading.statistics)
+
+
+def _kind(section: Section, prefix: str) -> str | None:
+    """Which kind of sub-section it is, by the start of its name; None with a warning."""
+    name = section.name[len(prefix) + 1:]
+    for kind in _LONGEST_FIRST:
+        if name.startswith(kind):
+            return kind
+    like = nearest(name.split("-")[0], _LONGEST_FIRST)
+    section.mark_used()
+    log.warning("W403", f"'{name}' is no sub-section of [{prefix}]; it is ignored",
+                where=section.location, remedy=f"did you mean [{prefix}.{like}]?" if like else
+                f"use [{prefix}.Transformation-<name>]")
+    return None
+
+
+class _Reading:
+    """One pass over the sub-sections, in file order."""
+
+    def __init__(self, document: Document, environment: Environment, database: Database | None):
+        self.ways = {name: _Way() for name in INFERENCE}
+        self.statistics: dict[str, Statistics] = {}
+        self._document = document
+        self._environment = environment
+        self._database = database
+        self._matrices: dict[str, np.ndarray] = {}
+
+    def step(self, kind: str, section: Section) -> None:
+        """Adds the transformation of a section where it belongs."""
+        sets = [name for name in applies_to(section) if name in INFERENCE]
+        channels = self._channels(kind, section)
+        transformation = read_transformation(section, inference=bool(sets))
+        if transformation is None:
+            return
+        step = Step(transformation.bound(self._matrices), section.location)
+        for name in sets:
+            way = self.ways[name]
+            for one in [way.whole] if channels is None else [way.channels[at] for at in channels]:
+                one.add(kind, step)
+
+    def _channels(self, kind: str, section: Section) -> range | None:
+        """The channels that a section is about, made when they are new; None: the whole image."""
+        count = len(self.ways["Test"].channels)
+        if kind in _WHOLE:
+            return None
+        if kind in _ALL_CHANNELS:
+            if not count:
+                raise N2D2Error("E417", "there is no channel yet", where=section.location,
+                                remedy="put ChannelTransformation sections before, or use a "
+                                "Transformation section for the whole image")
+            return range(count)
+        if not section.has("Channel"):
+            for way in self.ways.values():
+                way.channels.append(_Steps())
+            return range(count, count + 1)
+        channel = Schema("channel", (_CHANNEL,), ("*",)).read(section)["Channel"]
+        if channel >= count:
+            raise N2D2Error("E417", f"there is no channel {channel} yet, but {count}",
+                            where=section.where("Channel"), remedy="leave Channel out where a "
+                            "section makes a new channel")
+        return range(channel, channel + 1)
+
+    def stimuli_data(self, section: Section) -> None:
+        """Computes the statistics of a section when something refers to them."""
+        values = STIMULI_DATA.read(section)
+        if self._database is None or not _referred(self._document, section.name):
+            log.detail("%s: nothing refers to it, not computed", section.location)
+            return
+        found = statistics(self._images(values), values["MeanData"], values["StdDevData"])
+        if found is None:
+            raise N2D2Error("E416", f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, "
+                            "there are no statistics of them", where=section.location,
+                            remedy="change ApplyTo or the sets of [database], or write the "
+                            "numbers where they are referred to")
+        log.notice("%s: %s", section.name, found)
+        self.statistics[section.name] = found
+        for key, value in (("minVal", found.minimum), ("maxVal", found.maximum),
+                           ("mean", found.mean), ("stdDev", found.deviation)):
+            section.set_automatic(f"_GlobalValue.{key}", repr(value))
+        for key, file, data in (("_MeanData", "meanData.bin", found.mean_data),
+                                ("_StdDevData", "stdDevData.bin", found.deviation_data)):
+            if data is not None:
+                section.set_automatic(key, f"{section.name}/{file}")
+                self._matrices[f"{section.name}/{file}"] = data
+            elif values[key[1:]]:
+                log.warning("W406", f"the stimuli are of different sizes, there is no {key}",
+                            where=section.location, remedy="put a RescaleTransformation before")
+
+    def _images(self, values: Values) -> Iterator[np.ndarray]:
+        """The images of the chosen sets as far as they are transformed, in order."""
+        for name in APPLY_TO[values["ApplyTo"]]:
+            way = self.ways["Test" if name == "Test" else "Validation"]
+            positions = self._database.sets[name].tolist()
+            yield from ordered_map(partial(_transformed, self._database.items,
+                                           way.pipeline(self._environment)),
+                                   log.progress(positions, f"statistics of {name}", len(positions)))
+
+
+def _transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
+    return pipeline.transform(items.read(index), items.name(index))
+
+
+_CHANNEL = Key("Channel", Kind.UINT, doc="The channel.")
+
+
+def _referred(document: Document, name: str) -> bool:
+    """Whether a value of the document, as written, refers to a section."""
+    sections = [document.globals, *document.sections]
+    return any(f"[{name}]" in section.raw(key) for section in sections
+               for key in (*section.keys(), *(f"${macro}" for macro in section.macros())))

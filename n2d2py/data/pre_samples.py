@@ -1,0 +1,67 @@
+"""Pictures and arrays of one stimulus after each step of its pipeline (-pre-samples)."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.data.pipeline import TracePoint
+from n2d2py.data.provider import StimuliProvider
+from n2d2py.data.transformations.color import ColorSpace
+from n2d2py.errors import N2D2Error
+
+__all__ = ["write_pre_samples"]
+
+
+def write_pre_samples(provider: StimuliProvider, position: int, folder: Path,
+                      set_name: str = "Test") -> list[Path]:
+    """Writes `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.
+
+    Bytes of 1, 3 or 4 channels are pictures. Other values are arrays (H, W, C), exact, and pictures
+    too where they have 1 or 3 channels, their range stretched to black and white. The written
+    files, in order.
+
+    Raises:
+        N2D2Error: E416 there is no such stimulus; what reading and transforming it raises.
+    """
+    count = provider.sizes()[set_name]
+    if not 0 <= position < count:
+        raise N2D2Error("E416", f"there is no stimulus {position} in the {set_name.lower()} set of "
+                        f"{count}", remedy=f"give -pre-samples from 0 to {count - 1}" if count else
+                        "add a [database] with a test set")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    red_first = False
+    for step, point in enumerate(provider.trace(set_name, position)):
+        if isinstance(point.transformation, ColorSpace):
+            red_first = point.transformation.space.endswith("RGB")
+        written += _write(point, folder, f"{position}_{step:02d}_{_name(point)}", red_first)
+    return written
+
+
+def _name(point: TracePoint) -> str:
+    """The title without parameters, for a file: "Rescale", "channel_0_Flip"."""
+    return re.sub(r"\W+", "_", point.title.split("(")[0].strip()).strip("_")
+
+
+def _write(point: TracePoint, folder: Path, name: str, red_first: bool) -> list[Path]:
+    from PIL import Image
+
+    image, written = point.image, []
+    channels = image.shape[2]
+    if image.dtype != np.uint8 or channels not in (1, 3, 4):
+        written.append(folder / f"{name}.npy")
+        np.save(written[-1], image, allow_pickle=False)
+        if channels not in (1, 3):
+            return written
+        low, high = float(np.nanmin(image)), float(np.nanmax(image))
+        scale = 255 / (high - low) if high > low else 0.0
+        image = np.rint((np.nan_to_num(image.astype(np.float64), nan=low) - low) * scale)
+        image = np.clip(image, 0, 255).astype(np.uint8)
+    if channels > 1 and not red_first:
+        image = image[:, :, [2, 1, 0, 3][:channels]]
+    written.append(folder / f"{name}.png")
+    Image.fromarray(image[:, :, 0] if channels == 1 else np.ascontiguousarray(image)).save(
+        written[-1])
+    return written

@@ -1,0 +1,194 @@
+"""The stimuli provider: a database and the pipelines that make the network's inputs of it."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.database import SETS, Database, read_database
+from n2d2py.data import environment as sections
+from n2d2py.data.environment import Environment, read_environment
+from n2d2py.data.matrices import write_matrix
+from n2d2py.data.pipeline import Pipeline, TracePoint, size_text
+from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
+from n2d2py.data.statistics import Statistics
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.transformations import Range
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.ini import Document, Schema
+
+__all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider",
+           "provider_schemas", "read_environment"]
+
+
+@dataclass(frozen=True)
+class PipelinePoint:
+    """The first stimulus of a set after a step.
+
+    Attributes:
+        step: text of the step.
+        shape: (C, H, W).
+        dtype: number type.
+        values: its smallest and largest value.
+        bounds: what is known beforehand for every stimulus, or None.
+    """
+
+    step: str
+    shape: tuple[int, int, int]
+    dtype: str
+    values: Range
+    bounds: Range | None
+
+    def __str__(self) -> str:
+        known = f", within [{self.bounds[0]:g}, {self.bounds[1]:g}]" if self.bounds else ""
+        return (f"{self.step}: {size_text(self.shape)} {self.dtype}, "
+                f"{self.values[0]:g} to {self.values[1]:g}{known}")
+
+
+class StimuliProvider:
+    """Stimuli of the sets Learn, Validation and Test, streamed.
+
+    Attributes:
+        shape: of a stimulus, (C, H, W) or (F,).
+        labels: names by label id.
+        batch_size: of -test.
+        statistics: of StimuliData sections that something refers to.
+    """
+
+    def __init__(self, database: Database, pipelines: dict[str, Pipeline], batch_size: int = 1,
+                 statistics: Mapping[str, Statistics] | None = None):
+        """`pipelines` for "Validation" and "Test"; the Learn set takes that of Validation."""
+        self.database = database
+        self.batch_size = batch_size
+        self.statistics = dict(statistics or {})
+        self.labels = database.label_names
+        self.shape = pipelines["Test"].shape
+        self._pipelines = {**pipelines, "Learn": pipelines["Validation"]}
+        self._traces: dict[str, list[TracePoint] | None] = {}
+        self._normalized: set[np.dtype] = set()
+
+    def sizes(self) -> dict[str, int]:
+        """The number of stimuli of each set."""
+        return self.database.sizes()
+
+    def stimuli(self, set_name: str, indices: Sequence[int] | np.ndarray | None = None) -> Stimuli:
+        """The stimuli of a set, or those at these positions of it.
+
+        Raises:
+            N2D2Error: what reading and transforming the first stimulus of the set raises.
+        """
+        if set_name not in SETS:
+            raise InternalError(f"there is no set {set_name}")
+        positions = self.database.sets[set_name]
+        if indices is not None:
+            positions = positions[np.asarray(indices, np.int64)]
+        items = self.database.items
+        pipeline = self._pipelines[set_name]
+        trace = self._trace(set_name)
+        dtype = trace[0].image.dtype if trace else None
+        labels = pipeline.map_labels(self.database.labels[positions], self.labels)
+
+        def load(position: int) -> np.ndarray:
+            index = int(positions[position])
+            image = items.read(index)
+            if image.dtype != dtype:
+                raise N2D2Error("E415", f"stimulus {items.name(index)} is {image.dtype}, the first "
+                                f"one of the set is {dtype}", where=pipeline.where,
+                                remedy="store all stimuli in one number type")
+            return pipeline.run(image, items.name(index))
+
+        return Stimuli([items.name(int(index)) for index in positions],
+                       labels, self.shape, load)
+
+    def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
+        """Shape and values of the first stimulus of a set as read and after each step."""
+        trace = self._trace(set_name)
+        if not trace:
+            return []
+        return [PipelinePoint(point.title, (point.image.shape[2], *point.image.shape[:2]),
+                              str(point.image.dtype),
+                              (float(point.image.min()), float(point.image.max())), point.bounds)
+                for point in trace]
+
+    def trace(self, set_name: str, position: int) -> list[TracePoint]:
+        """The stimulus at a position of a set, as read and after each step.
+
+        Raises:
+            N2D2Error: what reading and transforming it raises.
+        """
+        index = int(self.database.sets[set_name][position])
+        items = self.database.items
+        return list(self._pipelines[set_name].trace(items.read(index), items.name(index)))
+
+    def write_statistics(self, folder: Path) -> None:
+        """Writes the matrices of StimuliData sections: <section>/meanData.bin, stdDevData.bin."""
+        for name, found in self.statistics.items():
+            for file, data in (("meanData.bin", found.mean_data),
+                               ("stdDevData.bin", found.deviation_data)):
+                if data is not None:
+                    (folder / name).mkdir(parents=True, exist_ok=True)
+                    write_matrix(folder / name / file, data)
+
+    @cached_property
+    def value_range(self) -> Range | None:
+        """Bounds of the values of every stimulus that inference meets, when known beforehand.
+
+        Those of Validation and Test together; of Learn when both are empty.
+        """
+        names = [name for name in ("Validation", "Test") if self.sizes()[name]] or ["Learn"]
+        points = [self.describe(name) for name in names]
+        known = [point[-1].bounds for point in points if point]
+        bounds = [one for one in known if one is not None]
+        if not bounds or len(bounds) < len(known):
+            return None
+        return min(low for low, _ in bounds), max(high for _, high in bounds)
+
+    def _trace(self, set_name: str) -> list[TracePoint] | None:
+        """The first stimulus of a set along its pipeline; None for an empty set."""
+        if set_name not in self._traces:
+            self._traces[set_name] = None
+            if len(self.database.sets[set_name]):
+                trace = self.trace(set_name, 0)
+                self._say_normalization(set_name, trace)
+                self._traces[set_name] = trace
+        return self._traces[set_name]
+
+    def _say_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
+        """The notice of N2D2 on integers that remain, once for each type."""
+        pipeline = self._pipelines[set_name]
+        if not trace[-1].title.startswith("implicit normalization"):
+            return
+        dtype = trace[-2].image.dtype
+        if dtype not in self._normalized:
+            self._normalized.add(dtype)
+            log.notice("normalizing the stimuli (%s) in the [%d;1] range", dtype,
+                       -1 if pipeline.signed or dtype.kind == "i" else 0)
+
+
+def provider_schemas() -> list[Schema]:
+    """The schemas of [sp], of its ConfigSection and of its sub-sections other than steps."""
+    return [*sections.provider_schemas(), STIMULI_DATA]
+
+
+def build_provider(document: Document, *, seed: int = 0) -> StimuliProvider:
+    """The provider of an INI: its [sp], transformations and [database].
+
+    Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
+    stimuli are read once where something refers to them.
+
+    Raises:
+        N2D2Error: E401 to E417; what the transformations make of the data shows when stimuli are
+            asked for.
+    """
+    environment = read_environment(document)
+    database = read_database(document, seed=seed, shape=environment.shape)
+    section = document.section(environment.section)
+    if section is not None:
+        section.set_automatic("_EpochSize", len(database.sets["Learn"]))
+    pipelines = read_pipelines(document, environment, database)
+    return StimuliProvider(database, pipelines.by_set, environment.batch_size,
+                           pipelines.statistics)

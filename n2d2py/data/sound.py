@@ -1,0 +1,87 @@
+"""WAV files: samples as real numbers.
+
+A sound is an image of one row: (1, samples, channels), float32. Integers of n bits are divided by
+2^(n-1) (bytes, which are unsigned, after 128 is taken away): values are in [-1, 1). Samples of
+floating point are taken as they are. N2D2 reads mono files only; here channels are kept.
+"""
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+
+__all__ = ["read_wav"]
+
+_PCM, _REAL, _EXTENSIBLE = 1, 3, 0xFFFE
+_FORMAT = struct.Struct("<HHIIHH")
+
+
+def read_wav(path: Path, name: str) -> np.ndarray:
+    """The samples of a WAV file: PCM of 8, 16, 24 or 32 bits, floating point of 32 or 64.
+
+    Raises:
+        N2D2Error: E401 unreadable, E402 damaged, E406 a coding that is not supported, E416 empty.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise N2D2Error("E401", f"{name} cannot be read: {error.strerror}",
+                        remedy="check the path and its permissions") from None
+    form, sound = _chunks(data, name)
+    code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
+    if code == _EXTENSIBLE and len(form) >= 26:
+        code = struct.unpack_from("<H", form, 24)[0]
+    if (code, bits) not in _DECODERS:
+        kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
+        raise N2D2Error("E406", f"{name}: samples of {bits} bits ({kind}) are not supported",
+                        remedy="convert it to PCM of 16 bits")
+    if not channels or frame != channels * bits // 8:
+        raise N2D2Error("E402", f"{name} has {channels} channels of {bits} bits in {frame} bytes",
+                        remedy="write the file again")
+    count = len(sound) // frame
+    if not count:
+        raise N2D2Error("E416", f"{name} holds no sample", remedy="remove the file")
+    samples = _DECODERS[code, bits](sound[:count * frame])
+    return samples.astype(np.float32).reshape(1, count, channels)
+
+
+def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
+    """The chunks `fmt ` and `data`."""
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
+    found: dict[bytes, bytes] = {}
+    position = 12
+    while position + 8 <= len(data) and b"data" not in found:
+        kind, size = data[position:position + 4], struct.unpack_from("<I", data, position + 4)[0]
+        chunk = data[position + 8:position + 8 + size]
+        if len(chunk) < size:
+            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes",
+                            remedy="replace the file")
+        found[kind] = chunk
+        position += 8 + size + size % 2
+    if len(found.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in found:
+        raise N2D2Error("E402", f"{name} has no format or no samples", remedy="replace the file")
+    return found[b"fmt "], found[b"data"]
+
+
+def _bytes(data: bytes) -> np.ndarray:
+    return (np.frombuffer(data, np.uint8).astype(np.float64) - 128) / 128
+
+
+def _three_bytes(data: bytes) -> np.ndarray:
+    parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
+    values = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
+    return (values - ((values & 0x800000) << 1)) / 2.0 ** 23
+
+
+_DECODERS = {
+    (_PCM, 8): _bytes,
+    (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0 ** 15,
+    (_PCM, 24): _three_bytes,
+    (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0 ** 31,
+    (_REAL, 32): lambda data: np.frombuffer(data, "<f4"),
+    (_REAL, 64): lambda data: np.frombuffer(data, "<f8"),
+}

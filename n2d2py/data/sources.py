@@ -1,0 +1,144 @@
+"""Stimuli without an INI: a folder of pictures, an .npy or .npz file, or synthetic values.
+
+Pictures and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours
+are red, green, blue, as ONNX networks expect. Real arrays are taken as the network's inputs as they
+are.
+"""
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.arrays import plain
+from n2d2py.data.database.directory import list_directory
+from n2d2py.data.database.numpy_file import read_arrays
+from n2d2py.data.database.random_data import random_bytes
+from n2d2py.data.decode import PICTURES, read_picture
+from n2d2py.data.pipeline import size_text
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.transformations import Inapplicable, Range
+from n2d2py.data.transformations.color import ColorSpace, gray
+from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.errors import N2D2Error
+
+__all__ = ["open_source", "synthetic"]
+
+_RGB = ColorSpace("RGB")
+
+
+def open_source(path: Path | str, shape: tuple[int, ...],
+                input_range: Range = (0.0, 1.0)) -> Stimuli:
+    """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file.
+
+    Args:
+        shape: of the network's input, (C, H, W) or (F,); pictures are resized to it with a notice,
+            arrays must have it.
+        input_range: what bytes 0 and 255 become.
+
+    Raises:
+        N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
+            there, E417 a range that is none; in streaming E403, E408, E415 and E418.
+    """
+    path = Path(path)
+    low, high = input_range
+    if not (np.isfinite(input_range).all() and low < high):
+        raise N2D2Error("E417", f"the input range {low:g}:{high:g} is empty",
+                        remedy="give -input-range LOW:HIGH with LOW below HIGH")
+    if path.is_dir():
+        return _folder(path, shape, input_range)
+    if not path.exists():
+        raise N2D2Error("E401", f"{path} does not exist",
+                        remedy="give a folder of pictures, an .npy or an .npz file")
+    if path.suffix not in (".npy", ".npz") or not path.is_file():
+        raise N2D2Error("E414", f"{path} is neither a folder nor an .npy or .npz file",
+                        remedy="give the folder of the pictures, or an array")
+    return _array(path, shape, input_range)
+
+
+def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0,
+              input_range: Range = (0.0, 1.0)) -> Stimuli:
+    """`count` stimuli of uniform noise in the input range, with a warning: W402."""
+    log.warning("W402", f"calibrating on {count} synthetic stimuli (noise in "
+                f"[{input_range[0]:g}, {input_range[1]:g}]): the accuracy of the result is unknown",
+                remedy="give real data with -calib-data")
+    return Stimuli([f"synthetic[{index}]" for index in range(count)], np.full(count, -1), shape,
+                   lambda index: _scaled(random_bytes(shape, seed, index), input_range))
+
+
+def _scaled(values: np.ndarray, input_range: Range) -> np.ndarray:
+    """Bytes in the input range, float32."""
+    low, high = input_range
+    if (low, high) == (0.0, 255.0):
+        return values.astype(np.float32)
+    return (values / 255.0 * (high - low) + low).astype(np.float32)
+
+
+def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise N2D2Error("E414", f"pictures cannot be the input {size_text(shape)} of the network",
+                        where=str(folder), remedy="give the data as an .npy or .npz file")
+    files = list_directory(folder, {}, depth=-1, label_depth=-1,
+                           valid_extensions=PICTURES).files
+    if not files:
+        raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
+    first = read_picture(folder / files[0], files[0])
+    if first.shape[:2] != shape[1:]:
+        log.notice("%s: pictures are resized to %dx%d, bilinear (%s is %dx%d)", folder.name,
+                   shape[2], shape[1], files[0], first.shape[1], first.shape[0])
+    load = partial(_picture, folder, files, shape, input_range)
+    return Stimuli(files, np.full(len(files), -1), shape, load)
+
+
+def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range,
+             index: int) -> np.ndarray:
+    image = read_picture(folder / files[index], files[index])
+    if image.dtype == np.uint16:
+        image = (image >> 8).astype(np.uint8)
+    if image.dtype != np.uint8:
+        raise N2D2Error("E415", f"picture {files[index]} is {image.dtype}, not of 8 or 16 bits",
+                        remedy="convert it, or give the data as an .npy file")
+    try:
+        image = gray(image) if shape[0] == 1 else _RGB.apply(image)
+    except Inapplicable as problem:
+        raise N2D2Error("E408", f"picture {files[index]}: {problem.what}",
+                        remedy=problem.remedy) from None
+    return _scaled(resize_bilinear(image, *shape[1:]).transpose(2, 0, 1), input_range)
+
+
+def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+    x, labels, _ = read_arrays(path)
+    if x.ndim == 3 and shape[:1] == (1,):
+        x = x[:, None]
+    if x.shape[1:] != shape:
+        raise _misfit(path, x.shape, shape)
+    if not len(x):
+        raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
+    if x.dtype.kind not in "bf" and x.dtype != np.uint8:
+        raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
+
+    def load(index: int) -> np.ndarray:
+        sample = plain(x[index])
+        if sample.dtype == np.uint8:
+            return _scaled(sample, input_range)
+        if not np.isfinite(sample).all():
+            raise N2D2Error("E418", f"stimulus {index} of {path.name} holds NaN or infinity",
+                            remedy="remove it or correct its values")
+        return sample
+
+    return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
+
+
+def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...]) -> N2D2Error:
+    text = "x".join(map(str, found))
+    wanted = "x".join(map(str, ("N", *shape)))
+    if len(shape) == 3 and found[1:] == (*shape[1:], shape[0]):
+        remedy = "transpose it from (N, H, W, C) to (N, C, H, W)"
+    elif found == shape:
+        remedy = "add an axis of stimuli in front"
+    else:
+        remedy = "store the inputs of the network"
+    return N2D2Error("E414", f"{path} holds an array {text}, the network takes {wanted}",
+                     remedy=remedy)

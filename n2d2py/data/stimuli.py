@@ -1,0 +1,100 @@
+"""Stimuli streamed in batches: read and prepared by threads, in order, never all in memory."""
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+
+__all__ = ["Batch", "Stimuli", "default_workers"]
+
+Batch = tuple[np.ndarray, np.ndarray, list[str]]
+
+_CHUNK = 8
+_MAX_WORKERS = 8
+
+
+def default_workers() -> int:
+    """The cores that this process may use, at most 8: decoding and NumPy run side by side."""
+    available = getattr(os, "sched_getaffinity", None)
+    return min(len(available(0)) if available else os.cpu_count() or 1, _MAX_WORKERS)
+
+
+class Stimuli:
+    """A sequence of stimuli: names, labels, and arrays made on demand.
+
+    Attributes:
+        names: what messages and result files call each stimulus.
+        labels: int64, -1 for none.
+        shape: of one stimulus, (C, H, W) or (F,).
+    """
+
+    def __init__(self, names: Sequence[str], labels: np.ndarray, shape: tuple[int, ...],
+                 load: Callable[[int], np.ndarray]):
+        """`load` gives the float32 array of the stimulus at a position; called from threads."""
+        self.names = names
+        self.labels = np.asarray(labels, np.int64)
+        self.shape = shape
+        self._load = load
+        if len(names) != len(self.labels):
+            raise InternalError(f"{len(names)} names for {len(self.labels)} labels")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, position: int) -> np.ndarray:
+        """One stimulus, float32 of `shape`."""
+        if not 0 <= position < len(self):
+            raise IndexError(f"stimulus {position} of {len(self)}")
+        return self._load(position)
+
+    def take(self, positions: Sequence[int] | np.ndarray) -> Stimuli:
+        """The stimuli at these positions, in this order."""
+        chosen = np.asarray(positions, np.int64).reshape(-1)
+        if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(self)):
+            raise IndexError(f"positions outside the {len(self)} stimuli")
+        names = [self.names[position] for position in chosen]
+        return Stimuli(names, self.labels[chosen], self.shape,
+                       lambda position: self._load(int(chosen[position])))
+
+    def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
+        """Batches of `size` (the last may be smaller): x float32 (n, *shape), labels (n,), names.
+
+        At most a few chunks of stimuli are read ahead. The first error of a stimulus is raised in
+        its turn.
+        """
+        if size < 1:
+            raise InternalError(f"batches of {size} stimuli")
+        starts = range(0, len(self), size)
+        chunks = self._chunks(size, workers or default_workers())
+        for start in starts:
+            stop = min(start + size, len(self))
+            x = np.empty((stop - start, *self.shape), np.float32)
+            for first in range(start, stop, _CHUNK):
+                part = next(chunks)
+                x[first - start:first - start + len(part)] = part
+            yield x, self.labels[start:stop], list(self.names[start:stop])
+
+    def _chunks(self, size: int, workers: int) -> Iterator[list[np.ndarray]]:
+        """Runs of stimuli in order; no run crosses a multiple of `size`."""
+        runs = (range(first, min(first + _CHUNK, start + size, len(self)))
+                for start in range(0, len(self), size)
+                for first in range(start, min(start + size, len(self)), _CHUNK))
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="stimuli")
+        waiting: deque[Future[list[np.ndarray]]] = deque()
+        try:
+            for run in runs:
+                waiting.append(pool.submit(self._run, run))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, positions: range) -> list[np.ndarray]:
+        return [self._load(position) for position in positions]

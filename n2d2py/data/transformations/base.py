@@ -1,0 +1,176 @@
+"""What a transformation is, and the registry of their types."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error, nearest
+from n2d2py.ini import Key, Kind, Schema, Section, Values
+
+__all__ = ["APPLY_TO", "COMMON", "Inapplicable", "Range", "Transformation", "Unsupported",
+           "applies_to", "read_transformation", "register", "register_unsupported",
+           "transformation_schemas"]
+
+Range = tuple[float, float]
+
+APPLY_TO = {"LearnOnly": ("Learn",), "ValidationOnly": ("Validation",), "TestOnly": ("Test",),
+            "NoLearn": ("Validation", "Test"), "NoValidation": ("Learn", "Test"),
+            "NoTest": ("Learn", "Validation"), "All": ("Learn", "Validation", "Test")}
+
+COMMON = Schema("Transformation", (
+    Key("Type", Kind.STRING, doc="Type of the transformation."),
+    Key("ApplyTo", Kind.ENUM, "All", "The sets that it applies to.", tuple(APPLY_TO)),
+    Key("Channel", Kind.UINT, None, "In [sp.ChannelTransformation*]: the channel from 0 that it "
+        "belongs to; without it the section makes a new channel."),
+))
+
+
+class Inapplicable(ValueError):
+    """Why a transformation cannot be applied to an image, as a clause, and the remedy."""
+
+    def __init__(self, what: str, remedy: str):
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+
+class Unsupported(ValueError):
+    """Which parameter asks for what is not implemented or not deterministic, as a clause."""
+
+
+class Transformation:
+    """A function of images (H, W, C): frozen dataclasses, called from several threads.
+
+    Images are uint8, uint16, int8, int16, int32 or float32; colours are blue, green, red unless a
+    ColorSpaceTransformation before says otherwise.
+    """
+
+    type: ClassVar[str] = ""
+    schema: ClassVar[Schema]
+
+    @classmethod
+    def from_values(cls, values: Values) -> Transformation:
+        """The transformation that the keys of a section describe.
+
+        Raises:
+            Unsupported: the parameters ask for what is not implemented, such as random draws.
+            N2D2Error: E417 for parameters without meaning.
+        """
+        raise NotImplementedError
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        """The transformed image (H', W', C').
+
+        Raises:
+            Inapplicable: for images that it is not defined on.
+        """
+        raise NotImplementedError
+
+    def map_range(self, bounds: Range) -> Range | None:
+        """Bounds of the result for values within `bounds`; None when there are none to state."""
+        return bounds
+
+    def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """The label ids (-1: none) after the transformation, for a database of these label names.
+
+        Raises:
+            Inapplicable: for a label that the database does not have.
+        """
+        return labels
+
+    def bound(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
+        """The transformation with its matrices (H, W, C) read: `matrices` holds computed ones.
+
+        Raises:
+            N2D2Error: E401, E402, E403 for files.
+        """
+        return self
+
+    def __str__(self) -> str:
+        attributes = ", ".join(f"{name}={_plain(value)}" for name, value in vars(self).items())
+        return f"{self.type.removesuffix(_SUFFIX)}({attributes})"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(_plain(item) for item in value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_SUFFIX = "Transformation"
+_TYPES: dict[str, type[Transformation]] = {}
+_UNSUPPORTED: dict[str, Schema] = {}
+_WHY: dict[str, str] = {}
+
+
+def register(kind: type[Transformation]) -> type[Transformation]:
+    """Makes a transformation known by its type.
+
+    Raises:
+        InternalError: when the type is taken.
+    """
+    if kind.type in _TYPES or kind.type in _UNSUPPORTED:
+        raise InternalError(f"transformation {kind.type} is registered twice")
+    _TYPES[kind.type] = kind
+    return kind
+
+
+def register_unsupported(schema: Schema, why: str) -> None:
+    """Makes a type known that is read, and left out where it does not apply to inference.
+
+    `why` follows the type in the message for one that does.
+    """
+    if schema.name in _TYPES or schema.name in _UNSUPPORTED:
+        raise InternalError(f"transformation {schema.name} is registered twice")
+    _UNSUPPORTED[schema.name] = schema
+    _WHY[schema.name] = why
+
+
+def transformation_schemas() -> list[Schema]:
+    """The schemas of all types, in the order of their names, unsupported ones included."""
+    known = {name: COMMON + kind.schema for name, kind in _TYPES.items()}
+    known.update({name: COMMON + schema for name, schema in _UNSUPPORTED.items()})
+    return [known[name] for name in sorted(known)]
+
+
+def applies_to(section: Section) -> tuple[str, ...]:
+    """The sets that the transformation of a section applies to."""
+    return APPLY_TO[Schema("transformation", (COMMON.key("ApplyTo"),), ("*",))  # type: ignore[arg-type]
+                    .read(section)["ApplyTo"]]
+
+
+def read_transformation(section: Section, *, inference: bool) -> Transformation | None:
+    """The transformation of a section; None for one that only learning needs.
+
+    `inference`: it applies to the validation or test set.
+
+    Raises:
+        N2D2Error: E405 an unknown type, E406 one that is not implemented or random and applies to
+            inference, E417 for its parameters, and what reading raises.
+    """
+    if not section.has("Type"):
+        raise section.missing("Type", section.location)
+    name = section.text("Type").strip()
+    kind = _TYPES.get(name)
+    if kind is None and name not in _UNSUPPORTED:
+        bare = nearest(name.removesuffix(_SUFFIX),
+                       [known.removesuffix(_SUFFIX) for known in (*_TYPES, *_UNSUPPORTED)])
+        like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
+        raise N2D2Error("E405", f"unknown transformation '{name}'", where=section.where("Type"),
+                        remedy=f"did you mean '{like}'?" if like else
+                        f"use one of {', '.join(sorted(_TYPES))}")
+    values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name])).read(section)
+    if not inference:
+        return None
+    if kind is None:
+        raise N2D2Error("E406", f"{name} {_WHY[name]}, and applies to the data of inference",
+                        where=section.location,
+                        remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it")
+    try:
+        return kind.from_values(values)
+    except Unsupported as problem:
+        raise N2D2Error("E406", f"{name}: {problem}", where=section.location,
+                        remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it"
+                        ) from None

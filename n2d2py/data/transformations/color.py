@@ -1,0 +1,110 @@
+"""Transformations of colour: orders of channels, gray, single channels. As OpenCV converts."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
+from n2d2py.data.transformations.colorspaces import (bgr, hls, hls_to_bgr, hsv, hsv_to_bgr, lab,
+                                                     lab_to_bgr, luv, luv_to_bgr, ycrcb,
+                                                     ycrcb_to_bgr)
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["ChannelExtraction", "ColorSpace", "gray"]
+
+_SPACES = {"HSV": (hsv, hsv_to_bgr), "HLS": (hls, hls_to_bgr), "YCrCb": (ycrcb, ycrcb_to_bgr),
+           "CIELab": (lab, lab_to_bgr), "CIELuv": (luv, luv_to_bgr)}
+_CHANNELS = ("Blue", "Green", "Red", "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
+
+
+def gray(image: np.ndarray) -> np.ndarray:
+    """0.114 B + 0.587 G + 0.299 R, (H, W, 1); bytes with coefficients of 15 bits."""
+    if image.shape[2] == 1:
+        return image
+    blue, green, red = np.moveaxis(bgr(image), 2, 0)
+    if image.dtype.kind == "f":
+        weights = (np.float32(0.114), np.float32(0.587), np.float32(0.299))
+        return (blue * weights[0] + green * weights[1] + red * weights[2])[:, :, None]
+    if image.dtype.kind != "u":
+        raise Inapplicable(f"gray is not defined on {image.dtype} images", "give unsigned integers")
+    wide = blue.astype(np.int64) * 3735 + green.astype(np.int64) * 19235
+    return ((wide + red.astype(np.int64) * 9798 + 16384) >> 15).astype(image.dtype)[:, :, None]
+
+
+def _reversed(image: np.ndarray) -> np.ndarray:
+    return bgr(image)[:, :, ::-1]
+
+
+def _conversions() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """The conversion of each name; images are blue, green, red unless the name says otherwise."""
+    found = {"BGR": bgr, "RGB": _reversed, "RGB_to_BGR": _reversed}
+    for space, (to, back) in _SPACES.items():
+        found[space] = to
+        found[f"RGB_to_{space}"] = lambda image, to=to: to(_reversed(image))
+        found[f"{space}_to_BGR"] = back
+        found[f"{space}_to_RGB"] = lambda image, back=back: back(image)[:, :, ::-1]
+    return found
+
+
+_CONVERSIONS = _conversions()
+
+
+@register
+@dataclass(frozen=True)
+class ColorSpace(Transformation):
+    """The image in another colour space; BGR and RGB also take gray and BGRA images."""
+
+    space: str
+    type: ClassVar[str] = "ColorSpaceTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("ColorSpace", Kind.ENUM, doc="The colour space of the result; the image is blue, "
+            "green, red unless the name says otherwise.", choices=tuple(_CONVERSIONS)),
+    ), doc="Conversion of colours.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> ColorSpace:
+        return cls(values["ColorSpace"])
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        return _CONVERSIONS[self.space](image)
+
+    def map_range(self, bounds: Range) -> Range:
+        return bounds if _CONVERSIONS[self.space] in (bgr, _reversed) else (0.0, 255.0)
+
+
+@register
+@dataclass(frozen=True)
+class ChannelExtraction(Transformation):
+    """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
+
+    channel: str
+    type: ClassVar[str] = "ChannelExtractionTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("CSChannel", Kind.ENUM, doc="The channel of a blue, green, red image; Blue, Green and "
+            "Red also stand for the first, second and third channel of any other.",
+            choices=_CHANNELS),), doc="A single channel of a colour image.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> ChannelExtraction:
+        return cls(values["CSChannel"])
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if self.channel == "Gray":
+            return gray(image)
+        if self.channel in ("Blue", "Green", "Red"):
+            index = ("Blue", "Green", "Red").index(self.channel)
+            source = image if index < image.shape[2] > 1 else bgr(image)
+            return source[:, :, index:index + 1]
+        if self.channel in ("Hue", "Saturation", "Value"):
+            index = ("Hue", "Saturation", "Value").index(self.channel)
+            return hsv(image)[:, :, index:index + 1]
+        index = ("Y", "Cr", "Cb").index(self.channel)
+        return ycrcb(image)[:, :, index:index + 1]
+
+    def map_range(self, bounds: Range) -> Range:
+        if self.channel == "Hue":
+            return 0.0, 180.0
+        return bounds if self.channel in ("Blue", "Green", "Red", "Gray") else (0.0, 255.0)

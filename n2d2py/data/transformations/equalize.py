@@ -1,0 +1,117 @@
+"""EqualizeTransformation: histogram equalization, of the whole image or adaptive (CLAHE)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
+from n2d2py.data.transformations.borders import add_border
+from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["Equalize", "clahe", "equalize"]
+
+
+def equalize(plane: np.ndarray) -> np.ndarray:
+    """Bytes (H, W) with a histogram as flat as a map of levels can make it."""
+    counts = np.bincount(plane.reshape(-1), minlength=256)
+    first = int(np.argmax(counts > 0))
+    rest = plane.size - counts[first]
+    if not rest:
+        return plane
+    counts[:first + 1] = 0
+    scale = np.float32(255) / np.float32(rest)
+    table = np.rint(np.cumsum(counts).astype(np.float32) * scale)
+    return np.clip(table, 0, 255).astype(np.uint8)[plane]
+
+
+def clahe(plane: np.ndarray, clip: float, grid: int) -> np.ndarray:
+    """Contrast-limited adaptive equalization of bytes (H, W) in grid x grid tiles.
+
+    The counts of a tile's histogram are clipped at clip * pixels / 256, the excess is spread over
+    all levels; between the centres of the tiles their maps are interpolated.
+    """
+    height, width = plane.shape
+    padded = plane
+    if height % grid or width % grid:
+        pads = (0, grid - height % grid, 0, grid - width % grid)
+        padded = add_border(plane[:, :, None], pads, "MinusOneReflectBorder")[:, :, 0]
+    tile_height, tile_width = padded.shape[0] // grid, padded.shape[1] // grid
+    tables = np.stack([_clipped_table(padded[row * tile_height:(row + 1) * tile_height,
+                                             column * tile_width:(column + 1) * tile_width], clip)
+                       for row in range(grid) for column in range(grid)])
+    tables = tables.reshape(grid, grid, 256).astype(np.float32)
+    top, bottom, down = _between(height, tile_height, grid)
+    left, right, across = _between(width, tile_width, grid)
+    top, bottom, down = top[:, None], bottom[:, None], down[:, None]
+    upper = tables[top, left, plane] * (1 - across) + tables[top, right, plane] * across
+    lower = tables[bottom, left, plane] * (1 - across) + tables[bottom, right, plane] * across
+    return np.clip(np.rint(upper * (1 - down) + lower * down), 0, 255).astype(np.uint8)
+
+
+def _clipped_table(tile: np.ndarray, clip: float) -> np.ndarray:
+    counts = np.bincount(tile.reshape(-1), minlength=256)
+    if clip > 0:
+        limit = max(int(clip * tile.size / 256), 1)
+        excess = int(np.maximum(counts - limit, 0).sum())
+        counts = np.minimum(counts, limit) + excess // 256
+        left = excess % 256
+        if left:
+            step = max(256 // left, 1)
+            counts[:step * left:step] += 1
+    scale = np.float32(255) / np.float32(tile.size)
+    return np.clip(np.rint(np.cumsum(counts).astype(np.float32) * scale), 0, 255)
+
+
+def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each pixel of an axis: the tiles before and after it, and the weight of the second."""
+    position = np.arange(size, dtype=np.float32) * (np.float32(1) / np.float32(tile)) \
+        - np.float32(0.5)
+    first = np.floor(position).astype(np.int64)
+    return (np.maximum(first, 0), np.minimum(first + 1, grid - 1),
+            position - first.astype(np.float32))
+
+
+@register
+@dataclass(frozen=True)
+class Equalize(Transformation):
+    """Equalized bytes: those of a gray image, or the lightness (CIELab) of a colour image."""
+
+    method: str = "Standard"
+    clip: float = 40.0
+    grid: int = 8
+    type: ClassVar[str] = "EqualizeTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("Method", Kind.ENUM, "Standard", "Of the whole image, or adaptive.",
+            ("Standard", "CLAHE")),
+        Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Limit of the contrast.", minimum=0),
+        Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles of each side.", minimum=1, maximum=1024),
+    ), doc="Histogram equalization of 8-bit images.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> Equalize:
+        return cls(values["Method"], values["CLAHE_ClipLimit"], values["CLAHE_GridSize"])
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if image.dtype != np.uint8 or image.shape[2] == 2:
+            raise Inapplicable(f"it is defined on 8-bit gray or colour images, this one is "
+                               f"{image.dtype} of {image.shape[2]} channels",
+                               "put it before the transformations that give real numbers")
+        if image.shape[2] == 1:
+            return self._plane(image[:, :, 0])[:, :, None]
+        converted = lab(image)
+        converted[:, :, 0] = self._plane(converted[:, :, 0])
+        return lab_to_bgr(converted)
+
+    def _plane(self, plane: np.ndarray) -> np.ndarray:
+        if self.method == "Standard":
+            return equalize(plane)
+        if min(plane.shape) < self.grid:
+            raise Inapplicable(f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}",
+                               "give a smaller CLAHE_GridSize")
+        return clahe(plane, self.clip, self.grid)
+
+    def map_range(self, bounds: Range) -> Range:
+        return 0.0, 255.0

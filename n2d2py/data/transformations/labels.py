@@ -1,0 +1,60 @@
+"""LabelFilterTransformation: labels left out, or merged."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Inapplicable, Transformation, register
+from n2d2py.errors import nearest
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["LabelFilter"]
+
+_NONE = -1
+
+
+@register
+@dataclass(frozen=True)
+class LabelFilter(Transformation):
+    """Stimuli of the labels (Remove), or of all others (Keep), get the default label; Merge gives
+    them the first of the labels. Images are unchanged.
+    """
+
+    labels: tuple[str, ...]
+    filter: str = "Remove"
+    default: int = _NONE
+    type: ClassVar[str] = "LabelFilterTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
+        Key("Filter", Kind.ENUM, "Remove", "What becomes of them.", ("Keep", "Remove", "Merge")),
+        Key("DefaultLabel", Kind.INT, -2, "The label id of what is left out; -1 and -2: none, "
+            "such stimuli are not scored.", minimum=-2),
+    ), doc="Labels left out of the score, or merged.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> LabelFilter:
+        return cls(values["Labels"], values["Filter"], max(values["DefaultLabel"], _NONE))
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        return image
+
+    def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        ids = [self._id(label, names) for label in self.labels]
+        if self.default >= len(names):
+            raise Inapplicable(f"DefaultLabel={self.default}, the database has {len(names)} labels",
+                               "give the id of a label, or -1")
+        listed = np.isin(labels, ids)
+        if self.filter == "Merge":
+            return np.where(listed, ids[0] if ids else _NONE, labels)
+        return np.where(listed == (self.filter == "Remove"), self.default, labels)
+
+    @staticmethod
+    def _id(label: str, names: tuple[str, ...]) -> int:
+        for candidate in (label, f"/{label}"):
+            if candidate in names:
+                return names.index(candidate)
+        like = nearest(label, names)
+        raise Inapplicable(f"the database has no label '{label}'",
+                           f"did you mean '{like}'?" if like else "check Labels")

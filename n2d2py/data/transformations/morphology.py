@@ -1,0 +1,161 @@
+"""Morphology: erosion, dilation and what is made of them, as OpenCV computes them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Range, Transformation, Unsupported, register
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["Morphology", "MorphologicalReconstruction", "dilate", "element", "erode"]
+
+_OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
+_RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation",
+                    "OpeningByReconstruction", "ClosingByReconstruction")
+_SHAPES = ("Rectangular", "Elliptic", "Cross")
+
+
+@lru_cache(maxsize=64)
+def element(shape: str, size: int) -> np.ndarray:
+    """The structuring element, booleans (size, size), its anchor at size // 2."""
+    if shape == "Rectangular":
+        return np.ones((size, size), bool)
+    centre = size // 2
+    index = np.arange(size)
+    if shape == "Cross":
+        return (index[:, None] == centre) | (index[None, :] == centre)
+    inside = np.sqrt(np.maximum(centre ** 2 - (index - centre) ** 2, 0))
+    reach = np.rint(inside).astype(int)
+    return np.abs(index[None, :] - centre) <= reach[:, None]
+
+
+def erode(image: np.ndarray, shape: str, size: int, iterations: int = 1) -> np.ndarray:
+    """The smallest of the pixels under the element, those beyond the border left out."""
+    return _extreme(image, shape, size, iterations, np.minimum, 1)
+
+
+def dilate(image: np.ndarray, shape: str, size: int, iterations: int = 1) -> np.ndarray:
+    """The largest of the pixels under the element, those beyond the border left out."""
+    return _extreme(image, shape, size, iterations, np.maximum, -1)
+
+
+def _extreme(image: np.ndarray, shape: str, size: int, iterations: int,
+             choose: Callable[..., np.ndarray], sign: int) -> np.ndarray:
+    limits = (-np.inf, np.inf) if image.dtype.kind == "f" else (np.iinfo(image.dtype).min,
+                                                                 np.iinfo(image.dtype).max)
+    neutral = limits[1] if sign > 0 else limits[0]
+    parts = ([np.ones((1, size), bool), np.ones((size, 1), bool)] if shape == "Rectangular"
+             else [element(shape, size)])
+    for _ in range(iterations):
+        for part in parts:
+            image = _under(image, part, choose, neutral)
+    return image
+
+
+def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray],
+           neutral: float) -> np.ndarray:
+    height, width = part.shape
+    top, left = height // 2, width // 2
+    padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)),
+                    constant_values=neutral)
+    result = np.full_like(image, neutral)
+    for row, column in zip(*np.nonzero(part)):
+        choose(result, padded[row:row + image.shape[0], column:column + image.shape[1]],
+               out=result)
+    return result
+
+
+def _difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """first - second, saturated in the type of integers."""
+    if first.dtype.kind == "f":
+        return first - second
+    limits = np.iinfo(first.dtype)
+    wide = first.astype(np.int64) - second.astype(np.int64)
+    return np.clip(wide, limits.min, limits.max).astype(first.dtype)
+
+
+_KEYS = (
+    Key("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023),
+    Key("Shape", Kind.ENUM, "Rectangular", "Its shape.", _SHAPES),
+    Key("NbIterations", Kind.UINT, 1, "How often erosion and dilation are repeated.", minimum=1,
+        maximum=1000),
+    Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
+)
+_LABEL_KEYS = ("LabelsIgnoreDiff", "Label")
+
+
+@dataclass(frozen=True)
+class _Morphology(Transformation):
+    """What both types share: an operation and a structuring element."""
+
+    operation: str
+    size: int
+    shape: str = "Rectangular"
+    iterations: int = 1
+
+    @classmethod
+    def from_values(cls, values: Values) -> Transformation:
+        if values["ApplyToLabels"]:
+            raise Unsupported("ApplyToLabels=1 acts on pixel-wise labels")
+        return cls(values["Operation"], values["Size"], values["Shape"], values["NbIterations"])
+
+
+@register
+@dataclass(frozen=True)
+class Morphology(_Morphology):
+    """Erosion, dilation, opening, closing, gradient, top hat or black hat; the type is kept."""
+
+    type: ClassVar[str] = "MorphologyTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("Operation", Kind.ENUM, doc="The operation.", choices=_OPERATIONS), *_KEYS),
+        _LABEL_KEYS, doc="Morphological filtering.")
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        how = (self.shape, self.size, self.iterations)
+        if self.operation == "Erode":
+            return erode(image, *how)
+        if self.operation == "Dilate":
+            return dilate(image, *how)
+        if self.operation == "Gradient":
+            return _difference(dilate(image, *how), erode(image, *how))
+        opened = self.operation in ("Opening", "TopHat")
+        first, second = (erode, dilate) if opened else (dilate, erode)
+        result = second(first(image, *how), *how)
+        if self.operation == "TopHat":
+            return _difference(image, result)
+        return _difference(result, image) if self.operation == "BlackHat" else result
+
+    def map_range(self, bounds: Range) -> Range:
+        if self.operation not in ("Gradient", "TopHat", "BlackHat"):
+            return bounds
+        extent = bounds[1] - bounds[0]
+        return -extent, extent
+
+
+@register
+@dataclass(frozen=True)
+class MorphologicalReconstruction(_Morphology):
+    """Geodesic reconstruction of the image, or of its erosion (opening) or dilation (closing)."""
+
+    type: ClassVar[str] = "MorphologicalReconstructionTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("Operation", Kind.ENUM, doc="The operation.", choices=_RECONSTRUCTIONS), *_KEYS),
+        _LABEL_KEYS, doc="Opening and closing that keep the shape of what remains.")
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        how = (self.shape, self.size)
+        if self.operation == "OpeningByReconstruction":
+            marker, step, limit = erode(image, *how, self.iterations), dilate, np.minimum
+        elif self.operation == "ClosingByReconstruction":
+            marker, step, limit = dilate(image, *how, self.iterations), erode, np.maximum
+        else:
+            return image  # the reconstruction of an image under itself
+        while True:
+            following = limit(step(marker, *how), image)
+            if np.array_equal(following, marker):
+                return marker
+            marker = following

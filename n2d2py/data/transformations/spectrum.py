@@ -1,0 +1,207 @@
+"""Transformations of signals: windows, Fourier and cosine transforms, magnitude and phase.
+
+A signal is a row of an image; sounds are images of one row. Frames of a sound are the rows that a
+ReshapeTransformation makes of it. All sums are in float64, the result is float32.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import Key, Kind, Schema, Values
+
+__all__ = ["DCT", "DFT", "WINDOWS", "Apodization", "MagnitudePhase", "fast_size", "window"]
+
+WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
+_PARAMETERS = {"Gaussian": ("Sigma", 0.4), "Blackman": ("Alpha", 0.16), "Kaiser": ("Beta", 5.0)}
+
+
+def window(name: str, size: int, parameter: float | None = None) -> np.ndarray:
+    """The symmetric window of `size` samples, float64; a window of one sample is 1.
+
+    With t = n / (size - 1): Hann (1 - cos 2 pi t) / 2, Hamming 0.54 - 0.46 cos 2 pi t, Cosine
+    sin pi t, Gaussian exp(-((2 t - 1) / sigma)^2 / 2), Blackman (1 - a) / 2 - cos(2 pi t) / 2
+    + a cos(4 pi t) / 2, Kaiser I0(beta sqrt(1 - (2 t - 1)^2)) / I0(beta).
+    """
+    if size == 1 or name == "Rectangular":
+        return np.ones(size)
+    if parameter is None:
+        parameter = _PARAMETERS.get(name, ("", 0.0))[1]
+    time = np.arange(size) / (size - 1)
+    turn = 2 * np.pi * time
+    if name == "Hann":
+        return 0.5 * (1 - np.cos(turn))
+    if name == "Hamming":
+        return 0.54 - 0.46 * np.cos(turn)
+    if name == "Cosine":
+        return np.sin(np.pi * time)
+    if name == "Gaussian":
+        return np.exp(-0.5 * ((2 * time - 1) / parameter) ** 2)
+    if name == "Blackman":
+        return (1 - parameter) / 2 - np.cos(turn) / 2 + parameter / 2 * np.cos(2 * turn)
+    return np.kaiser(size, parameter)
+
+
+@lru_cache(maxsize=64)
+def fast_size(size: int) -> int:
+    """The smallest number >= size without other prime factors than 2, 3 and 5."""
+    while True:
+        rest = size
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return size
+        size += 1
+
+
+def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """The one channel of an image, float64 (rows, columns), zeros at the bottom and right."""
+    if image.shape[2] != 1:
+        raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}",
+                           "use it in a ChannelTransformation, or extract a channel before")
+    result = np.zeros((rows, columns))
+    result[:image.shape[0], :image.shape[1]] = image[:, :, 0]
+    return result
+
+
+@register
+@dataclass(frozen=True)
+class Apodization(Transformation):
+    """Each row times a window; integers are rounded down to their type afterwards."""
+
+    size: int
+    name: str = "Rectangular"
+    parameter: float | None = None
+    type: ClassVar[str] = "ApodizationTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("Size", Kind.UINT, doc="Samples of the window: the width of the image.", minimum=1),
+        Key("WindowName", Kind.ENUM, "Rectangular", "The window.", WINDOWS),
+        Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Width of Gaussian, of half the window."),
+        Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Of Blackman."),
+        Key("WindowName.Beta", Kind.FLOAT, 5.0, "Of Kaiser."),
+    ), doc="Each row of the image (a frame of a signal) is multiplied by a window.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> Apodization:
+        name = values["WindowName"]
+        key = _PARAMETERS[name][0] if name in _PARAMETERS else None
+        parameter = values[f"WindowName.{key}"] if key else None
+        if key == "Sigma" and parameter <= 0:
+            raise N2D2Error("E417", f"WindowName.Sigma={parameter:g} is not positive",
+                            where=values.where("WindowName.Sigma"), remedy="give a number above 0")
+        return cls(values["Size"], name, parameter)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if image.shape[1] != self.size:
+            raise Inapplicable(f"the window has {self.size} samples, the image is "
+                               f"{image.shape[1]} wide", f"set Size={image.shape[1]}")
+        factors = window(self.name, self.size, self.parameter)[None, :, None]
+        return (image * factors).astype(image.dtype)
+
+    def map_range(self, bounds: Range) -> Range:
+        return min(bounds[0], 0.0), max(bounds[1], 0.0)
+
+
+class _Transform(Transformation):
+    """What DFT and DCT share: of each row, or of rows and columns."""
+
+    two_dimensional: bool
+
+    @classmethod
+    def from_values(cls, values: Values) -> Transformation:
+        return cls(values["TwoDimensional"])  # type: ignore[call-arg]
+
+    def map_range(self, bounds: Range) -> None:
+        return None
+
+
+_TWO = Key("TwoDimensional", Kind.BOOL, True, "Of the whole image; 0: of each row by itself.")
+
+
+@register
+@dataclass(frozen=True)
+class DFT(_Transform):
+    """Real and imaginary part, as two channels, of the discrete Fourier transform.
+
+    The image is extended by zeros, right and below, to sizes of the factors 2, 3 and 5, also the
+    number of rows when each row is transformed by itself.
+    """
+
+    two_dimensional: bool = True
+    type: ClassVar[str] = "DFTTransformation"
+    schema: ClassVar[Schema] = Schema(type, (_TWO,), doc="Fourier transform of an image of one "
+                                      "channel; the result has two, the real and the imaginary "
+                                      "part. Zeros are added to reach sizes 2^a 3^b 5^c.")
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        padded = _gray(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
+        result = np.fft.fft2(padded) if self.two_dimensional else np.fft.fft(padded, axis=1)
+        return np.stack([result.real, result.imag], axis=2).astype(np.float32)
+
+
+@register
+@dataclass(frozen=True)
+class DCT(_Transform):
+    """The orthonormal discrete cosine transform (type II), of sizes as OpenCV wants them.
+
+    The image is extended by zeros, right and below, to even sizes of the factors 2, 3 and 5.
+    """
+
+    two_dimensional: bool = True
+    type: ClassVar[str] = "DCTTransformation"
+    schema: ClassVar[Schema] = Schema(type, (_TWO,), doc="Orthonormal cosine transform of an "
+                                      "image of one channel. Zeros are added to reach even sizes "
+                                      "2^a 3^b 5^c.")
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
+        result = _gray(image, rows, columns) @ _cosines(columns).T
+        if self.two_dimensional:
+            result = _cosines(rows) @ result
+        return result[:, :, None].astype(np.float32)
+
+
+@lru_cache(maxsize=16)
+def _cosines(size: int) -> np.ndarray:
+    """The matrix of the orthonormal cosine transform: row k is frequency k."""
+    index = np.arange(size)
+    matrix = np.cos(np.pi * (2 * index[None, :] + 1) * index[:, None] / (2 * size))
+    matrix *= np.sqrt(2 / size)
+    matrix[0] = np.sqrt(1 / size)
+    return matrix
+
+
+@register
+@dataclass(frozen=True)
+class MagnitudePhase(Transformation):
+    """Magnitude (ln(1 + magnitude) with `log_scale`) and phase in [-pi, pi], as two channels."""
+
+    log_scale: bool = False
+    type: ClassVar[str] = "MagnitudePhaseTransformation"
+    schema: ClassVar[Schema] = Schema(type, (
+        Key("LogScale", Kind.BOOL, False, "The logarithm of 1 + magnitude."),
+    ), doc="Magnitude and phase of real and imaginary part. To keep one of them: "
+        "ChannelExtractionTransformation with CSChannel=Blue (the first) or Green (the second).")
+
+    @classmethod
+    def from_values(cls, values: Values) -> MagnitudePhase:
+        return cls(values["LogScale"])
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        if image.shape[2] != 2:
+            raise Inapplicable(f"it needs the real and the imaginary part, the image has "
+                               f"{image.shape[2]} channels", "put a DFTTransformation before")
+        real, imaginary = np.moveaxis(image.astype(np.float64), 2, 0)
+        magnitude = np.hypot(real, imaginary)
+        if self.log_scale:
+            magnitude = np.log1p(magnitude)
+        return np.stack([magnitude, np.arctan2(imaginary, real)], axis=2).astype(np.float32)
+
+    def map_range(self, bounds: Range) -> None:
+        return None

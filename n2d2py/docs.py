@@ -1,0 +1,43 @@
+"""`python -m n2d2py.docs [FOLDER]` writes the documentation pages that are generated from tables."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
+from n2d2py.error_codes import errors_page
+from n2d2py.frontend.ini.network import GLOBALS, ONNX_SECTION
+from n2d2py.frontend.ini.registry import layer_types
+from n2d2py.frontend.ini.targets import TARGET
+from n2d2py.ini.docs import schema_page
+from n2d2py.ini.params import PARAMETERS
+from n2d2py.options import options_page
+
+__all__ = ["pages", "main"]
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of every generated page."""
+    layers = []
+    for layer in layer_types().values():
+        layers.append(layer.schema)
+        if layer.config.keys:
+            layers.append(layer.config)
+    return {
+        "errors.md": errors_page(),
+        "options.md": options_page(),
+        "sections.md": schema_page([GLOBALS, *provider_schemas(), *database_schemas(), *transformation_schemas(),
+                                    ONNX_SECTION, TARGET, *layers],
+                                   "INI sections and keys"),
+        "export_parameters.md": schema_page([PARAMETERS], "Export parameters"),
+    }
+
+
+def main(folder: Path) -> None:
+    """Writes the pages into `folder`."""
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "docs")

@@ -1,0 +1,90 @@
+"""Errors and places: every message of the tool names a code, a place, what is wrong and what to do.
+
+Printed form, one line::
+
+    error N2D2-E204: MobileNet.ini:57 [conv3]: NbOutputs=30 is not a multiple of NbGroups=4; set NbOutputs to 28 or 32
+
+Code families: E0xx command line and environment, E1xx INI, E2xx graph, E3xx ONNX import, E4xx data,
+E5xx quantization, E6xx memory, E7xx export, E8xx compiled test.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Iterable
+
+__all__ = ["Location", "N2D2Error", "ErrorList", "InternalError", "nearest"]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in an input: a file, a line (1-based) and a section or layer, each optional."""
+
+    file: str | None = None
+    line: int | None = None
+    section: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place += f":{self.line}"
+        if self.section is not None:
+            place += f" [{self.section}]" if place else f"[{self.section}]"
+        return place
+
+    def within(self, section: str) -> "Location":
+        """The same place, seen as part of `section`."""
+        return Location(self.file, self.line, section)
+
+
+class N2D2Error(Exception):
+    """What stops a run because of its input: code such as "E204", what is wrong, where, and the remedy.
+
+    `what` and `remedy` are clauses without a final full stop.
+    """
+
+    def __init__(self, code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None):
+        self.code = code
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        super().__init__(self.line())
+
+    def line(self) -> str:
+        """The message as the one line that the user sees, without the leading "error"."""
+        where = str(self.where) if self.where is not None else ""
+        text = f"N2D2-{self.code}: " + (f"{where}: " if where else "") + self.what
+        if self.remedy:
+            text += f"; {self.remedy}"
+        return " ".join(text.split())
+
+
+class InternalError(Exception):
+    """A broken invariant of the tool itself: a bug, never the user's fault."""
+
+
+class ErrorList(N2D2Error):
+    """Several errors found in one pass; each is printed on its own line."""
+
+    def __init__(self, errors: Iterable[N2D2Error]):
+        self.errors = tuple(errors)
+        if not self.errors:
+            raise InternalError("ErrorList without errors")
+        first = self.errors[0]
+        super().__init__(first.code, first.what, where=first.where, remedy=first.remedy)
+
+    @staticmethod
+    def raise_if(errors: list[N2D2Error]) -> None:
+        """Raises nothing for no error, the error itself for one, an ErrorList for more."""
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise ErrorList(errors)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word (of the first 2000) most like `word` (case ignored), or None when none is close."""
+    by_lower = {name.lower(): name for name in islice(known, 2000)}
+    found = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None

@@ -1,0 +1,161 @@
+"""The C++ text of one layer: its configuration, its constant arrays, its call; and of one plane.
+
+Kernels are templates over a configuration struct (`kernels/n2d2/*.hpp`). A module of `layers` chooses
+the kernel of an operator, brings its parameters into the kernel's order and fills the struct.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Callable, Mapping
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.text import comment
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.shapes import channels, height, width
+
+if TYPE_CHECKING:
+    from n2d2py.memory.plan import Plane
+
+__all__ = ["Array", "LayerCode", "layer_code", "register_layer", "plane_struct", "float_literal",
+           "PORTABLE", "NATIVE"]
+
+PORTABLE, NATIVE = "n2d2::Portable", "n2d2::Native"
+"""The instruction sets of a config: portable C++, or what the project is compiled for."""
+
+_DTYPES = {"std::int8_t": "i1", "std::uint8_t": "u1", "std::int16_t": "i2", "std::uint16_t": "u2",
+           "std::int32_t": "i4", "std::int64_t": "i8", "float": "f4", "double": "f8"}
+
+
+def float_literal(value: float, ctype: str) -> str:
+    """A C++ expression of type `ctype` ("float" or "double") with exactly this value of that type."""
+    value = np.dtype(_DTYPES[ctype]).type(value)
+    if np.isnan(value):
+        return f"std::numeric_limits<{ctype}>::quiet_NaN()"
+    if np.isinf(value):
+        return f"{'-' if value < 0 else ''}std::numeric_limits<{ctype}>::infinity()"
+    text = f"{value:.9g}" if ctype == "float" else f"{value:.17g}"
+    if not any(mark in text for mark in ".e"):
+        text += ".0"
+    return text + ("f" if ctype == "float" else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
+
+    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`); None for the same.
+    """
+
+    name: str
+    ctype: str
+    values: np.ndarray
+    panels: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.ctype not in _DTYPES:
+            raise InternalError(f"array {self.name}: unknown element type {self.ctype}")
+        object.__setattr__(self, "values", self._stored(self.values))
+        if self.panels is not None:
+            panels = self._stored(self.panels)
+            object.__setattr__(self, "panels", None if np.array_equal(panels, self.values) else panels)
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        if values.ndim != 1 or not values.size:
+            raise InternalError(f"array {self.name}: {values.shape} is not one dimension of elements")
+        dtype = np.dtype(_DTYPES[self.ctype])
+        stored = values.astype(dtype)
+        if dtype.kind != "f" and not np.array_equal(stored, values):
+            raise InternalError(f"array {self.name}: its values do not fit {self.ctype}")
+        return stored
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the array in the exported project."""
+        return self.values.nbytes
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """What the project generator writes for one layer.
+
+    Attributes:
+        layer, identifier: the layer's name and its C identifier.
+        headers: kernel headers to include, such as "n2d2/convolution.hpp".
+        config: the structs of the layer, inside the network's namespace, after the planes and the
+            declarations of `arrays`.
+        call: a statement over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
+        arrays: the constant data.
+        serial: the output lies over an input, so lines are stored in order.
+        kernel: the implementation beside the portable one, by name; "" without one.
+    """
+
+    layer: str
+    identifier: str
+    headers: tuple[str, ...]
+    config: str
+    call: str
+    arrays: tuple[Array, ...]
+    serial: bool
+    kernel: str = ""
+
+    def portable(self) -> "LayerCode":
+        """The same layer with the portable kernel only."""
+        return replace(self, config=self.config.replace(NATIVE, PORTABLE), kernel="",
+                       arrays=tuple(replace(array, panels=None) for array in self.arrays))
+
+
+LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
+_LAYERS: dict[str, LayerFunction] = {}
+
+
+def register_layer(kind: str, function: LayerFunction) -> None:
+    """Makes the C++ form of an operator kind known.
+
+    Raises:
+        InternalError: when the kind has one already.
+    """
+    if _LAYERS.get(kind, function) is not function:
+        raise InternalError(f"the C++ layer of {kind} is registered twice")
+    _LAYERS[kind] = function
+
+
+def layer_code(node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]",
+               identifiers: Identifiers) -> LayerCode:
+    """The C++ of one layer; `planes` says where every tensor of the layer lies.
+
+    Raises:
+        N2D2Error: E701 when the C++ export has no kernel for the operator.
+    """
+    import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
+
+    function = _LAYERS.get(node.op.kind)
+    if function is None:
+        raise N2D2Error("E701", f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
+                        where=node.location, remedy="remove the layer, or fuse it with -fuse")
+    return function(node, graph, planes, identifiers)
+
+
+def plane_struct(tensor: str, quant: QuantTensor, plane: "Plane", identifier: str) -> str:
+    """The struct `<identifier>_plane` that tells the kernels where the tensor called `tensor` lies.
+
+    Raises:
+        InternalError: when plane and tensor disagree.
+    """
+    size = quant.type.bytes
+    c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)
+    wanted = (c * size, w, h)
+    if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
+        raise InternalError(f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
+                            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes")
+    lines = plane.lines_before_wrap
+    return (f"// {comment(tensor)}: {h} x {w} x {c}\n"
+            f"struct {identifier}_plane {{\n"
+            f"    typedef {quant.type.cpp} Type;\n"
+            f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
+            f"Lines = {lines} }};\n"
+            f"    enum : long {{ Offset = {plane.offset}, "
+            f"WrapOffset = {plane.wrap_offset if lines < h else plane.offset} }};\n"
+            f"}};\n")

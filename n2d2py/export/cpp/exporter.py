@@ -1,0 +1,77 @@
+"""The C++ export as `-export CPP` finds it: what it refuses, what it writes."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.base import Exporter, ExportRequest
+from n2d2py.export.cpp.code import layer_code
+from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.project import Project, namespace_of
+from n2d2py.graph.shapes import height, width
+
+__all__ = ["CppExporter"]
+
+_FORMATS = ("auto", "text", "string")
+
+
+class CppExporter(Exporter):
+    """A standalone C++11 project with templated kernels and a static arena."""
+
+    name = "CPP"
+
+    def problems(self, request: ExportRequest) -> list[N2D2Error]:
+        """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters."""
+        graph, plan = request.graph, request.plan
+        if not graph.nodes:
+            return [N2D2Error("E704", f"the network '{graph.name}' has no layer to export",
+                              remedy="check that an output depends on an input through a layer")]
+        found = [N2D2Error("E703", f"the tensor '{tensor.name}' has rank {len(tensor.shape)} "
+                           f"({'x'.join(map(str, tensor.shape))})",
+                           remedy="the C++ export holds tensors of at most channels, height and width")
+                 for tensor in graph.tensors.values() if not 2 <= len(tensor.shape) <= 4]
+        if not found and plan is not None:
+            identifiers = Identifiers(graph)
+            for node in graph.nodes:
+                try:
+                    if node.name not in plan.views:
+                        layer_code(node, graph, plan.planes, identifiers)
+                except N2D2Error as problem:
+                    found.append(problem)
+        return found + _parameter_problems(request)
+
+    def check(self, request: ExportRequest) -> None:
+        """Also raises InternalError where graph, plan, targets and stimuli do not fit each other."""
+        super().check(request)
+        graph, plan = request.graph, request.plan
+        request.stimuli.check(graph)
+        if sorted(step.op for step in plan.schedule) != sorted(node.name for node in graph.nodes):
+            raise InternalError("the memory plan schedules other layers than the network has")
+        if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
+            raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
+        for target, labels in zip(request.targets, request.stimuli.labels):
+            if target.output not in graph.outputs:
+                raise InternalError(f"the target on {target.output}, which is no output")
+            shape = graph.shape(target.output)
+            if labels[:1].size != height(shape) * width(shape):
+                raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
+
+    def details(self, request: ExportRequest) -> dict[str, Any]:
+        """The namespace, which names the library too."""
+        return {"namespace": namespace_of(request)}
+
+    def write(self, request: ExportRequest, folder: Path) -> None:
+        """Writes the project without manifest and statistics."""
+        Project(request).write(folder)
+
+
+def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
+    found = []
+    namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
+    if sanitise(namespace) != namespace:
+        found.append(N2D2Error("E705", f"Namespace={namespace} cannot name a C++ namespace",
+                               remedy=f"use letters, digits and single underscores, such as {sanitise(namespace)}"))
+    if weights not in _FORMATS:
+        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(_FORMATS)}"))
+    return found

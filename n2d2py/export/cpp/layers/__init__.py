@@ -1,0 +1,14 @@
+"""The C++ form of each operator kind. Adding one: a module with its function, and a line here."""
+from n2d2py.export.cpp.code import register_layer
+from n2d2py.export.cpp.layers import (activation, affine, concat, conv, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
+                                      resize, softmax, take, unpool)
+
+for _kind, _function in {
+    "Conv": conv.code, "Fc": fc.code, "Pool": pool.code, "Affine": affine.code, "ElemWise": elemwise.code,
+    "Activation": activation.code, "Concat": concat.code, "Softmax": softmax.code,
+    "Padding": moves.padding_code, "Reshape": moves.reshape_code, "Transpose": moves.transpose_code,
+    "Identity": moves.copy_code, "Deconv": deconv.code, "Resize": resize.code, "Unpool": unpool.code,
+    "Take": take.code, "DepthToSpace": depth_to_space.code,
+    "SpaceToDepth": depth_to_space.code, "LRN": normalize.lrn_code, "Normalize": normalize.normalize_code,
+}.items():
+    register_layer(_kind, _function)

@@ -1,0 +1,41 @@
+"""A layer that only applies an activation function: a table of integers, or the function itself."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Mapping
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.layers.moves import copy_code
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.memory.plan import Plane
+
+__all__ = ["code"]
+
+
+def _complete(table: np.ndarray, signed: bool) -> np.ndarray:
+    """One entry for each value of the input type: the symmetric range lacks the lowest, which gets its neighbour's."""
+    return np.concatenate([table[:1], table]) if signed else table
+
+
+def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
+    """The C++ of an activation layer."""
+    build = LayerBuilder(node, graph, planes, identifiers)
+    if not build.integer:
+        if node.activation is not None:
+            raise InternalError(f"{node.name}: an activation layer carries another activation")
+        return copy_code(replace(node, activation=node.op.function), graph, planes, identifiers)
+    kind = build.inputs[0]
+    table = _complete(node.params["table"], kind.signed)
+    if table.size != 2 ** kind.bits:
+        raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
+    name = build.array("table", table, build.output.cpp)
+    config = build.config(
+        f"{node.name}: {node.op.function.kind} by table",
+        {"Input": build.input_plane, "Output": build.output_plane, "Stage": f"n2d2::Moved<{build.output.cpp}>"},
+        {"Serial": build.serial})
+    return build.code("lookup", f"n2d2::lookup<{config}>(in0, out, {name});")

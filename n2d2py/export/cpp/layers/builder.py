@@ -1,0 +1,231 @@
+"""What the layer modules share: names, accumulators, output stages and the text of config structs."""
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Mapping
+
+import jinja2
+import numpy as np
+
+from n2d2py import resources
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale
+from n2d2py.errors import InternalError
+from n2d2py.export.cpp.code import NATIVE, PORTABLE, Array, LayerCode, float_literal
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.text import comment
+from n2d2py.export.cpp.variants import Facts, Panels, choose
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
+                              LeakyRectifier, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Step, Swish, Tanh)
+
+if TYPE_CHECKING:
+    from n2d2py.memory.plan import Plane
+
+__all__ = ["LayerBuilder"]
+
+_PLAIN = (Abs, Erf, Exp, Gelu, GeluTanh, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Swish)
+"""Activation functions without parameters."""
+
+
+@lru_cache(maxsize=None)
+def _environment() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp" / "layers")
+    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+
+
+def _overlap(a: "Plane", b: "Plane") -> bool:
+    return any(begin < other_end and other < end for begin, end in a.intervals()
+               for other, other_end in b.intervals())
+
+
+class LayerBuilder:
+    """Collects the structs and arrays of one layer.
+
+    Attributes:
+        identifier: C identifier of the layer.
+        integer: whether the layer computes in integers.
+        serial: whether the output lies over an input, so that lines are stored in order.
+        backwards: whether that order is from the last line, or element, to the first.
+        inputs: the types of the inputs.
+        output: the type of the output.
+    """
+
+    def __init__(self, node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]", identifiers: Identifiers):
+        self.node, self.graph, self.identifiers = node, graph, identifiers
+        self.identifier = identifiers.layer(node.name)
+        self.integer = graph.is_integer(node)
+        self.inputs: list[NumType] = [graph.type(name) for name in node.inputs]
+        self.output: NumType = graph.type(node.output)
+        self.serial = any(_overlap(planes[name], planes[node.output]) for name in node.inputs)
+        self.backwards = self.serial and planes[node.output].backwards
+        self._structs: list[str] = []
+        self._arrays: list[Array] = []
+        self._panels: Panels | None = None
+        self._kernel = ""
+        if not self.integer and not all(kind.is_float for kind in [*self.inputs, self.output]):
+            raise InternalError(f"{node.name} mixes integer and floating-point tensors")
+
+    # ---- names and types ------------------------------------------------------------------
+    @property
+    def input_shape(self) -> Shape:
+        """Shape of the first input."""
+        return self.graph.shape(self.node.inputs[0])
+
+    @property
+    def output_shape(self) -> Shape:
+        """Shape of the output."""
+        return self.graph.shape(self.node.output)
+
+    @property
+    def input_plane(self) -> str:
+        """Name of the first input's plane."""
+        return self.identifiers.plane(self.node.inputs[0])
+
+    @property
+    def output_plane(self) -> str:
+        """Name of the output's plane."""
+        return self.identifiers.plane(self.node.output)
+
+    def sum_type(self, bound: int = 0) -> str:
+        """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
+        if not self.integer:
+            return self.output.cpp
+        return "std::int32_t" if max(bound, self.node.bound) < 2 ** 31 else "std::int64_t"
+
+    # ---- constant data --------------------------------------------------------------------
+    def array(self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None) -> str:
+        """Adds an array with the flattened `values`, and `panels` for SIMD kernels; returns its name."""
+        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels)
+        self._arrays.append(array)
+        return array.name
+
+    def choose(self, kernel: str, weights: np.ndarray, groups: int = 1) -> None:
+        """Looks for an implementation beside the portable one; before the arrays and the stage are made.
+
+        `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one.
+        """
+        if not self.integer:
+            return
+        dense = kernel != "depthwise"
+        inputs = weights.shape[-1] if dense else 1
+        facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
+                      len(weights) // groups, inputs, weights[0].size // inputs)
+        found = choose(facts)
+        if found is not None:
+            self._kernel = found.name
+            self._panels = found.pack(weights, self.node.params["bias"], facts)
+
+    def _weight_type(self, values: np.ndarray) -> str:
+        if not self.integer:
+            return self.output.cpp
+        reach = int(np.max(np.abs(values.astype(np.int64)), initial=0))
+        return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if reach < 2 ** (bits - 1))
+
+    def weights(self, values: np.ndarray) -> tuple[str, str]:
+        """Adds the array "weights", already in the kernel's order; returns its name and element type.
+
+        Integers are stored in the narrowest of int8, int16, int32 that holds them.
+        """
+        ctype = self._weight_type(values)
+        return self.array("weights", values, ctype, self._panels and self._panels.weights), ctype
+
+    def bias(self, sum_type: str) -> str:
+        """Adds the array "bias" in the accumulator's type; returns its name."""
+        return self.array("bias", self.node.params["bias"], sum_type, self._panels and self._panels.bias)
+
+    def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
+        panels = None if self._panels is None else self._panels.sorted(np.asarray(values).reshape(-1))
+        return self.array(role, values, ctype, panels)
+
+    # ---- structs --------------------------------------------------------------------------
+    def config(self, description: str, types: dict[str, str], constants: dict[str, int],
+               suffix: str = "config") -> str:
+        """Adds a config struct; returns its name. `types` is completed with the instruction set,
+        `constants` with the direction of the lines wherever they have an order.
+        """
+        name = f"{self.identifier}_{suffix}"
+        if "Serial" in constants:
+            constants = {**constants, "Reverse": self.backwards}
+        self._structs.append(_environment().get_template("config.hpp.j2").render(
+            name=name, description=comment(description), types={**types, "Isa": NATIVE if self._panels else PORTABLE},
+            constants={key: int(value) for key, value in constants.items()}))
+        return name
+
+    def constants(self, suffix: str, type: str, functions: dict[str, Any], types: dict[str, str]) -> str:
+        """Adds a struct of constant functions of `type`; returns its name."""
+        name = f"{self.identifier}_{suffix}"
+        literal = (lambda value: float_literal(value, type)) if type in ("float", "double") else str
+        self._structs.append(_environment().get_template("constants.hpp.j2").render(
+            name=name, type=type, types=types,
+            functions={key: literal(value) for key, value in functions.items()}))
+        return name
+
+    # ---- output stages --------------------------------------------------------------------
+    def stage(self) -> str:
+        """The C++ type that turns an accumulator into an element of the output."""
+        kind = self.output.cpp
+        if not self.integer:
+            return f"n2d2::Activated<{kind}, {self._activation(self.node.activation, kind)} >"
+        if self.node.rescale is None:
+            raise InternalError(f"{self.node.name} has no rescale")
+        low, high = self._clamp()
+        return f"n2d2::Requantized<{kind}, {self._rescale(self.node.rescale)}, {low}, {high}>"
+
+    def moving_stage(self, clamped: bool = False) -> str:
+        """The C++ type for layers that move values: activation in floating point, the value (clamped) in integers."""
+        if not self.integer:
+            return self.stage()
+        if any((kind.bits, kind.signed) != (self.output.bits, self.output.signed) for kind in self.inputs):
+            raise InternalError(f"{self.node.name} moves values, but its tensors have different types")
+        kind, limits = self.output.cpp, self._clamp()
+        if not clamped or limits == (self.output.qmin, self.output.qmax) and not self.output.signed:
+            return f"n2d2::Moved<{kind}>"
+        return f"n2d2::Clamped<{kind}, {limits[0]}, {limits[1]}>"
+
+    def _clamp(self) -> tuple[int, int]:
+        low, high = self.node.clamp or (self.output.qmin, self.output.qmax)
+        return int(low), int(high)
+
+    def _rescale(self, rescale: Rescale) -> str:
+        if isinstance(rescale, FloatRescale):
+            name = self._per_output("factors", rescale.factors, "float")
+            bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2 ** 30
+            return f"n2d2::FloatRescale<{name}, {rescale.count}{', true' if bounded else ''}>"
+        multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
+        if isinstance(rescale, FixedPointRescale):
+            name = self._per_output("multipliers", multipliers, "std::int32_t")
+            return f"n2d2::FixedPointRescale<{name}, {rescale.count}, {rescale.shift}>"
+        if isinstance(rescale, ShiftRescale):
+            name = self._per_output("multipliers", multipliers, "std::int64_t")
+            shifts = self._per_output("shifts", rescale.second, "std::uint8_t")
+            return f"n2d2::ShiftRescale<{name}, {shifts}, {rescale.count}>"
+        raise InternalError(f"{self.node.name}: no C++ form of {type(rescale).__name__}")
+
+    def _activation(self, function: Function | None, kind: str) -> str:
+        if function is None:
+            return f"n2d2::Linear<{kind}>"
+        if isinstance(function, _PLAIN):
+            return f"n2d2::{function.kind}<{kind}>"
+        if isinstance(function, Clip):
+            parameters = {"low": function.low, "high": function.high}
+        elif isinstance(function, LeakyRectifier):
+            parameters = {"slope": function.slope, "high": function.high}
+        elif isinstance(function, Tanh):
+            parameters = {"alpha": function.alpha}
+        elif isinstance(function, (Elu, HardSigmoid, HardSwish)):
+            parameters = dict(vars(function))
+        elif isinstance(function, Step):
+            values = {"threshold": function.threshold, "below": function.below or 0.0, "above": function.above or 0.0}
+            keeps = [str(side is None).lower() for side in (function.below, function.above)]
+            return f"n2d2::Step<{kind}, {self.constants('activation', kind, values, {})}, {', '.join(keeps)}>"
+        else:
+            raise InternalError(f"{self.node.name}: no C++ form of the activation {function!r}")
+        return f"n2d2::{function.kind}<{kind}, {self.constants('activation', kind, parameters, {})}>"
+
+    # ---- result ---------------------------------------------------------------------------
+    def code(self, header: str, call: str) -> LayerCode:
+        """The finished layer, which needs the kernel header `header` and is run by `call`."""
+        return LayerCode(self.node.name, self.identifier, (f"n2d2/{header}.hpp",), "\n".join(self._structs), call,
+                         tuple(self._arrays), self.serial, self._kernel)

@@ -1,0 +1,185 @@
+"""The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+import n2d2py
+from n2d2py import resources
+from n2d2py.export.base import ExportRequest
+from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
+from n2d2py.export.cpp.headers import copy_headers
+from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.text import comment, file_stems, literal
+from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
+from n2d2py.export.graph_file import GRAPH_FILE, write_graph
+from n2d2py.export.stimuli import write_stimuli
+from n2d2py.graph import QuantNode
+from n2d2py.graph.shapes import height, width
+
+__all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
+
+ARENA_ALIGNMENT = 64
+_OWN_FILES = ("env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize")
+"""Stems of the files of `dnn` that belong to no layer."""
+
+
+def namespace_of(request: ExportRequest) -> str:
+    """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
+    return request.parameters.get("Namespace") or sanitise(request.graph.name)
+
+
+class Project:
+    """Turns a checked request into files."""
+
+    def __init__(self, request: ExportRequest):
+        assert request.plan is not None
+        self.request, self.graph, self.plan = request, request.graph, request.plan
+        self.namespace = namespace_of(request)
+        self.identifiers = Identifiers(self.graph)
+        self.weights_format = request.parameters.get("WeightsFormat", "auto")
+
+    def write(self, folder: Path) -> None:
+        """Writes everything but the manifest."""
+        for template, target in self._files():
+            self._render(template, folder / target, {})
+        for layer in self.layers:
+            if layer.code is not None:
+                self._write_layer(layer, layer.code, folder)
+        headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
+        copy_headers([*headers, "n2d2/plane.hpp"], resources.folder("kernels"), folder / "kernels")
+        stems = [sanitise(name) for name in self.graph.inputs]
+        write_stimuli(self.request.stimuli, self.graph, stems, folder)
+        write_graph(self.graph, folder / GRAPH_FILE)
+
+    def _files(self) -> list[tuple[str, str]]:
+        """(template, file) for all that is written once."""
+        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp"]
+        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward")]
+        once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
+        return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
+
+    def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
+        arrays = [ArrayView.of(array, self.weights_format) for array in code.arrays]
+        values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n"),
+                  "call": "\n".join(f"    {line}".rstrip() for line in code.call.strip("\n").split("\n"))}
+        self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
+        self._render("dnn/src/layer.cpp", folder / f"dnn/src/{layer.stem}.cpp", values)
+        if arrays:
+            self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
+
+    def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = self._environment.get_template(f"{template}.j2").render({**self._common, **values})
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
+        return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
+                                  lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+
+    @cached_property
+    def inputs(self) -> list[PortView]:
+        """The network's inputs."""
+        return self._ports("input", self.graph.inputs)
+
+    @cached_property
+    def outputs(self) -> list[PortView]:
+        """The network's outputs."""
+        return self._ports("output", self.graph.outputs)
+
+    def _ports(self, role: str, names: list[str]) -> list[PortView]:
+        structs = [self.identifiers.plane(name) for name in names]
+        return port_views(role, names, self.graph, self.plan.planes, structs)
+
+    @cached_property
+    def layers(self) -> list[LayerView]:
+        """The layers in the order of the plan."""
+        nodes = {node.name: node for node in self.graph.nodes}
+        scheduled = [nodes[step.op] for step in self.plan.schedule]
+        identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
+        stems = file_stems(identifiers.values(), _OWN_FILES)
+        return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+
+    def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
+        code = None
+        if node.name not in self.plan.views:
+            code = layer_code(node, self.graph, self.plan.planes, self.identifiers)
+            code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+        return LayerView(node, self.graph, code, identifier, stem, tuple(self._base(name) for name in node.inputs),
+                         self._base(node.output), self.identifiers.plane(node.output))
+
+    def _base(self, tensor: str) -> str:
+        """The pointer in `execute` that the plane of `tensor` is relative to."""
+        for port in (*self.inputs, *self.outputs):
+            if port.name == tensor:
+                return port.base
+        return "arena"
+
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        """What every template sees."""
+        ports = [*self.inputs, *self.outputs]
+        arguments = ", ".join(port.variable for port in ports)
+        constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
+        return {
+            "ns": self.namespace, "guard": self.namespace, "api": f"{self.namespace}_API",
+            "version": n2d2py.__version__,
+            "network": comment(self.graph.name), "network_literal": literal(self.graph.name),
+            "network_c": literal(comment(self.graph.name))[1:-1],
+            "inputs": self.inputs, "outputs": self.outputs, "layers": self.layers, "planes": self._planes(),
+            "arena_inputs": [port for port in self.inputs if port.in_one_piece],
+            "arena_bytes": max(1, self.plan.arena_bytes), "arena_alignment": ARENA_ALIGNMENT,
+            "constant_bytes": constants, "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
+            "parameters": ", ".join([f"const {p.typedef}* {p.variable}" for p in self.inputs]
+                                    + [f"{p.typedef}* {p.variable}" for p in self.outputs]),
+            "arguments": arguments, "raw_arguments": self._raw_arguments(),
+            "prologue": self._prologue(), "epilogue": self._epilogue(), "targets": self._targets(),
+            "options": dict(self.request.options),
+        }
+
+    def _planes(self) -> list[str]:
+        """The plane structs of all tensors of the plan, in the order of the graph."""
+        return [plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+                for name, tensor in self.graph.tensors.items() if name in self.plan.planes]
+
+    def _raw_arguments(self) -> str:
+        """The parameters of `forward` from the pointers of the C interface."""
+        scope = f"{self.namespace}::"
+        return ", ".join([f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)]
+                         + [f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)])
+
+    def _prologue(self) -> list[str]:
+        """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
+        lines = []
+        for port in self.inputs:
+            if port.external:
+                lines.append(f"const unsigned char* const {port.base} = "
+                             f"reinterpret_cast<const unsigned char*>({port.variable});")
+            else:
+                lines.append(f"toPlane<{port.plane}>({port.variable}, arena);")
+        lines += [f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
+                  for port in self.outputs if self._straight(port)]
+        return lines
+
+    def _epilogue(self) -> list[str]:
+        """Copies of the outputs that lie elsewhere than in the caller's buffer."""
+        return [f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
+                for port in self.outputs if not self._straight(port)]
+
+    def _straight(self, port: PortView) -> bool:
+        """Whether a layer writes the output straight into the caller's buffer."""
+        first = self.graph.outputs.index(port.name) == self.outputs.index(port)
+        return port.external and port.name not in self.graph.inputs and first
+
+    def _targets(self) -> list[dict[str, Any]]:
+        rows = []
+        for target in self.request.targets:
+            shape = self.graph.shape(target.output)
+            rows.append({"output": self.graph.outputs.index(target.output), "top_n": target.top_n,
+                         "threshold": repr(float(target.threshold)), "labels": height(shape) * width(shape)})
+        return rows

@@ -1,0 +1,219 @@
+"""What the templates of the C++ project see of a network: one view per tensor, array and layer."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Sequence
+
+from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp.arrays import initializer, is_string
+from n2d2py.export.cpp.code import Array, LayerCode
+from n2d2py.export.cpp.text import comment, literal
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.memory import Plane
+
+__all__ = ["PortView", "ArrayView", "LayerView", "port_views"]
+
+
+def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
+    """The `tensor` struct of the C interface."""
+    low, high = (0, 0) if kind.is_float else (kind.qmin, kind.qmax)
+    return (f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
+            f"{height(shape)}, {width(shape)}, {channels(shape)}, {kind.scale!r}, {kind.zero_point}, {low}, {high}}}")
+
+
+def _describe(name: str, shape: Shape, kind: NumType) -> str:
+    return f"{comment(name)}: {height(shape)} x {width(shape)} x {channels(shape)}, {kind.name}"
+
+
+@dataclass(frozen=True)
+class PortView:
+    """An input or an output of the network.
+
+    Attributes:
+        role: "input" or "output".
+        struct, typedef, variable: its names in the public interface.
+        plane: name of its plane struct; `memory` is the plane itself.
+    """
+
+    role: str
+    name: str
+    shape: Shape
+    type: NumType
+    struct: str
+    typedef: str
+    variable: str
+    plane: str
+    memory: Plane
+
+    @property
+    def label(self) -> str:
+        return comment(self.name)
+
+    @property
+    def height(self) -> int:
+        return height(self.shape)
+
+    @property
+    def width(self) -> int:
+        return width(self.shape)
+
+    @property
+    def channels(self) -> int:
+        return channels(self.shape)
+
+    @property
+    def elements(self) -> int:
+        return elements(self.shape)
+
+    @property
+    def type_name(self) -> str:
+        return self.type.name
+
+    @property
+    def ctype(self) -> str:
+        return self.type.cpp
+
+    @property
+    def real(self) -> str:
+        """C++ type of the real numbers that it stands for."""
+        return "double" if self.type.is_float and self.type.bits == 64 else "float"
+
+    @property
+    def is_float(self) -> bool:
+        return self.type.is_float
+
+    @property
+    def scale_text(self) -> str:
+        return repr(float(self.type.scale))
+
+    @property
+    def zero_point(self) -> int:
+        return self.type.zero_point
+
+    @property
+    def low(self) -> int:
+        return self.type.qmin
+
+    @property
+    def high(self) -> int:
+        return self.type.qmax
+
+    @property
+    def offset(self) -> int:
+        return self.memory.offset
+
+    @property
+    def external(self) -> bool:
+        """Whether it stays in the caller's buffer."""
+        return self.memory.external
+
+    @property
+    def in_one_piece(self) -> bool:
+        """Whether it lies in the arena exactly as the caller's buffer would."""
+        return not self.external and self.memory.contiguous and self.memory.stride == self.memory.size
+
+    @property
+    def base(self) -> str:
+        """The pointer in `execute` that its plane is relative to."""
+        return f"{self.variable}_base" if self.external else "arena"
+
+    @property
+    def initializer(self) -> str:
+        return _initializer(self.name, "", self.shape, self.type)
+
+
+def port_views(role: str, names: Sequence[str], graph: QuantGraph, planes: dict[str, Plane],
+               structs: Sequence[str]) -> list[PortView]:
+    """The inputs or outputs; their names are numbered when there are several."""
+    views = []
+    for index, (name, plane) in enumerate(zip(names, structs)):
+        number = str(index) if len(names) > 1 else ""
+        views.append(PortView(role, name, graph.shape(name), graph.type(name), f"{role.capitalize()}{number}",
+                              f"{role}{number}_t", f"{role}{number}", plane, planes[name]))
+    return views
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """A constant array; `length` counts the zero that ends a string literal.
+
+    `panels` is its form for SIMD kernels, where that is another.
+    """
+
+    name: str
+    ctype: str
+    length: int
+    is_string: bool
+    text: str
+    panels: "ArrayView | None" = None
+
+    @staticmethod
+    def of(array: Array, weights_format: str) -> "ArrayView":
+        """The text of `array` by the export parameter WeightsFormat."""
+        as_string = is_string(array.values, weights_format)
+        panels = None if array.panels is None else ArrayView.of(replace(array, values=array.panels, panels=None),
+                                                                weights_format)
+        return ArrayView(array.name, array.ctype, array.values.size + as_string, as_string,
+                         initializer(array.values, as_string), panels)
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """A layer in its place in the schedule.
+
+    Attributes:
+        code: its C++, or None where its result is in place without code.
+        stem: name of its files without ending.
+        bases: for each input, the pointer in `execute` that its plane is relative to.
+        base: that of the output.
+        plane: the plane struct of the output.
+    """
+
+    node: QuantNode
+    graph: QuantGraph
+    code: LayerCode | None
+    identifier: str
+    stem: str
+    bases: tuple[str, ...]
+    base: str
+    plane: str
+
+    @property
+    def name(self) -> str:
+        return comment(self.node.name)
+
+    @property
+    def operation(self) -> str:
+        return self.node.op.kind
+
+    @property
+    def has_code(self) -> bool:
+        return self.code is not None
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join((*self.bases, self.base))
+
+    @property
+    def prototype(self) -> str:
+        return ", ".join([f"const unsigned char* in{i}" for i in range(len(self.bases))] + ["unsigned char* out"])
+
+    @property
+    def source_text(self) -> str:
+        merged = [name for name in self.node.source if name != self.node.name]
+        return f", with {comment(', '.join(merged))}" if merged else ""
+
+    @property
+    def input_text(self) -> str:
+        return "; ".join(_describe(name, self.graph.shape(name), self.graph.type(name)) for name in self.node.inputs)
+
+    @property
+    def output_text(self) -> str:
+        name = self.node.output
+        return _describe(name, self.graph.shape(name), self.graph.type(name))
+
+    @property
+    def initializer(self) -> str:
+        name = self.node.output
+        return _initializer(self.node.name, self.operation, self.graph.shape(name), self.graph.type(name))

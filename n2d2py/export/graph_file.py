@@ -1,0 +1,140 @@
+"""A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
+
+`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, and one array for each
+parameter, in the narrowest integer type that holds its values. No pickled objects.
+"""
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.operators import Function, Op, operator_kinds
+
+__all__ = ["GRAPH_FILE", "write_graph", "read_graph"]
+
+GRAPH_FILE = "simulator/network.npz"
+_FORMAT = 1
+
+
+def write_graph(graph: QuantGraph, path: Path) -> None:
+    """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out."""
+    arrays = _Arrays()
+    text = {
+        "format": _FORMAT, "name": graph.name, "bits": graph.bits, "inputs": graph.inputs, "outputs": graph.outputs,
+        "aliases": dict(sorted(graph.aliases.items())),
+        "tensors": [{"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)}
+                    for t in graph.tensors.values()],
+        "nodes": [_pack_node(node, arrays) for node in graph.nodes],
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, graph=np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(buffer.getvalue())
+
+
+def read_graph(path: Path) -> QuantGraph:
+    """The graph that `write_graph` wrote.
+
+    Raises:
+        N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        text = json.loads(arrays.pop("graph").tobytes())
+        if text["format"] != _FORMAT:
+            raise ValueError(f"format {text['format']} instead of {_FORMAT}")
+        graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"],
+                           aliases=text["aliases"])
+        for t in text["tensors"]:
+            graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
+        graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
+    except FileNotFoundError as error:
+        raise N2D2Error("E806", f"{path} is missing", remedy="export again") from error
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise N2D2Error("E806", f"{path} cannot be read: {error}", remedy="export again") from error
+    return graph
+
+
+class _Arrays:
+    """The arrays of the file, by names a0, a1, ..."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, np.ndarray] = {}
+
+    def add(self, values: np.ndarray) -> dict[str, str]:
+        """Stores an array; returns what the JSON text says of it."""
+        values = np.asarray(values)
+        name = f"a{len(self.stored)}"
+        self.stored[name] = _narrow(values)
+        return {"$array": name, "type": values.dtype.str}
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    low, high = int(values.min()), int(values.max())
+    for name in ("i1", "u1", "i2", "u2", "i4", "u4"):
+        info = np.iinfo(name)
+        if info.min <= low and high <= info.max:
+            return values.astype(name)
+    return values
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+def _pack(value: Any, arrays: _Arrays) -> Any:
+    """JSON data of an attribute: numbers, texts, tuples, arrays, activation functions."""
+    if isinstance(value, np.ndarray):
+        return arrays.add(value)
+    if isinstance(value, Function):
+        return {"$function": value.kind, "attributes": _pack(_fields(value), arrays)}
+    if isinstance(value, dict):
+        return {key: _pack(item, arrays) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_pack(item, arrays) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value of `_pack`; lists come back as tuples."""
+    if isinstance(value, list):
+        return tuple(_unpack(item, arrays) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return arrays[value["$array"]].astype(value["type"])
+    if "$function" in value:
+        functions = {made.kind: made for made in Function.__subclasses__()}
+        return functions[value["$function"]](**_unpack(value["attributes"], arrays))
+    return {key: _unpack(item, arrays) for key, item in value.items()}
+
+
+def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
+    scaling = node.rescale and {"mode": type(node.rescale).__name__, "values": _pack(_fields(node.rescale), arrays)}
+    return {"name": node.name, "op": node.op.kind, "attributes": _pack(_fields(node.op), arrays),
+            "inputs": node.inputs, "outputs": node.outputs,
+            "params": {role: arrays.add(node.params[role]) for role in sorted(node.params)},
+            "rescale": scaling, "clamp": node.clamp and [int(v) for v in node.clamp], "bound": int(node.bound),
+            "activation": _pack(node.activation, arrays)}
+
+
+def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
+    op: type[Op] = operator_kinds()[entry["op"]]
+    scaling = entry["rescale"]
+    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
+    made = scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+    return QuantNode(entry["name"], op(**_unpack(entry["attributes"], arrays)), entry["inputs"], entry["outputs"],
+                     _unpack(entry["params"], arrays), made, entry["clamp"] and tuple(entry["clamp"]),
+                     entry["bound"], _unpack(entry["activation"], arrays))

@@ -1,0 +1,102 @@
+"""The stimuli of an exported project: almost PGM and PPM files, each with the expected labels behind the image.
+
+File: ``P5`` (one channel) or ``P6`` (several), newline, ``width height``, newline, maxval (255 up to 8 bits, else
+65535), newline; the stored values in HWC order, little-endian, two's complement when signed; then one
+little-endian int32 per label. A vector of C elements is an image of one line of one pixel of C channels, written
+as a line of C pixels of one channel, which is the same sequence of values.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import channels, height, width
+
+__all__ = ["Stimuli", "write_stimuli", "hwc"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stimuli:
+    """Pre-processed inputs of a network and what is expected of it.
+
+    Attributes:
+        inputs: stored values (N, C, H, W) or (N, C), one array for each network input.
+        labels: int32 (N, ...) for each target, in the order of the targets; any number of positions.
+        names: where each stimulus came from, relative or plain; empty when unknown.
+    """
+
+    inputs: tuple[np.ndarray, ...] = ()
+    labels: tuple[np.ndarray, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of stimuli."""
+        return len(self.inputs[0]) if self.inputs else 0
+
+    def check(self, graph: QuantGraph) -> None:
+        """Raises InternalError where arrays do not fit each other or the inputs of `graph`."""
+        if not self.inputs:
+            return
+        if len(self.inputs) != len(graph.inputs):
+            raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.inputs)}")
+        for name, values in zip(graph.inputs, self.inputs):
+            if values.shape[1:] != tuple(graph.shape(name)[1:]) or values.dtype != graph.type(name).dtype:
+                raise InternalError(f"stimuli of {values.dtype}{list(values.shape)} for the input {name}")
+        for array in (*self.inputs[1:], *self.labels, *((self.names,) if self.names else ())):
+            if len(array) != self.count:
+                raise InternalError("stimuli, labels and names differ in number")
+
+
+def hwc(values: np.ndarray) -> np.ndarray:
+    """(C, H, W), (C, L) or (C) values of one stimulus as (H, W, C); a vector has one pixel."""
+    if values.ndim == 1:
+        return values.reshape(1, 1, -1)
+    if values.ndim == 2:
+        return values.T[np.newaxis]
+    return values.transpose(1, 2, 0)
+
+
+def write_stimuli(stimuli: Stimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
+    """Writes `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
+
+    `names` are the file stems, one per network input. A line of `stimuli.list` is the path of a stimulus, or
+    the paths of all its inputs with blanks between; the labels stand in the first. Lines of `stimuli.link`:
+    path, blank, original name.
+    """
+    stimuli.check(graph)
+    digits = max(3, len(str(stimuli.count - 1)))
+    (folder / "stimuli").mkdir(exist_ok=True)
+    paths, links = [], []
+    for index in range(stimuli.count):
+        files = []
+        for position, (name, tensor, values) in enumerate(zip(names, graph.inputs, stimuli.inputs)):
+            files.append(f"stimuli/{name}{index:0{digits}d}.{'pgm' if _grey(graph.shape(tensor)) else 'ppm'}")
+            labels = [np.ravel(label[index]) for label in stimuli.labels] if position == 0 else []
+            (folder / files[-1]).write_bytes(_header(graph, tensor) + _payload(values[index], labels))
+        paths.append(" ".join(files))
+        links.append(f"{files[0]} {stimuli.names[index] if stimuli.names else '-'}")
+    for file, lines in (("stimuli.list", paths), ("stimuli.link", links)):
+        (folder / file).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _grey(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 2 or channels(shape) == 1
+
+
+def _header(graph: QuantGraph, tensor: str) -> bytes:
+    shape = graph.shape(tensor)
+    columns = channels(shape) if len(shape) == 2 else width(shape)
+    maxval = 255 if graph.type(tensor).bits <= 8 else 65535
+    return f"{'P5' if _grey(shape) else 'P6'}\n{columns} {height(shape)}\n{maxval}\n".encode("ascii")
+
+
+def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
+    pixels = hwc(values)
+    return (pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes()
+            + b"".join(label.astype("<i4").tobytes() for label in labels))

@@ -1,0 +1,39 @@
+"""The parameters of a network as text, in N2D2's format: `weights_export/` of an export."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.graph import QuantGraph
+
+__all__ = ["WEIGHTS_FOLDER", "write_weights"]
+
+WEIGHTS_FOLDER = "weights_export"
+
+_NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}
+
+
+def write_weights(graph: QuantGraph, folder: Path) -> None:
+    """Writes <layer>_weights.syntxt and <layer>_biases.syntxt of every layer that has them into `folder`.
+
+    Weights have a line for each output: input channels, lines, columns (OCHW, OC). Biases have a value on each
+    line. Integers of an integer network: a weight in units of its output's scale, a bias in those of the
+    accumulator. Characters that file names cannot hold become `_`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for node in graph.nodes:
+        stem = re.sub(r'[\\/:*?"<>|\s]', "_", node.name)
+        for role, name in _NAMES.items():
+            if role in node.params:
+                text = _lines(node.params[role])
+                (folder / f"{stem}_{name}.syntxt").write_text(text, encoding="utf-8", newline="\n")
+
+
+def _lines(values: np.ndarray) -> str:
+    rows = values.reshape(len(values), -1)
+    if values.dtype.kind == "f":
+        digits = ".9g" if values.dtype.itemsize == 4 else ".17g"
+        return "".join(" ".join(format(value, digits) for value in row) + "\n" for row in rows.tolist())
+    return "".join(" ".join(map(str, row)) + "\n" for row in rows.tolist())

@@ -1,0 +1,1 @@
+"""How networks are spelled: INI sections and ONNX files, read into a Graph."""

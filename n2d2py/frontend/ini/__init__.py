@@ -1,0 +1,1 @@
+"""INI layer sections, targets and weights, read into a Graph."""

@@ -1,0 +1,138 @@
+"""What Conv and Deconv sections share: geometry, weights in N2D2's order, permuted outputs."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_window, window_keys
+from n2d2py.frontend.ini.fillers import filler_keys
+from n2d2py.frontend.ini.inputs import as_images
+from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
+from n2d2py.frontend.ini.registry import LayerContext
+from n2d2py.graph.shapes import channels, height
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.operators.windows import Pads
+
+__all__ = ["CONVOLUTION", "CONVOLUTION_CONFIG", "Geometry", "read_geometry", "read_parameters", "outputs_remap",
+           "placed", "REMAP"]
+
+CONVOLUTION = ACTIVATED.extended(
+    NB_OUTPUTS, *window_keys("Kernel", None, size=True), *window_keys("Stride", 1),
+    *window_keys("Padding", 0, signed=True), *window_keys("Dilation", 1),
+    *filler_keys("Weights"), *filler_keys("Bias"), *MAPPING_KEYS)
+
+REMAP = Key("OutputsRemap", Kind.STRING, "", "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the "
+            "odd outputs before the even ones")
+
+CONVOLUTION_CONFIG: Schema = TRAINING_CONFIG.extended(
+    Key("NoBias", Kind.BOOL, False, "no bias"),
+    Key("WeightsExportFormat", Kind.ENUM, "OCHW", "order of stored weights", ("OCHW", "HWCO")),
+    Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"), REMAP)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Kernel, stride and dilation (vertical, horizontal), pads (top, left, bottom, right).
+
+    Attributes:
+        line: the layer is one-dimensional: its KernelDims has one value and its input one line.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pads: Pads
+    dilation: tuple[int, int]
+    line: bool
+
+
+def read_geometry(context: LayerContext) -> Geometry:
+    """The window of a convolution; inputs without height and width become images first.
+
+    Raises:
+        N2D2Error: E211 a number of dimensions that does not fit, E212 no kernel.
+    """
+    values = context.values
+    as_images(context)
+    dims = values["KernelDims"]
+    line = dims is not None and len(dims) == 1
+    if line and any(height(shape) != 1 for shape in context.shapes):
+        raise context.fail("E211", f"KernelDims has 1 value, but the input has {height(context.shapes[0])} lines",
+                           "give X and Y", "KernelDims")
+    kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
+    stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))
+    pads = read_window(values, "Padding", 0, line=0 if line else None)
+    return Geometry(kernel, stride, (*pads, *pads), dilation, line)
+
+
+def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray], int]:
+    """({"weights" (O, C / groups, KH, KW), "bias" (O)}, groups) of a convolution.
+
+    An irregular mapping gives dense weights with zeros.
+
+    Raises:
+        N2D2Error: E213 a mapping that does not fit, E232 an OutputsRemap that is none, and what loading raises.
+    """
+    values, outputs = context.values, context.values["NbOutputs"]
+    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
+    count = sum(c for _, c in parents)
+    mapping = read_mapping(values, parents, outputs)
+    groups = 1 if mapping is None else as_groups(mapping)
+    if mapping is not None and (mapping.sum(axis=1) == 0).any():
+        log.warning("W213", f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
+                    where=values.section.location, remedy="check the Mapping keys")
+    weights = _weights(context, outputs, count, kernel, mapping, groups)
+    bias = np.zeros(outputs, np.float32) if values["NoBias"] else context.parameter("biases", (outputs,))
+    remap = outputs_remap(context, outputs)
+    if remap is not None and context.weights is not None:
+        weights, bias = placed(weights, remap), bias if values["NoBias"] else placed(bias, remap)
+    return {"weights": weights, "bias": bias}, groups or 1
+
+
+def _weights(context: LayerContext, outputs: int, count: int, kernel: tuple[int, int],
+             mapping: np.ndarray | None, groups: int | None) -> np.ndarray:
+    values = context.values
+    if mapping is None or groups is not None:
+        shape = (outputs, count // (groups or 1), *kernel)
+        stored = context.parameter("weights", shape)
+        if values["WeightsExportFormat"] == "HWCO":
+            stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
+    else:
+        connected = context.parameter("weights", (int(mapping.sum()), *kernel))
+        stored = np.zeros((outputs, count, *kernel), np.float32)
+        stored[mapping] = connected
+    return stored[:, :, ::-1, ::-1] if values["WeightsExportFlip"] else stored
+
+
+def outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
+    """For each stored output the output that it is, from OutputsRemap; None when the order is kept.
+
+    "1:4,0:4,3:4,2:4" stands for 1, 5, 9, ... then 0, 4, 8, ... and so on.
+
+    Raises:
+        N2D2Error: E232 when that does not name every output once.
+    """
+    text = context.values["OutputsRemap"]
+    if not text:
+        return None
+    order: list[int] = []
+    for pair in text.split(","):
+        start, _, step = pair.strip().partition(":")
+        if not (start.isdecimal() and step.isdecimal() and int(step) > 0):
+            raise context.fail("E232", f"OutputsRemap: '{pair.strip()}' is not start:step",
+                               "give pairs such as 1:2,0:2", "OutputsRemap")
+        order += range(int(start), outputs, int(step))
+        if len(order) > outputs:
+            break
+    if sorted(order) != list(range(outputs)):
+        raise context.fail("E232", f"OutputsRemap={text} does not name each of the {outputs} outputs once",
+                           "give pairs such as 1:2,0:2", "OutputsRemap")
+    return np.array(order)
+
+
+def placed(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
+    """Stored outputs (O, ...) in the order of the layer."""
+    result = np.empty_like(stored)
+    result[remap] = stored
+    return result

@@ -1,0 +1,64 @@
+"""What happens to the inputs of a layer before it reads them: vectors as images, input windows."""
+from __future__ import annotations
+
+from n2d2py.frontend.ini.registry import LayerContext
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators import Padding, Reshape
+
+__all__ = ["WINDOW_KEYS", "as_images", "crop_inputs", "require_channels"]
+
+WINDOW_KEYS = (
+    Key("InputOffsetX", Kind.UINT, 0, "left edge of the part of the inputs that is read"),
+    Key("InputOffsetY", Kind.UINT, 0, "top edge of that part"),
+    Key("InputWidth", Kind.UINT, 0, "its width; 0 for all that is right of InputOffsetX"),
+    Key("InputHeight", Kind.UINT, 0, "its height; 0 for all that is below InputOffsetY"),
+)
+
+
+def as_images(context: LayerContext) -> None:
+    """Gives the inputs of the layer height and width: a vector is one pixel, a sequence one line."""
+    for index, (name, tensor) in enumerate(context.parents):
+        shape = context.graph.shape(tensor)
+        if len(shape) < 4:
+            dims = (channels(shape), height(shape), width(shape))
+            context.parents[index] = (name, context.helper(f"image{index}", Reshape(dims), [tensor]))
+
+
+def crop_inputs(context: LayerContext) -> None:
+    """Cuts the inputs down to the layer's window, where its type has one and the section gives it.
+
+    Raises:
+        N2D2Error: E233 when the window leaves an input.
+    """
+    values = context.values
+    if "InputOffsetX" not in values:
+        return
+    x, y, columns, lines = (values[key.name] for key in WINDOW_KEYS)
+    if not (x or y or columns or lines):
+        return
+    as_images(context)
+    for index, (name, tensor) in enumerate(context.parents):
+        h, w = context.graph.shape(tensor)[2:]
+        right, bottom = w - x - (columns or w - x), h - y - (lines or h - y)
+        if x >= w or y >= h or right < 0 or bottom < 0:
+            raise context.fail("E233", f"the window of {columns or 'all'}x{lines or 'all'} at {x},{y} leaves its input "
+                               f"of {w}x{h} (width x height)", "make it smaller, or move it",
+                               next(key.name for key in WINDOW_KEYS if values.given(key.name)))
+        if right or bottom or x or y:
+            cropped = context.helper(f"window{index}", Padding((-y, -x, -bottom, -right)), [tensor])
+            context.parents[index] = (name, cropped)
+
+
+def require_channels(context: LayerContext, tensor: str) -> int:
+    """The channels of a tensor.
+
+    Raises:
+        N2D2Error: E216 when they are not NbOutputs.
+    """
+    count, outputs = channels(context.graph.shape(tensor)), context.values["NbOutputs"]
+    if count != outputs:
+        what = "result" if tensor == context.name else "input"
+        raise context.fail("E216", f"NbOutputs={outputs}, but the {what} has {count} channels",
+                           f"set NbOutputs to {count}", "NbOutputs")
+    return count

@@ -1,0 +1,21 @@
+"""[section] Type=Dropout."""
+from __future__ import annotations
+
+from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators import Dropout
+
+__all__ = ["LAYER_TYPE"]
+
+_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, name="Dropout", doc="Nothing at inference; removed.")
+_CONFIG = TRAINING_CONFIG.extended(Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training"),
+                                   name="Dropout configuration")
+
+
+def _build(context: LayerContext) -> None:
+    context.add(Dropout(ratio=context.values["Dropout"]), [context.joined()])
+
+
+LAYER_TYPE = LayerType("Dropout", _SCHEMA, _CONFIG, _build)

@@ -1,0 +1,53 @@
+"""[section] Type=Fc."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.fillers import filler_keys
+from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.graph.shapes import elements
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators import Concat, Fc, Reshape
+
+__all__ = ["LAYER_TYPE"]
+
+_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, *WINDOW_KEYS, *filler_keys("Weights"), *filler_keys("Bias"), name="Fc",
+                             doc="Fully connected layer; its input is flattened in C, H, W order.")
+_CONFIG = TRAINING_CONFIG.extended(
+    Key("NoBias", Kind.BOOL, False, "no bias"),
+    Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
+    REMAP,
+    Key("Normalize", Kind.BOOL, False, "training"), Key("DropConnect", Kind.FLOAT, 1.0, "training"),
+    name="Fc configuration")
+
+
+def _flattened(context: LayerContext) -> str:
+    """One input as it is; several inputs flattened one by one, then joined in order."""
+    if len(context.parents) == 1:
+        return context.parents[0][1]
+    flat = []
+    for index, (_, tensor) in enumerate(context.parents):
+        shape = context.graph.shape(tensor)
+        if len(shape) > 2:
+            tensor = context.helper(f"flatten{index}", Reshape((elements(shape),)), [tensor])
+        flat.append(tensor)
+    return context.helper("concat", Concat(), flat)
+
+
+def _build(context: LayerContext) -> None:
+    values, outputs = context.values, context.values["NbOutputs"]
+    count = sum(elements(shape) for shape in context.shapes)
+    weights = context.parameter("weights", (outputs, count))
+    if values["WeightsExportFormat"] == "CO":
+        weights = weights.reshape(count, outputs).T.copy()
+    bias = np.zeros(outputs, np.float32) if values["NoBias"] else context.parameter("biases", (outputs,))
+    remap = outputs_remap(context, outputs)
+    if remap is not None and context.weights is not None:
+        weights, bias = placed(weights, remap), bias if values["NoBias"] else placed(bias, remap)
+    context.add(Fc(), [_flattened(context)], {"weights": weights, "bias": bias}, read_activation(values))
+
+
+LAYER_TYPE = LayerType("Fc", _SCHEMA, _CONFIG, _build)

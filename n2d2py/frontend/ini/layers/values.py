@@ -1,0 +1,163 @@
+"""[section] Type=Scaling, Type=Threshold and Type=Transformation: functions of single values, and crops."""
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+import numpy as np
+
+from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
+from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.graph.shapes import channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators import Activation, Affine, Clip, Function, Padding, Resize, Step
+
+__all__ = ["LAYER_TYPES"]
+
+_OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
+_SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
+
+_SCALING = LAYER.extended(NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="what every value is multiplied by"),
+                          name="Scaling", doc="All values times a factor.")
+_THRESHOLD = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+                            name="Threshold", doc="Two levels, or values cut at a threshold.")
+_THRESHOLD_CONFIG = TRAINING_CONFIG.extended(
+    Key("Operation", Kind.ENUM, "Binary", "what becomes of high and low values", _OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "what high values (BinaryInverted: low ones) become"),
+    name="Threshold configuration")
+_TRANSFORMATION = LAYER.extended(
+    NB_OUTPUTS, *WINDOW_KEYS, Key("Transformation", Kind.STRING, doc="RangeAffine, RangeClipping, Threshold, Rescale, "
+                                  "PadCrop or SliceExtraction, with the keys of that transformation"),
+    Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation", _SIGNS),
+    Key("FirstValue", Kind.FLOATS, (), "RangeAffine: its value, one or one per channel"),
+    Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation", _SIGNS),
+    Key("SecondValue", Kind.FLOATS, (), "RangeAffine: its value; none for no second operation"),
+    Key("RangeMin", Kind.FLOAT, None, "RangeClipping: what becomes 0"),
+    Key("RangeMax", Kind.FLOAT, None, "RangeClipping: what becomes 1"),
+    Key("Threshold", Kind.FLOAT, None, "Threshold: values above it are high"),
+    Key("Operation", Kind.ENUM, "Binary", "Threshold: what becomes of high and low values", _OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Threshold: what high values become, for Binary"),
+    Key("Width", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: width of the result"),
+    Key("Height", Kind.INT, None, "its height"),
+    Key("AdditiveWH", Kind.BOOL, False, "PadCrop: Width and Height are added to the input's"),
+    Key("BorderType", Kind.STRING, "MinusOneReflectBorder", "PadCrop: ConstantBorder, for zeros, where it pads"),
+    Key("OffsetX", Kind.UINT, 0, "SliceExtraction: left edge"),
+    Key("OffsetY", Kind.UINT, 0, "SliceExtraction: top edge"),
+    name="Transformation", doc="A transformation of the stimuli, as a layer.")
+
+
+def threshold_function(operation: str, threshold: float, maximum: float) -> Function:
+    """The function of a Threshold layer or transformation."""
+    if operation == "Truncate":
+        return Clip(high=threshold)
+    below, above = {"Binary": (0.0, maximum), "BinaryInverted": (maximum, 0.0), "ToZero": (0.0, None),
+                    "ToZeroInverted": (None, 0.0)}[operation]
+    return Step(threshold, below, above)
+
+
+def _scaling(context: LayerContext) -> None:
+    tensor = context.joined()
+    count = require_channels(context, tensor)
+    context.add(Affine(), [tensor], {"weights": np.full(count, context.values["Factor"], np.float32),
+                                     "bias": np.zeros(count, np.float32)})
+
+
+def _threshold(context: LayerContext) -> None:
+    values, tensor = context.values, context.joined()
+    require_channels(context, tensor)
+    context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
+
+
+# ---- transformations ----------------------------------------------------------------------------
+def _transformation(context: LayerContext) -> None:
+    name = context.values["Transformation"].removesuffix("Transformation")
+    if name not in _TRANSFORMATIONS:
+        raise context.fail("E234", f"{context.values['Transformation']} cannot be a layer",
+                           "apply it to the stimuli in [sp.Transformation], or use one of "
+                           + ", ".join(_TRANSFORMATIONS), "Transformation")
+    as_images(context)
+    tensor = context.joined()
+    require_channels(context, tensor)
+    _TRANSFORMATIONS[name](context, tensor)
+
+
+def _given(context: LayerContext, *names: str) -> list:
+    """The values of keys that this transformation needs."""
+    for name in names:
+        if context.values[name] in (None, ()):
+            raise context.fail("E234", f"the transformation {context.values['Transformation']} needs {name}",
+                               f"add {name}", "Transformation")
+    return [context.values[name] for name in names]
+
+
+def _range_affine(context: LayerContext, tensor: str) -> None:
+    values, count = context.values, channels(context.graph.shape(tensor))
+    _given(context, "FirstOperator", "FirstValue")
+    gain, shift = np.ones(count), np.zeros(count)
+    for which in ("First", "Second"):
+        operands: Sequence[float] = values[f"{which}Value"]
+        if not operands:
+            continue
+        if len(operands) not in (1, count) or (values[f"{which}Operator"] == "Divides" and 0.0 in operands):
+            raise context.fail("E234", f"{which}Value has {len(operands)} values for {count} channels, or divides by 0",
+                               "give one value, or one per channel", f"{which}Value")
+        operand, operator = np.broadcast_to(np.array(operands), count), values[f"{which}Operator"]
+        if operator in ("Plus", "Minus"):
+            shift = shift + (operand if operator == "Plus" else -operand)
+        else:
+            factor = operand if operator == "Multiplies" else 1.0 / operand
+            gain, shift = gain * factor, shift * factor
+    context.add(Affine(), [tensor], {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)})
+
+
+def _range_clipping(context: LayerContext, tensor: str) -> None:
+    low, high = _given(context, "RangeMin", "RangeMax")
+    if low >= high:
+        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "exchange them", "RangeMin")
+    count = channels(context.graph.shape(tensor))
+    context.add(Affine(), [tensor], {"weights": np.full(count, 1 / (high - low), np.float32),
+                                     "bias": np.full(count, -low / (high - low), np.float32)}, Clip(0.0, 1.0))
+
+
+def _threshold_transformation(context: LayerContext, tensor: str) -> None:
+    (threshold,) = _given(context, "Threshold")
+    values = context.values
+    context.add(Activation(threshold_function(values["Operation"], threshold, values["MaxValue"])), [tensor])
+
+
+def _rescale(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    if min(width, height) < 1:
+        raise context.fail("E234", f"a size of {width}x{height} is none", "give at least 1", "Width")
+    context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
+
+
+def _pad_crop(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    h, w = context.graph.shape(tensor)[2:]
+    down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
+    if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
+        raise context.fail("E234", f"BorderType={context.values['BorderType']} cannot be part of a layer",
+                           "use ConstantBorder", "BorderType")
+    top, left = -(-down // 2), -(-across // 2)
+    context.add(Padding((top, left, down - top, across - left)), [tensor])
+
+
+def _slice(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    x, y = context.values["OffsetX"], context.values["OffsetY"]
+    h, w = context.graph.shape(tensor)[2:]
+    width, height = width or w - x, height or h - y
+    if width < 1 or height < 1 or x + width > w or y + height > h:
+        raise context.fail("E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}",
+                           "make it smaller, or move it", "Width")
+    context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
+
+
+_TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
+    "RangeAffine": _range_affine, "RangeClipping": _range_clipping, "Threshold": _threshold_transformation,
+    "Rescale": _rescale, "PadCrop": _pad_crop, "SliceExtraction": _slice}
+
+LAYER_TYPES = (LayerType("Scaling", _SCALING, TRAINING_CONFIG, _scaling),
+               LayerType("Threshold", _THRESHOLD, _THRESHOLD_CONFIG, _threshold),
+               LayerType("Transformation", _TRANSFORMATION, TRAINING_CONFIG, _transformation))

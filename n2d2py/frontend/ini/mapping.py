@@ -1,0 +1,136 @@
+"""Which input channel feeds which output channel (N2D2's Mapping keys)."""
+from __future__ import annotations
+
+from math import lcm
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.ini.schema import Key, Kind, Values
+
+__all__ = ["MAPPING_KEYS", "read_mapping", "as_groups"]
+
+MAPPING_KEYS = (
+    Key("Mapping.NbGroups", Kind.UINT, None, "number of groups of channels", minimum=1),
+    Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "input channels of a group; 1 for depthwise", minimum=1),
+    Key("Mapping.*", Kind.UINT, None, "pattern: Size, SizeX, SizeY, Stride*, Offset*, NbIterations"),
+    Key("Mapping(*", Kind.STRING, None, "Mapping(parent): explicit matrix, a row for each input channel; "
+        "Mapping(parent).*: pattern for one parent"),
+)
+MAX_CONNECTIONS = 1 << 24
+"""Outputs times input channels of a layer with Mapping keys: 4096 x 4096."""
+
+_PATTERN = {"Size": 1, "Stride": 1, "Offset": 0}
+
+
+def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -> np.ndarray | None:
+    """Boolean (outputs, channels of all parents), or None when every channel feeds every output.
+
+    `parents` lists section name and channels of each input, in order.
+
+    Raises:
+        N2D2Error: E213 groups that do not divide the channels, or a matrix of the wrong size; E229 when there are too
+            many connections to be listed.
+    """
+    total = outputs * sum(channels for _, channels in parents)
+    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
+        raise N2D2Error("E229", f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are "
+                        "supported", where=values.section.location, remedy="check NbOutputs and the Mapping keys")
+    blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
+    if all(block is None for block in blocks):
+        return None
+    return np.concatenate([np.ones((outputs, channels), bool) if block is None else block
+                           for block, (_, channels) in zip(blocks, parents)], axis=1)
+
+
+def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
+    groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
+    if groups is not None and per_group is not None:
+        raise N2D2Error("E213", "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other",
+                        where=values.where("Mapping.NbGroups"), remedy="keep one of them")
+    if groups is not None or per_group is not None:
+        return _grouped(values, groups, per_group, channels, outputs)
+    explicit = f"Mapping({parent})"
+    if values.given(explicit):
+        return _explicit(values, explicit, channels, outputs)
+    general, own = values.matching("Mapping.*"), values.matching(f"{explicit}.*")
+    if general or own:
+        settings = {key.split(".", 1)[1]: int(value) for key, value in general.items()}
+        settings.update({key[len(explicit) + 1:]: _unsigned(values, key, value) for key, value in own.items()})
+        return _pattern(settings, channels, outputs)
+    return None
+
+
+def _unsigned(values: Values, key: str, text: str) -> int:
+    if not text.strip().isdecimal() or int(text) >= 1 << 32:
+        raise N2D2Error("E213", f"{key}={text} is not an unsigned integer", where=values.where(key),
+                        remedy="give an unsigned integer")
+    return int(text)
+
+
+def _grouped(values: Values, groups: int | None, per_group: int | None, channels: int, outputs: int) -> np.ndarray:
+    key = "Mapping.NbGroups" if groups is not None else "Mapping.ChannelsPerGroup"
+    divisor = groups or per_group
+    if channels % divisor:
+        raise N2D2Error("E213", f"{key}={divisor} does not divide the {channels} input channels",
+                        where=values.where(key), remedy="choose a divisor of the number of channels")
+    count = groups or channels // per_group
+    small, larger = outputs // count, outputs % count
+    members = np.full(count, small)
+    members[count - larger:] += 1
+    group_of_output = np.repeat(np.arange(count), members)
+    return group_of_output[:, None] == np.arange(channels) // (channels // count)
+
+
+def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarray:
+    try:
+        numbers = [int(word) for word in values[key].split()]
+    except ValueError:
+        raise N2D2Error("E213", f"{key} must hold zeros and ones", where=values.where(key),
+                        remedy="give one row per input channel, one column per output") from None
+    if len(numbers) != channels * outputs:
+        raise N2D2Error("E213", f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} "
+                        f"outputs need {channels * outputs}", where=values.where(key),
+                        remedy="give one row per input channel, one column per output")
+    return np.array(numbers, bool).reshape(channels, outputs).T
+
+
+def _pattern(settings: dict[str, int], channels: int, outputs: int) -> np.ndarray:
+    """A rectangle SizeX (outputs) x SizeY (channels) stamped NbIterations times, with wrap-around."""
+    axes = {}
+    for what, default in _PATTERN.items():
+        both = settings.get(what, default)
+        axes[what] = (settings.get(what + "X", both), settings.get(what + "Y", both))
+    size = (axes["Size"][0] or outputs, axes["Size"][1] or channels)
+    steps = min(settings.get("NbIterations", 0) or max(outputs, channels), lcm(outputs, channels))
+    result = np.zeros((outputs, channels), bool)
+    for first in range(0, steps, 1 << 20):
+        step = np.arange(first, min(first + (1 << 20), steps))
+        corner = [(axes["Offset"][i] + step * axes["Stride"][i]) % extent for i, extent in enumerate(result.shape)]
+        result[corner[0], corner[1]] = True
+    for axis, extent in enumerate(result.shape):
+        result = _grown(result, axis, min(size[axis], extent))
+    return result
+
+
+def _grown(corners: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Each true cell extended to `size` cells along `axis`, with wrap-around."""
+    reach = 1
+    while reach < size:
+        step = min(reach, size - reach)
+        corners = corners | np.roll(corners, step, axis)
+        reach += step
+    return corners
+
+
+def as_groups(mapping: np.ndarray) -> int | None:
+    """The number of groups when the mapping consists of equal, contiguous groups; else None."""
+    outputs, channels = mapping.shape
+    per_output = mapping.sum(axis=1)
+    if not per_output[0] or not (per_output == per_output[0]).all() or channels % per_output[0]:
+        return None
+    groups = channels // int(per_output[0])
+    if outputs % groups:
+        return None
+    expected = np.kron(np.eye(groups, dtype=bool), np.ones((outputs // groups, channels // groups), bool))
+    return groups if np.array_equal(expected, mapping) else None

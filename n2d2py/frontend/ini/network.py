@@ -1,0 +1,279 @@
+"""Builds the Graph of an INI document: layer sections in the order of their levels, ONNX files among them."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.frontend.ini.inputs import crop_inputs
+from n2d2py.frontend.ini.inserted import insert_batchnorm
+from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
+from n2d2py.frontend.ini.weights import ROLES, WeightStore
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.ini.document import Document
+from n2d2py.ini.paths import resolve_path
+from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.section import Section
+
+__all__ = ["build_graph", "ONNX_SECTION", "GLOBALS", "PROVIDERS"]
+
+PROVIDERS = ("cenv", "env", "sp")
+"""Section names of the stimuli provider; the first one that is there counts."""
+
+MAX_LAYERS = 2500
+"""Layers of a network: many times those of the deepest ones."""
+
+_REFUSED = {"LSTM": "recurrent layers are out of scope", "Rbf": "N2D2 does not have it any more either"}
+"""Layer types of N2D2 that will not come, and why."""
+
+_OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
+
+GLOBALS = Schema("the global section", (
+    Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
+    Key("DefaultDataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+    Key("InsertBatchNormAfterConv", Kind.BOOL, False, "puts the BatchNorm <layer>_batchnorm behind every Conv that no "
+        "BatchNorm section reads; without stored statistics it has mean 0 and variance 1"),
+), accepted=("CheckWeightRange", "ProgramMethod*"),
+    doc="Properties before the first section.")
+
+ONNX_SECTION = Schema("ONNX", (
+    Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
+    Key("Type", Kind.STRING, doc="ONNX"),
+    Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
+    Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
+    Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
+    Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
+    Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
+    Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
+), doc="An ONNX file inside the network.")
+
+
+@dataclass
+class _Layer:
+    """A layer section. `batchnorm`: a convolution that InsertBatchNormAfterConv puts one behind."""
+
+    section: Section
+    parents: list[str]
+    level: int | None = None
+    batchnorm: bool = False
+
+
+def build_graph(document: Document, input_shape: Shape, weights: WeightStore | None, seed: int) -> Graph:
+    """The float graph of a document whose stimuli have `input_shape` (1, C, H, W).
+
+    Without `weights` (-describe) the parameters are zeros that take no memory, and layers that have dimensions but no
+    arithmetic here are part of it.
+
+    Automatic properties (_OutputsWidth, ...) of each layer are set as it is built.
+
+    Raises:
+        N2D2Error: E10x to E22x; problems of different layers are collected where that is possible.
+    """
+    values = GLOBALS.read(document.globals)
+    _check_globals(values, weights is None)
+    graph = Graph(document.name)
+    provider = next((name for name in PROVIDERS if name in document), "sp")
+    graph.add_input(provider, input_shape)
+    for name in PROVIDERS:
+        graph.aliases.setdefault(name, provider) if name != provider else None
+    layers = _ordered(document, _collect(document))
+    if len(layers) > MAX_LAYERS:
+        raise N2D2Error("E241", f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
+                        where=layers[MAX_LAYERS].section.location, remedy="reduce the loops of the templates")
+    if values["InsertBatchNormAfterConv"]:
+        read = {name for layer in layers if layer.section.has("Type") and layer.section.raw("Type") == "BatchNorm"
+                for name in layer.parents}
+        for layer in layers:
+            layer.batchnorm = layer.section.name not in read
+    types = layer_types()
+    for layer in layers:
+        _build_layer(document, graph, layer, types, weights, seed)
+    if not graph.nodes:
+        raise N2D2Error("E221", "the network has no layers", where=str(document.path),
+                        remedy="add sections with Input= and Type=")
+    return graph
+
+
+def _check_globals(values: Values, describing: bool) -> None:
+    errors = []
+    if values["DefaultModel"].startswith(_OUTSIDE):
+        errors.append(_spiking(values["DefaultModel"], values.where("DefaultModel")))
+    if not describing:
+        ErrorList.raise_if(errors)
+    for error in errors:
+        log.warning("W226", f"described, but cannot be run: {error.what}", where=error.where, remedy=error.remedy)
+
+
+def _spiking(model: str, where: Location) -> N2D2Error:
+    return N2D2Error("E222", f"spiking model {model} is out of scope", where=where, remedy="use Frame")
+
+
+def _collect(document: Document) -> list[_Layer]:
+    layers = []
+    for section in document.sections:
+        if section.has("Input") and ".Target" not in section.name:
+            names = [name.strip() for name in section.text("Input").split(",")]
+            layers.append(_Layer(section, [name for name in names if name]))
+    return layers
+
+
+def _ordered(document: Document, layers: list[_Layer]) -> list[_Layer]:
+    """Layers by level (1 + the highest level of a known parent), in file order inside a level."""
+    by_name = {layer.section.name: layer for layer in layers}
+    has_onnx = any(_is_onnx(layer.section) for layer in layers)
+    errors = []
+    for layer in layers:
+        for parent in layer.parents:
+            if parent not in by_name and parent not in PROVIDERS and not has_onnx:
+                like = nearest(parent, [*by_name, *PROVIDERS])
+                errors.append(N2D2Error("E223", f"Input names '{parent}', which is not a layer",
+                                        where=layer.section.where("Input"),
+                                        remedy=f"did you mean '{like}'?" if like else "name a layer or sp"))
+    ErrorList.raise_if(errors)
+    _set_levels(layers, by_name)
+    waiting = [layer for layer in layers if layer.level is None]
+    if waiting:
+        chain = " -> ".join(layer.section.name for layer in waiting[:6])
+        raise N2D2Error("E224", f"the layers {chain} feed each other in a cycle",
+                        where=waiting[0].section.where("Input"), remedy="break the cycle of Input properties")
+    return sorted(layers, key=lambda layer: layer.level or 0)
+
+
+def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer]) -> None:
+    """Sets the levels; those of layers in a cycle, or behind one, stay None."""
+    onnx_names = [layer.section.name for layer in layers if _is_onnx(layer.section)]
+    missing: dict[str, int] = {}
+    children: dict[str, list[_Layer]] = {name: [] for name in by_name}
+    for layer in layers:
+        parents = {name for name in layer.parents if name in by_name}
+        if any(name not in by_name and name not in PROVIDERS for name in layer.parents):
+            parents.update(name for name in onnx_names if name != layer.section.name)
+        missing[layer.section.name] = len(parents)
+        for name in sorted(parents):
+            children[name].append(layer)
+    ready = [layer for layer in layers if not missing[layer.section.name]]
+    for layer in ready:
+        layer.level = 1
+    for layer in ready:
+        for child in children[layer.section.name]:
+            missing[child.section.name] -= 1
+            if not missing[child.section.name]:
+                child.level = layer.level + 1
+                ready.append(child)
+
+
+def _is_onnx(section: Section) -> bool:
+    return section.has("Type") and section.text("Type") == "ONNX"
+
+
+def _tensors(graph: Graph, layer: _Layer, document: Document) -> list[tuple[str, str]]:
+    """(name, tensor) of each input; the name of an ONNX section only orders the layers."""
+    found = []
+    for name in layer.parents:
+        section = document.section(name)
+        if section is not None and _is_onnx(section):
+            if len(layer.parents) == 1 and graph.outputs:
+                found.append((name, graph.outputs[0]))
+            continue
+        tensor = graph.resolve(name)
+        if tensor is None:
+            like = nearest(name, [node.name for node in graph.nodes])
+            raise N2D2Error("E223", f"Input names '{name}', which is not a layer", where=layer.section.where("Input"),
+                            remedy=f"did you mean '{like}'?" if like else "name a layer or sp")
+        found.append((name, tensor))
+    if not found:
+        raise N2D2Error("E225", "Input is empty", where=layer.section.where("Input"), remedy="name a layer or sp")
+    return found
+
+
+def _build_layer(document: Document, graph: Graph, layer: _Layer, types: dict[str, LayerType],
+                 weights: WeightStore | None, seed: int) -> None:
+    section = layer.section
+    if not section.has("Type"):
+        raise section.missing("Type", section.location)
+    kind = section.text("Type")
+    parents = _tensors(graph, layer, document)
+    if kind == "ONNX":
+        _attach_onnx(document, graph, ONNX_SECTION.read(section), parents, weights)
+        return
+    if kind not in types:
+        raise _unknown_type(kind, types, section)
+    layer_type = types[kind]
+    model = section.text("Model") if section.has("Model") else (
+        document.globals.text("DefaultModel") if document.globals.has("DefaultModel") else "Frame")
+    _rename_outputs(section)
+    values = layer_type.schema.read(section, layer_type.config, model)
+    context = LayerContext(graph, values, list(parents), weights, seed)
+    if values["Model"].startswith(_OUTSIDE):
+        context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")
+    crop_inputs(context)
+    layer_type.build(context)
+    if kind == "Conv" and layer.batchnorm:
+        insert_batchnorm(context)
+    _set_automatic(document, graph, section.name, parents)
+    shape = graph.shape(section.name)
+    log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape),
+               channels(shape))
+
+
+def _rename_outputs(section: Section) -> None:
+    """Early versions of N2D2 called NbOutputs of a layer NbChannels."""
+    if section.has("NbChannels") and not section.has("NbOutputs"):
+        log.notice("%s: NbChannels is read as NbOutputs, its name today", section.where("NbChannels"))
+        section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
+
+
+def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
+    if kind in _REFUSED:
+        return N2D2Error("E226", f"Type={kind} is not supported: {_REFUSED[kind]}", where=section.where("Type"),
+                         remedy="remove the layer")
+    like = nearest(kind, [*types, "ONNX"])
+    known = ", ".join(sorted([*types, "ONNX"]))
+    return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"),
+                     remedy=f"did you mean {like}?" if like else f"known types are {known}")
+
+
+def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tuple[str, str]]) -> None:
+    section, shape = document.automatic_section(name), graph.shape(name)
+    inputs = [graph.shape(tensor) for _, tensor in parents]
+    for key, value in (("_NbChannels", sum(channels(s) for s in inputs)), ("_ChannelsWidth", width(inputs[0])),
+                       ("_ChannelsHeight", height(inputs[0])), ("_NbOutputs", channels(shape)),
+                       ("_OutputsWidth", width(shape)), ("_OutputsHeight", height(shape))):
+        section.set_automatic(key, value)
+
+
+def _attach_onnx(document: Document, graph: Graph, values: Values, parents: list[tuple[str, str]],
+                 weights: WeightStore | None) -> None:
+    from n2d2py.frontend.onnx import attach_onnx
+
+    if values["Transpose"]:
+        raise N2D2Error("E227", "Transpose=1 is not supported", where=values.where("Transpose"),
+                        remedy="transpose the network when it is exported to ONNX")
+    path = resolve_path(values["File"], document)
+    if path is None:
+        raise N2D2Error("E301", f"the ONNX file '{values['File']}' does not exist", where=values.where("File"),
+                        remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS")
+    before = len(graph.nodes)
+    attach_onnx(graph, path, [tensor for _, tensor in parents], ignore=tuple(values["Ignore"]),
+                ignore_input_size=values["IgnoreInputSize"], load_weights=values["ONNX_init"],
+                where=values.section.location)
+    if weights is not None:
+        _load_stored(graph.nodes[before:], weights)
+    for node in graph.nodes[before:]:
+        document.automatic_section(node.name)
+        _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
+
+
+def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
+    """Arrays stored under the name of an ONNX layer replace those of the ONNX file."""
+    loaded = []
+    for node in nodes:
+        found = {role: weights.load(node.name, name, node.params[role], node.location)
+                 for name, role in ROLES.items() if role in node.params and weights.has(node.name, name)}
+        if found:
+            node.params = {**node.params, **found}
+            loaded.append(node.name)
+    if loaded:
+        log.notice("%s: %d layers of the ONNX file take their weights from there: %s", weights.path, len(loaded),
+                   ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""))

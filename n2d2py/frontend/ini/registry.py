@@ -1,0 +1,128 @@
+"""The types of layer sections: each declares its schema and how it becomes nodes."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Callable
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.frontend.ini.fillers import fill
+from n2d2py.frontend.ini.weights import ROLES, WeightStore
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.ini.schema import Schema, Values
+from n2d2py.operators import Concat, Function
+from n2d2py.operators.base import Op
+
+__all__ = ["LayerType", "LayerContext", "register_layer", "layer_types"]
+
+
+@dataclass
+class LayerContext:
+    """One layer section being built: its values, its inputs, and helpers that add nodes to the graph.
+
+    Attributes:
+        parents: section name and tensor of each input, in order.
+        weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
+        loaded: roles of the parameters that the layer asked for.
+    """
+
+    graph: Graph
+    values: Values
+    parents: list[tuple[str, str]]
+    weights: WeightStore | None
+    seed: int
+    loaded: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.values.section.name
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Shapes of the inputs."""
+        return [self.graph.shape(tensor) for _, tensor in self.parents]
+
+    def joined(self) -> str:
+        """The input tensor; several inputs are concatenated along their channels."""
+        tensors = [tensor for _, tensor in self.parents]
+        if len(tensors) == 1:
+            return tensors[0]
+        return self.helper("concat", Concat(), tensors)
+
+    def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
+        """Appends a node that prepares the inputs of the layer's own; returns its output tensor."""
+        document, name = self.values.section.document, f"{self.name}_{suffix}"
+        while name in self.graph.tensors or name in document:
+            name += "_"
+        return self.graph.add(Node(name, op, inputs, [name], params or {}, location=self.values.section.location,
+                                   helper=True)).output
+
+    def add(self, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None,
+            activation: Function | None = None) -> Node:
+        """Appends the layer's node."""
+        where = self.values.section.location
+        return self.graph.add(Node(self.name, op, inputs, [self.name], params or {}, activation, where))
+
+    def parameter(self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None) -> np.ndarray:
+        """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
+
+        Raises:
+            N2D2Error: E229 for a shape that is too large, and what loading raises.
+        """
+        if prod(shape) > MAX_ELEMENTS:
+            raise self.fail("E229", f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most "
+                            f"{MAX_ELEMENTS:,} are supported", "check NbOutputs and the dimensions of its input")
+        self.loaded.append(ROLES[name])
+        if self.weights is None:
+            return np.broadcast_to(np.float32(0), shape)
+        if default is None:
+            role = {"weights": "Weights", "biases": "Bias"}[name]
+            default = fill(self.values, role, shape, seed=self.seed, name=self.name)
+        return self.weights.load(self.name, name, default, self.values.section.location)
+
+    def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
+        """The error for this section, at the line of `key` when given."""
+        where = self.values.where(key) if key else self.values.section.location
+        return N2D2Error(code, what, where=where, remedy=remedy)
+
+    def cannot_run(self, code: str, what: str, remedy: str, key: str | None = None) -> None:
+        """Refuses a layer whose dimensions are known but which cannot be computed.
+
+        Raises:
+            N2D2Error: `code`; with -describe it is the warning W226 instead.
+        """
+        error = self.fail(code, what, remedy, key)
+        if self.weights is not None:
+            raise error
+        log.warning("W226", f"described, but cannot be run: {what}", where=error.where, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """A value of `Type=`: the keys of its section and of its ConfigSection, and its builder."""
+
+    name: str
+    schema: Schema
+    config: Schema
+    build: Callable[[LayerContext], None]
+
+
+_TYPES: dict[str, LayerType] = {}
+
+
+def register_layer(layer: LayerType) -> None:
+    """Makes a layer type known; a second one of the same name is an InternalError."""
+    if layer.name in _TYPES:
+        raise InternalError(f"layer type {layer.name} is registered twice")
+    _TYPES[layer.name] = layer
+
+
+def layer_types() -> dict[str, LayerType]:
+    """All layer types by name."""
+    from n2d2py.frontend.ini import layers  # noqa: F401  fills the registry
+
+    return dict(_TYPES)

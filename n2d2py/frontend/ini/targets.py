@@ -1,0 +1,90 @@
+"""Target sections: what is scored, and how."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.graph import Graph
+from n2d2py.ini.document import Document
+from n2d2py.ini.schema import Key, Kind, Schema
+
+__all__ = ["Target", "TARGET", "read_targets"]
+
+TARGET = Schema("Target", (
+    Key("Type", Kind.STRING, "TargetScore", "kind of evaluation; -test knows TargetScore"),
+    Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
+    Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
+    Key("TargetValue", Kind.FLOAT, 1.0, "training"), Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
+    Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
+    Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
+), accepted=("CreateMissingLabels", "ValueThreshold", "WeakTarget", "MaskLabelTarget", "MaskedLabel*",
+             "ROIsLabelTarget", "NoDisplayLabel", "LabelsHueOffset", "EstimatedLabelsValueDisplay",
+             "ImageLogFormat", "Confusion*", "FilterMin*", "FilterMax*", "Min*", "Merge*", "Score*", "Generate*", "Nb*",
+             "DataPath", "Matching", "TargetFormat", "TargetTranspose", "Log*", "BatchPacked", "TargetType"),
+    doc="Sections named <layer>.Target...: a layer whose output is scored.")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One scored output.
+
+    Attributes:
+        name: section name, such as "fc.Target"; names its folder of results.
+        tensor: graph tensor whose values are scored.
+        top_n: how many of the best outputs may hold the label.
+        mapping: path of a LabelsMapping file, or "".
+        as_data: the expected output is the input.
+        kind: N2D2's type; whoever scores refuses those that it does not know.
+    """
+
+    name: str
+    tensor: str
+    top_n: int = 1
+    mapping: str = ""
+    as_data: bool = False
+    binary_threshold: float = 0.5
+    location: Location | None = None
+    kind: str = "TargetScore"
+
+
+def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[Target]:
+    """The targets of a document; their layers become the network outputs.
+
+    Without any, the graph's outputs (or its last layer) are scored, with a notice. When only `describing`, the layers
+    are all that is read of them.
+
+    Raises:
+        N2D2Error: E219 a target of an unknown layer; the warning W219 when `describing`.
+    """
+    targets, errors = [], []
+    known = [name for node in graph.nodes for name in node.source]
+    for section in document.sections:
+        layer, dot, _ = section.name.rpartition(".Target")
+        if not dot:
+            continue
+        tensor = graph.resolve(layer)
+        values = None if describing else TARGET.read(section)
+        if tensor is None:
+            like = nearest(layer, known)
+            what = f"there is no layer '{layer}' for this target"
+            remedy = f"did you mean [{like}.Target]?" if like else "name an existing layer"
+            if describing:
+                log.warning("W219", what, where=section.location, remedy=remedy)
+            else:
+                errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
+        elif values is None:
+            targets.append(Target(section.name, tensor, location=section.location))
+        else:
+            targets.append(Target(section.name, tensor, values["TopN"], values["LabelsMapping"],
+                                  values["DataAsTarget"], values["BinaryThreshold"], section.location,
+                                  values["Type"].strip()))
+    ErrorList.raise_if(errors)
+    if not targets:
+        if not graph.outputs:
+            read = {name for node in graph.nodes for name in node.inputs}
+            graph.outputs = [name for node in graph.nodes for name in node.outputs if name not in read]
+        log.notice("no Target section: the output '%s' is scored", graph.outputs[0])
+        return [Target(f"{name}.Target", name) for name in graph.outputs]
+    graph.outputs = list(dict.fromkeys(target.tensor for target in targets))
+    return targets

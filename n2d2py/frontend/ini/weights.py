@@ -1,0 +1,127 @@
+"""Stored weights (`-w`): N2D2's .syntxt folders, .npz files, folders of .npy."""
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+
+__all__ = ["WeightStore", "open_weights"]
+
+ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
+"""Name in the files -> role of a parameter in the graph."""
+
+
+class WeightStore:
+    """Arrays by layer and name ("weights", "biases", "scales", "means", "variances").
+
+    `initial` collects the layers that kept initial values. `path` is a folder, an .npz file, or None for nothing.
+    With `ignore_missing` an absent array is a notice and the layer keeps its initial values; else it is E421.
+    """
+
+    def __init__(self, path: Path | None, *, ignore_missing: bool = False):
+        self.path = path
+        self.ignore_missing = ignore_missing
+        self.initial: list[str] = []
+        self._arrays: dict[str, np.ndarray] = {}
+        if path is not None and path.is_file():
+            self._arrays = _read_npz(path)
+
+    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None) -> np.ndarray:
+        """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
+
+        Raises:
+            N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, E424 values that
+                are not finite.
+        """
+        if self.path is None:
+            self.initial.append(layer)
+            return initial
+        found = self._find(layer, name)
+        if found is None:
+            key = f"{layer}_{name}"
+            if self.ignore_missing:
+                log.notice("%s: no '%s' in %s; initial values are kept", where or layer, key, self.path)
+                return initial
+            raise N2D2Error("E421", f"the weights '{key}' are not in {self.path}", where=where,
+                            remedy="give the right -w, or -w-ignore to keep initial values, or -w /dev/null")
+        array, source = found
+        if array.size != initial.size:
+            raise N2D2Error("E423", f"{source} holds {array.size} values, but layer '{layer}' needs "
+                            f"{initial.size} ({'x'.join(map(str, initial.shape))})", where=where,
+                            remedy="check that the weights belong to this network")
+        if array.dtype.kind not in "biuf":
+            raise N2D2Error("E422", f"{source} holds {array.dtype}, not numbers", where=where,
+                            remedy="store float32 values")
+        if not np.isfinite(array).all():
+            raise N2D2Error("E424", f"{source} holds values that are not finite", where=where,
+                            remedy="check the training")
+        return array.astype(np.float32).reshape(initial.shape)
+
+    def has(self, layer: str, name: str) -> bool:
+        """Whether an array is stored for the layer under that name."""
+        return self._find(layer, name) is not None
+
+    def _find(self, layer: str, name: str) -> tuple[np.ndarray, str] | None:
+        key = f"{layer}_{name}"
+        if key in self._arrays:
+            return self._arrays[key], f"{self.path}:{key}"
+        if self.path is None or not self.path.is_dir():
+            return None
+        safe = re.sub(r'[\\/:*?"<>|\s]', "_", key)
+        for file, read in ((self.path / f"{safe}.npy", _read_npy), (self.path / f"{safe}.syntxt", _read_syntxt)):
+            if file.is_file():
+                return read(file), str(file)
+        return None
+
+
+def _read_npz(file: Path) -> dict[str, np.ndarray]:
+    reason: object = "it is no zip archive"
+    try:
+        if zipfile.is_zipfile(file):
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+    except (ValueError, OSError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
+            zlib.error) as error:
+        reason = error
+    raise N2D2Error("E422", f"not a readable .npz file ({reason})", where=Location(str(file)),
+                    remedy="write it with numpy.savez")
+
+
+def _read_npy(file: Path) -> np.ndarray:
+    try:
+        return np.load(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise N2D2Error("E422", f"not a readable .npy file ({error})", where=Location(str(file)),
+                        remedy="write it with numpy.save") from None
+
+
+def _read_syntxt(file: Path) -> np.ndarray:
+    try:
+        return np.array([float(word) for word in file.read_text().split()], np.float32)
+    except (ValueError, OSError, UnicodeDecodeError) as error:
+        raise N2D2Error("E422", f"not a readable .syntxt file ({error})", where=Location(str(file)),
+                        remedy="numbers must be separated by blanks") from None
+
+
+def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
+    """What `-w` names: /dev/null for nothing, a folder or file; absent: weights_validation or weights, if there.
+
+    Raises:
+        N2D2Error: E420 when the path does not exist.
+    """
+    if option == "/dev/null":
+        return WeightStore(None)
+    if option is None:
+        default = folder / ("weights_validation" if has_validation else "weights")
+        return WeightStore(default if default.is_dir() else None, ignore_missing=ignore_missing)
+    path = Path(option)
+    if not path.exists():
+        raise N2D2Error("E420", f"the weights {option} do not exist", where=Location(option),
+                        remedy="give an existing folder or .npz file, or -w /dev/null")
+    return WeightStore(path, ignore_missing=ignore_missing)

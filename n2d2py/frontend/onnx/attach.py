@@ -1,0 +1,75 @@
+"""Puts an ONNX network behind tensors of an existing Graph."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterable, Sequence
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import Shape
+
+__all__ = ["attach_onnx"]
+
+
+def attach_onnx(graph: Graph, path: str | Path, parents: Sequence[str], *, ignore: Iterable[str] = (),
+                ignore_input_size: bool = False, load_weights: bool = True, seed: int = 1,
+                where: Location | None = None) -> list[str]:
+    """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
+
+    Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
+    decides; one that differs from the size in the file is a warning unless `ignore_input_size`.
+
+    Raises:
+        N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
+            channels do not fit.
+    """
+    model = load_onnx(path, ignore=ignore, ignore_init=not load_weights, seed=seed)
+    if len(parents) != len(model.inputs):
+        names = ", ".join(value.name for value in model.inputs)
+        raise N2D2Error("E313", f"{len(parents)} inputs are given, but the ONNX graph has {len(model.inputs)} ({names})",
+                        where=where or model.place(), remedy="name one section in Input for each of them")
+    transposed = nhwc_inputs(model.proto.graph)
+    shapes = {}
+    for value, parent in zip(model.inputs, parents):
+        declared = value.shape
+        if value.name in transposed and len(declared) == 4:
+            declared = tuple(declared[axis] for axis in (0, 3, 1, 2))
+        shapes[value.name] = _fit(graph.shape(parent), declared, value, model, ignore_input_size, where)
+    part = import_onnx(model, graph.name, input_shapes=shapes)
+    return _join(graph, part, dict(zip((value.name for value in model.inputs), parents)), model)
+
+
+def _fit(shape: Shape, declared: tuple[int | None, ...], value: OnnxInput, model: OnnxModel,
+         ignore_input_size: bool, where: Location | None) -> Shape:
+    """The parent's shape, checked against the declared one."""
+    given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
+    if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
+        raise N2D2Error("E313", f"the input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), "
+                        f"but it is fed {given}", where=where or model.place(),
+                        remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly")
+    if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:])):
+        log.warning("W305", f"the input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but it is "
+                    f"fed {given}", where=where or model.place(),
+                    remedy="change Size of the stimuli provider, or set IgnoreInputSize=1")
+    return shape
+
+
+def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
+    names = {node.name for node in graph.nodes}
+    for node in part.nodes:
+        if node.name in names or node.output in graph.tensors:
+            raise N2D2Error("E312", f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
+                            where=model.place(node.name), remedy="rename the section")
+    for node in part.nodes:
+        graph.add(Node(node.name, node.op, [feeds.get(name, name) for name in node.inputs], node.outputs, node.params,
+                       node.activation, node.location, node.source))
+    for old, new in {**part.aliases, **feeds}.items():
+        if old not in graph.tensors:
+            graph.aliases[old] = feeds.get(new, new)
+    outputs = [feeds.get(name, name) for name in part.outputs]
+    graph.outputs += [name for name in outputs if name not in graph.outputs]
+    return outputs

@@ -1,0 +1,23 @@
+"""DepthToSpace and SpaceToDepth."""
+from __future__ import annotations
+
+from n2d2py.frontend.onnx.importer import Builder
+from n2d2py.frontend.onnx.node import OnnxNode
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.operators import DepthToSpace, SpaceToDepth
+
+__all__ = ["CONVERTERS"]
+
+
+def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        node.require_rank(4)
+        block, mode = int(node.attribute("blocksize", 0)), node.attribute("mode", "DCR")
+        if block < 1 or mode not in ("DCR", "CRD"):
+            raise Unsupported(f"its blocksize is {block} and its mode {mode}")
+        builder.layer(node, kind(block, mode == "CRD"), [node.tensor()])
+
+    return convert
+
+
+CONVERTERS = {"DepthToSpace": _blocks(DepthToSpace), "SpaceToDepth": _blocks(SpaceToDepth)}

@@ -1,0 +1,88 @@
+"""What Conv and the pools share: images of one line for 1-D layers, pads from auto_pad, pads and ceil_mode."""
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from n2d2py.frontend.onnx.importer import Builder
+from n2d2py.frontend.onnx.node import OnnxNode
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.shapes import height, width
+from n2d2py.operators import Op, Reshape
+from n2d2py.operators.windows import Pads
+
+__all__ = ["image_size", "windowed_layer", "pair", "read_pads", "ceil_excess"]
+
+
+def image_size(node: OnnxNode) -> tuple[int, int]:
+    """(height, width) of input 0, which has one line below rank 4."""
+    shape = node.require_rank(3, 4)
+    return height(shape), width(shape)
+
+
+def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray] | None = None) -> None:
+    """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back."""
+    tensor, shape = node.tensor(), node.shape()
+    if len(shape) == 4:
+        builder.layer(node, op, [tensor], params)
+        return
+    image = builder.layer(node, Reshape((shape[1], 1, shape[2])), [tensor], part="line")
+    result = builder.layer(node, op, [image], params, part="image")
+    _, count, _, length = builder.graph.shape(result)
+    builder.layer(node, Reshape((count, length)), [result])
+
+
+def _spatial(node: OnnxNode) -> int:
+    return len(node.shape()) - 2
+
+
+def pair(node: OnnxNode, name: str) -> tuple[int, int]:
+    """(vertical, horizontal) of an attribute with one value per spatial axis; 1 by default."""
+    axes = _spatial(node)
+    values = node.attribute(name) or [1] * axes
+    if len(values) != axes:
+        raise Unsupported(f"its {name} are for {len(values)} axes, not for {axes}")
+    values = [1] * (2 - axes) + list(values)
+    if min(values) < 1:
+        raise Unsupported(f"its {name} are not positive")
+    return int(values[0]), int(values[1])
+
+
+def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]) -> Pads:
+    """(top, left, bottom, right) for an input of `size` and a (dilated) window of `extent`."""
+    mode = node.attribute("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        axes = _spatial(node)
+        pads = [int(p) for p in node.attribute("pads") or [0] * 2 * axes]
+        if len(pads) != 2 * axes:
+            raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
+        pads = [0, pads[0], 0, pads[1]] if axes == 1 else pads
+        if min(pads) < 0:
+            raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
+        return tuple(pads)  # type: ignore[return-value]
+    if mode == "VALID":
+        return 0, 0, 0, 0
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise Unsupported(f"its auto_pad is {mode}")
+    begin, end = [], []
+    for n, k, s in zip(size, extent, stride):
+        total = max((-(-n // s) - 1) * s + k - n, 0)
+        small, large = total // 2, total - total // 2
+        begin.append(small if mode == "SAME_UPPER" else large)
+        end.append(large if mode == "SAME_UPPER" else small)
+    return begin[0], begin[1], end[0], end[1]
+
+
+def ceil_excess(size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads) -> tuple[int, int]:
+    """(bottom, right) padding that the windows of ceil_mode reach beyond `pads`; 0 where they fit.
+
+    A window that would start in the end padding does not exist.
+    """
+    excess = []
+    for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:]):
+        count = -(-(n + first + last - k) // s) + 1
+        if (count - 1) * s >= n + first:
+            count -= 1
+        excess.append(max(0, (count - 1) * s + k - (n + first + last)))
+    return excess[0], excess[1]

@@ -1,0 +1,278 @@
+"""Turns an ONNX model into a Graph in one walk over its nodes.
+
+Each node is either folded (all its inputs are known), or handed to the converter of its operator. A node
+that cannot be imported does not stop the walk: its outputs get the shapes that ONNX infers, so that every
+other unsupported node is found too, and one error lists them all.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.frontend.onnx import folding
+from n2d2py.frontend.onnx.initial import initial_values
+from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx, to_array
+from n2d2py.frontend.onnx.node import OnnxNode
+from n2d2py.frontend.onnx.preflight import Preflight
+from n2d2py.frontend.onnx.registry import Unsupported, find_converter
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators import Op, Transpose
+
+__all__ = ["Builder", "import_onnx"]
+
+_OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
+"""Element types of weights that are not kept."""
+
+
+def import_onnx(model: OnnxModel | onnx.ModelProto | str | Path, name: str | None = None, *,
+                input_shapes: Mapping[str, Shape] | None = None) -> Graph:
+    """The Graph of an ONNX model: float32, batch 1, layers named after the first outputs of their nodes.
+
+    `input_shapes` replaces the declared shapes of inputs (batch 1 included). An input that the model
+    transposes from NHWC becomes CHW, with a notice.
+
+    Raises:
+        N2D2Error: E30x from `load_onnx`; E305 an input shape that is not known, E306 weights that are not
+            finite, E310 (one for each kind of unsupported node), E311 an output without layer, E2xx shapes.
+    """
+    if not isinstance(model, OnnxModel):
+        model = load_onnx(model)
+    builder = Builder(model, Graph(name or Path(model.path).stem), dict(input_shapes or {}))
+    builder.build()
+    return builder.graph
+
+
+class Builder:
+    """The walk's state.
+
+    Attributes:
+        graph: what is being built.
+        constants: every known ONNX tensor by name.
+        names: ONNX tensor name -> graph tensor.
+    """
+
+    def __init__(self, model: OnnxModel, graph: Graph, input_shapes: dict[str, Shape]):
+        self.model = model
+        self.graph = graph
+        self.constants: dict[str, np.ndarray] = dict(model.constants)
+        self.names: dict[str, str] = {}
+        self._input_shapes = input_shapes
+        self._preflight = Preflight(model)
+        self._blocked: set[str] = set()
+        self._read = _tensors_read(model.proto.graph)
+        self._taken = {name for node in model.proto.graph.node for name in node.output}
+
+    # ---- for converters ---------------------------------------------------------------------
+    def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray] | None = None,
+              *, part: str | None = None, output: str | None = None) -> str:
+        """Adds a layer that reads graph tensors; returns its output tensor.
+
+        The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
+        after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
+        """
+        name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
+        checked = {role: self._parameter(name, role, array) for role, array in (params or {}).items()}
+        if not self.model.load_weights:
+            checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
+        place = self.model.place(name)
+        self.graph.add(Node(name, op, list(inputs), [name], checked, location=place))
+        if part is None:
+            self.names[name] = name
+        return name
+
+    def fresh(self, name: str) -> str:
+        """`name`, with underscores appended until no tensor has it."""
+        while name in self._taken or name in self.graph.tensors or name in self.constants:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def is_read(self, name: str) -> bool:
+        """Whether an ONNX tensor is read by a node or is an output of the model."""
+        return name in self._read
+
+    def _parameter(self, layer: str, role: str, array: np.ndarray) -> np.ndarray:
+        try:
+            values = np.ascontiguousarray(array, np.float32)
+        except (ValueError, TypeError):
+            raise N2D2Error("E306", f"the layer's {role} are no numbers", where=self.model.place(layer),
+                            remedy="check the export of the model") from None
+        if not np.isfinite(values).all():
+            raise N2D2Error("E306", f"not all values of the layer's {role} are finite in float32",
+                            where=self.model.place(layer), remedy="check the training and the export")
+        values.setflags(write=False)
+        return values
+
+    # ---- the walk ---------------------------------------------------------------------------
+    def build(self) -> None:
+        """Fills the graph."""
+        self._add_inputs()
+        for proto in self.model.proto.graph.node:
+            self._visit(proto)
+        ErrorList.raise_if(self._preflight.errors())
+        self._set_outputs()
+        self.graph.prune()
+        other = {_OTHER[a.dtype.name] for a in self.model.constants.values() if a.dtype.name in _OTHER and a.ndim}
+        if other:
+            log.notice("%s: %s weights are converted to float32", self.model.path, " and ".join(sorted(other)))
+        self.graph.verify()
+
+    def _add_inputs(self) -> None:
+        transposed = nhwc_inputs(self.model.proto.graph)
+        for value in self.model.inputs:
+            is_nhwc = value.name in transposed and len(value.shape) == 4
+            shape = self._input_shape(value, is_nhwc)
+            self.names[value.name] = self.graph.add_input(value.name, shape)
+            if is_nhwc:
+                log.notice("%s: the input '%s' is declared as height, width, channels; the network takes channels, "
+                           "height, width (%s)", self.model.path, value.name, "x".join(map(str, shape[1:])))
+                name = self.fresh(f"{value.name}_nhwc")
+                self.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name],
+                                    location=self.model.place(name)))
+                self.names[value.name] = name
+
+    def _input_shape(self, value: OnnxInput, is_nhwc: bool) -> Shape:
+        if value.name in self._input_shapes:
+            return tuple(self._input_shapes[value.name])
+        declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
+        if None in declared:
+            text = "x".join("?" if size is None else str(size) for size in declared[1:])
+            raise N2D2Error("E305", f"the input '{value.name}' has the shape {text} with unknown sizes",
+                            where=self.model.place(), remedy="fix the sizes when exporting the model, or feed it from "
+                            "a stimuli provider of known size")
+        return declared  # type: ignore[return-value]
+
+    def _visit(self, proto: onnx.NodeProto) -> None:
+        """Folds, skips or converts one node."""
+        if not proto.output or not any(self.is_read(name) for name in proto.output if name):
+            return
+        if proto.output[0] in self.model.ignored:
+            self._skip(proto)
+            return
+        missing = [name for name in proto.input
+                   if name and name not in self.constants and name not in self.names and name not in self._blocked]
+        if missing:
+            raise N2D2Error("E302", f"the node reads '{missing[0]}', which nothing writes before it",
+                            where=self.model.place(proto.output[0]), remedy="export the model again")
+        try:
+            if proto.op_type == "If" and self._splice(proto):
+                return
+            if any(name in self._blocked for name in proto.input):
+                if find_converter(proto.op_type, proto.domain) is None and \
+                        proto.op_type not in folding.SHAPE_ARITHMETIC:
+                    raise Unsupported("the operator is not supported")
+                self._block(proto)
+            elif not self._fold(proto):
+                self._convert(proto)
+        except Unsupported as refusal:
+            self._preflight.refuse(proto, refusal)
+            self._block(proto)
+        except N2D2Error as error:
+            self._preflight.fail(error)
+            self._block(proto)
+
+    def _fold(self, proto: onnx.NodeProto) -> bool:
+        """Computes a node whose inputs are known, or that only reads a shape."""
+        if proto.op_type == "Constant" and proto.attribute and proto.attribute[0].name == "value":
+            self.constants[proto.output[0]] = to_array(proto.attribute[0].t, self.model.path)
+            return True
+        reads_shape = proto.op_type in folding.SHAPE_READERS
+        if not folding.is_foldable(proto) or not (reads_shape or all(
+                name in self.constants for name in proto.input if name)):
+            return False
+        values = []
+        for name in proto.input:
+            if not name:
+                values.append(None)
+            elif name in self.constants:
+                values.append(self.constants[name])
+            else:
+                values.append(np.broadcast_to(np.float32(0), self.graph.shape(self.names[name])))
+        for name, value in zip(proto.output, folding.evaluate(proto, values, self.model.opset)):
+            if name:
+                value.setflags(write=False)
+                self.constants[name] = value
+        return True
+
+    def _convert(self, proto: onnx.NodeProto) -> None:
+        converter = find_converter(proto.op_type, proto.domain)
+        if converter is None:
+            raise Unsupported("the operator is not supported")
+        converter(OnnxNode(proto, self), self)
+        if proto.output[0] not in self.names:
+            raise InternalError(f"the converter of {proto.op_type} gave no result for {proto.output[0]}")
+
+    def _skip(self, proto: onnx.NodeProto) -> None:
+        """The node's first output becomes another name of its first input."""
+        source, result = proto.input[0], proto.output[0]
+        log.notice("%s: [%s] %s is ignored as asked", self.model.path, result, proto.op_type)
+        if source in self.constants:
+            self.constants[result] = self.constants[source]
+        elif source in self.names:
+            self.names[result] = self.names[source]
+            self.graph.aliases[result] = self.names[source]
+        else:
+            self._blocked.add(result)
+
+    def _splice(self, proto: onnx.NodeProto) -> bool:
+        """Follows an If whose condition is known into its branch."""
+        if proto.input[0] not in self.constants:
+            return False
+        wanted = "then_branch" if self.constants[proto.input[0]].reshape(-1)[0] else "else_branch"
+        branch = next(a.g for a in proto.attribute if a.name == wanted)
+        self.constants.update({t.name: to_array(t, self.model.path) for t in branch.initializer})
+        self._read |= _tensors_read(branch)
+        for node in branch.node:
+            self._visit(node)
+        for inner, outer in zip((value.name for value in branch.output), proto.output):
+            if inner in self.constants:
+                self.constants[outer] = self.constants[inner]
+            elif inner in self.names:
+                self.names[outer] = self.names[inner]
+                self.graph.aliases[outer] = self.names[inner]
+            else:
+                self._blocked.add(outer)
+        return True
+
+    def _block(self, proto: onnx.NodeProto) -> None:
+        """Gives the outputs of a refused node their inferred shapes, or marks them as unknown."""
+        for name in filter(None, proto.output):
+            if name in self.names:
+                continue
+            shape = self._preflight.inferred_shape(name)
+            if shape is None:
+                self._blocked.add(name)
+            else:
+                self.graph.tensors[name] = Tensor(name, shape)
+                self.names[name] = name
+
+    def _set_outputs(self) -> None:
+        if not self.model.outputs:
+            raise N2D2Error("E311", "the model has no outputs", where=self.model.place(),
+                            remedy="name the results of the network as outputs")
+        for name in self.model.outputs:
+            if name in self.names:
+                self.graph.outputs.append(self.names[name])
+                continue
+            what = "is a constant" if name in self.constants else "is written by no node"
+            raise N2D2Error("E311", f"the output '{name}' {what}", where=self.model.place(),
+                            remedy="remove this output from the model")
+        self.graph.outputs = list(dict.fromkeys(self.graph.outputs))
+
+
+def _tensors_read(graph: onnx.GraphProto) -> set[str]:
+    """Names that the nodes of a graph and of its inner graphs read, and the graph's outputs."""
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        read.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= _tensors_read(attribute.g)
+    return read

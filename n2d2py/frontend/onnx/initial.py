@@ -1,0 +1,30 @@
+"""Initial values of layers whose stored weights are not wanted (ONNX_init=0)."""
+from __future__ import annotations
+
+from typing import Mapping
+
+import numpy as np
+
+from n2d2py.operators import BatchNorm, Conv, Fc, Op
+
+__all__ = ["initial_values"]
+
+_NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
+
+
+def initial_values(op: Op, params: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Parameters of a Conv, Fc or BatchNorm in the shapes of `params`; those of other operators unchanged.
+
+    Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0.
+    """
+    if not isinstance(op, (Conv, Fc, BatchNorm)):
+        return dict(params)
+    result = {}
+    for role, array in params.items():
+        if role == "weights":
+            deviation = np.sqrt(2.0 / max(1, int(np.prod(array.shape[1:]))))
+            values = np.random.default_rng(seed).normal(0.0, deviation, array.shape).astype(np.float32)
+        else:
+            values = np.full(array.shape, _NEUTRAL[role], np.float32)
+        result[role] = values
+    return result

@@ -1,0 +1,233 @@
+"""Reads and checks an ONNX file: protobuf, opset, external data, initializers, inputs."""
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterable, Sequence
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, numpy_helper
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.frontend.onnx.external import load_external_data
+
+__all__ = ["OnnxInput", "OnnxModel", "load_onnx", "to_array", "MIN_OPSET", "MAX_OPSET"]
+
+MIN_OPSET = 7
+"""The first opset with today's broadcasting rules."""
+MAX_OPSET = 22
+"""The newest opset whose operators were checked against the converters."""
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_IMAGES = (TensorProto.UINT8, TensorProto.INT8)
+_TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+"""What the structural check refuses although the import lists it better, or does not need it."""
+
+
+@dataclass(frozen=True)
+class OnnxInput:
+    """A data input: its name, its shape with batch 1 (None: unknown size) and its element type."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    element_type: int
+
+
+@dataclass
+class OnnxModel:
+    """A checked ONNX model with inlined functions.
+
+    Attributes:
+        path: file name for messages.
+        proto: the model; its initializers are in `constants`.
+        opset: version of the default operator set.
+        inputs: the data inputs (graph inputs without initializer), in order.
+        batch: the static batch size that the file declares; None when it is symbolic.
+        constants: the initializers by name.
+        ignored: nodes to skip, named by their first outputs.
+        load_weights: False where the layers get initial values instead of the stored weights.
+        seed: of those initial values.
+    """
+
+    path: str
+    proto: onnx.ModelProto
+    opset: int
+    inputs: list[OnnxInput]
+    batch: int | None
+    constants: dict[str, np.ndarray]
+    ignored: frozenset[str] = frozenset()
+    load_weights: bool = True
+    seed: int = 1
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the graph outputs."""
+        return [value.name for value in self.proto.graph.output]
+
+    def place(self, section: str | None = None) -> Location:
+        """A place in this file for messages."""
+        return Location(self.path, None, section)
+
+
+def load_onnx(path: str | Path | onnx.ModelProto, *, ignore: Iterable[str] = (), ignore_init: bool = False,
+              input_names: Sequence[str] | None = None, seed: int = 1) -> OnnxModel:
+    """The model in the file `path` (or a model in memory), checked and with its functions inlined.
+
+    `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
+    from `seed` instead of the stored weights. `input_names` reorders the data inputs.
+
+    Raises:
+        N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
+            E305 inputs that cannot be used.
+    """
+    if isinstance(path, onnx.ModelProto):
+        name, proto = path.graph.name or "model", onnx.ModelProto()
+        proto.CopyFrom(path)
+    else:
+        name, proto = str(path), _read(Path(path))
+    opset = _opset(proto, name)
+    _check(proto, name)
+    if proto.functions:
+        proto = _inline(proto, name)
+    constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
+    inputs, batch = _inputs(proto, name, set(constants), input_names)
+    _check_ignored(proto, name, ignore)
+    log.detail("%s: IR version %d, opset %d, producer %s %s, %d nodes", name, proto.ir_version, opset,
+               proto.producer_name or "unknown", proto.producer_version, len(proto.graph.node))
+    return OnnxModel(name, proto, opset, inputs, batch, constants, frozenset(ignore), not ignore_init, seed)
+
+
+def to_array(tensor: TensorProto, path: str) -> np.ndarray:
+    """The values of a tensor, read-only.
+
+    Raises:
+        N2D2Error: E302 when the stored bytes do not fit its shape.
+    """
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise N2D2Error("E302", f"the tensor '{tensor.name}' is damaged ({error})", where=Location(path),
+                        remedy="export or download the model again") from None
+    array.setflags(write=False)
+    return array
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError(errno.EINVAL, "not a regular file")
+        data = path.read_bytes()
+    except OSError as error:
+        reason = "the ONNX file does not exist" if isinstance(error, FileNotFoundError) else \
+            f"the ONNX file cannot be read ({error.strerror})"
+        raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise _invalid(str(path), "the file holds no ONNX graph")
+    load_external_data(proto, path)
+    return proto
+
+
+def _invalid(path: str, what: str) -> N2D2Error:
+    return N2D2Error("E302", what, where=Location(path), remedy="export or download the model again")
+
+
+def _opset(proto: onnx.ModelProto, path: str) -> int:
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions:
+        raise N2D2Error("E303", "the model declares no version of the ONNX operator set", where=Location(path),
+                        remedy=f"export it with an opset from 11 to {MAX_OPSET}")
+    opset = max(versions)
+    newest = onnx.defs.onnx_opset_version()
+    if opset < MIN_OPSET or opset > newest:
+        raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path),
+                        remedy=f"export the model with an opset from 11 to {MAX_OPSET}, or convert it with "
+                        "onnx.version_converter")
+    if opset > MAX_OPSET:
+        log.warning("W303", f"opset {opset} is newer than {MAX_OPSET}, the newest one that was checked",
+                    where=Location(path), remedy="compare the result with ONNX Runtime")
+    return opset
+
+
+def _check(proto: onnx.ModelProto, path: str) -> None:
+    """The structural check of the onnx package; unknown operators pass, the import lists them all."""
+    if proto.graph.sparse_initializer:
+        raise _invalid(path, "sparse initializers are not supported")
+    try:
+        onnx.checker.check_model(proto)
+    except onnx.checker.ValidationError as error:
+        text = " ".join(str(error).split())
+        if not any(phrase in text for phrase in _TOLERATED):
+            raise N2D2Error("E302", f"not a valid ONNX model ({text[:200]})", where=Location(path),
+                            remedy="export the model again, or look at it with onnx.checker") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise _invalid(path, f"not a valid ONNX model ({error})") from None
+    _check_names(proto, path)
+
+
+def _check_names(proto: onnx.ModelProto, path: str) -> None:
+    """Every tensor has one writer; the structural check stops before this where it tolerates something else."""
+    initializers = {tensor.name for tensor in proto.graph.initializer}
+    written = [value.name for value in proto.graph.input if value.name not in initializers]
+    written += [tensor.name for tensor in proto.graph.initializer]
+    written += [name for node in proto.graph.node for name in node.output if name]
+    seen: set[str] = set()
+    for name in written:
+        if name in seen:
+            raise _invalid(path, f"the tensor '{name}' is written twice")
+        seen.add(name)
+
+
+def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(proto)
+    except (RuntimeError, ValueError) as error:
+        raise _invalid(path, f"its functions cannot be inlined ({error})") from None
+
+
+def _inputs(proto: onnx.ModelProto, path: str, initialized: set[str],
+            input_names: Sequence[str] | None) -> tuple[list[OnnxInput], int | None]:
+    values = [value for value in proto.graph.input if value.name not in initialized]
+    if input_names is not None:
+        by_name = {value.name: value for value in values}
+        if sorted(input_names) != sorted(by_name):
+            raise N2D2Error("E305", f"the inputs are {', '.join(by_name)}, not {', '.join(input_names)}",
+                            where=Location(path), remedy="name each input once")
+        values = [by_name[name] for name in input_names]
+    if not values:
+        raise N2D2Error("E305", "the model has no data input", where=Location(path),
+                        remedy="export it with at least one input that has no initializer")
+    inputs, batches = [], []
+    for value in values:
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or tensor.elem_type not in (*_FLOATS, *_IMAGES):
+            known = TensorProto.DataType.values()
+            kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
+            raise N2D2Error("E305", f"the input '{value.name}' is of type {kind}", where=Location(path),
+                            remedy="inputs must be floating-point tensors, or uint8 or int8 ones that are cast")
+        if not tensor.HasField("shape") or len(tensor.shape.dim) < 2:
+            raise N2D2Error("E305", f"the input '{value.name}' has no shape with a batch axis and a channel axis",
+                            where=Location(path), remedy="export the model with the shapes of its inputs")
+        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in tensor.shape.dim]
+        batches.append(dims[0])
+        inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type))
+    return inputs, batches[0]
+
+
+def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> None:
+    names = [node.output[0] for node in proto.graph.node if node.output]
+    for name in ignore:
+        if name not in names:
+            like = nearest(name, names)
+            log.warning("W304", f"Ignore names '{name}', but no node has this first output", where=Location(path),
+                        remedy=f"did you mean '{like}'?" if like else "name the first output of a node")

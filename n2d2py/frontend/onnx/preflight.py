@@ -1,0 +1,97 @@
+"""Collects what cannot be imported and tells it in one error per kind."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.shapes import Shape
+
+__all__ = ["Preflight"]
+
+_REMEDIES = {
+    "QuantizeLinear": "give the floating-point network, it is calibrated here",
+    "DequantizeLinear": "give the floating-point network, it is calibrated here",
+    "QLinearConv": "give the floating-point network, it is calibrated here",
+    "ArgMax": "let the model end with the scores",
+    "TopK": "let the model end with the scores",
+    "NonMaxSuppression": "let the model end before its post-processing",
+    "Loop": "export the model without control flow",
+    "Scan": "export the model without control flow",
+    "If": "export the model without control flow that depends on data",
+    "LSTM": "recurrent networks are not supported",
+    "GRU": "recurrent networks are not supported",
+    "RNN": "recurrent networks are not supported",
+}
+_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it changes nothing"
+
+
+@dataclass
+class _Kind:
+    operator: str
+    reason: str
+    remedy: str
+    first: str
+    count: int = 0
+
+
+class Preflight:
+    """The refused nodes of a model, by operator and reason."""
+
+    def __init__(self, model: OnnxModel):
+        self._model = model
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._failures: list[N2D2Error] = []
+        self._inferred: dict[str, Shape] | None = None
+
+    def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
+        """Notes a node that no converter can take."""
+        operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
+        remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
+        kind = self._kinds.setdefault((operator, refusal.reason),
+                                      _Kind(operator, refusal.reason, remedy, proto.output[0]))
+        kind.count += 1
+
+    def fail(self, error: N2D2Error) -> None:
+        """Notes an error of one layer, such as shapes that do not fit."""
+        self._failures.append(error)
+
+    def errors(self) -> list[N2D2Error]:
+        """One E310 for each operator and reason, with its count and first node; without any, the other errors.
+
+        Layers behind a refused node may fail only because of it, so their errors wait for the next attempt.
+        """
+        found = []
+        for kind in self._kinds.values():
+            number = "1 node" if kind.count == 1 else f"{kind.count} nodes, the first one here"
+            found.append(N2D2Error("E310", f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
+                                   where=self._model.place(kind.first), remedy=kind.remedy))
+        return found or self._failures
+
+    def inferred_shape(self, name: str) -> Shape | None:
+        """The shape of a tensor for batch 1 as ONNX infers it, None when that is not known."""
+        if self._inferred is None:
+            self._inferred = self._infer()
+        return self._inferred.get(name)
+
+    def _infer(self) -> dict[str, Shape]:
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self._model.proto)
+        for value in proto.graph.input:
+            dims = value.type.tensor_type.shape.dim
+            if value.name in {entry.name for entry in self._model.inputs} and len(dims):
+                dims[0].dim_value = 1
+        try:
+            proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        except Exception:  # inference may fail in any way; it only serves to find more errors
+            return {}
+        shapes = {}
+        for value in (*proto.graph.value_info, *proto.graph.output):
+            tensor = value.type.tensor_type
+            dims = [d.dim_value for d in tensor.shape.dim] if tensor.HasField("shape") else []
+            if len(dims) >= 2 and all(dims[1:]):
+                shapes[value.name] = (1, *dims[1:])
+        return shapes

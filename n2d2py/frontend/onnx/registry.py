@@ -1,0 +1,52 @@
+"""The converters: ONNX operator -> function that adds its layers to the Graph."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable
+
+from n2d2py.errors import InternalError
+
+if TYPE_CHECKING:
+    from n2d2py.frontend.onnx.importer import Builder
+    from n2d2py.frontend.onnx.node import OnnxNode
+
+__all__ = ["Converter", "Unsupported", "register_converter", "find_converter", "supported_operators"]
+
+Converter = Callable[["OnnxNode", "Builder"], None]
+"""Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
+
+_CONVERTERS: dict[str, Converter] = {}
+
+
+class Unsupported(Exception):
+    """Why a node cannot be imported: `reason` and `remedy` are clauses, the same for every node they hit."""
+
+    def __init__(self, reason: str, remedy: str | None = None):
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(reason)
+
+
+def _key(op_type: str, domain: str) -> str:
+    return op_type if domain in ("", "ai.onnx") else f"{domain}::{op_type}"
+
+
+def register_converter(op_type: str, converter: Converter, domain: str = "") -> None:
+    """Makes `converter` responsible for the operator `op_type` of `domain`.
+
+    Raises:
+        InternalError: when another converter has it.
+    """
+    key = _key(op_type, domain)
+    if _CONVERTERS.get(key, converter) is not converter:
+        raise InternalError(f"the ONNX operator {key} has two converters")
+    _CONVERTERS[key] = converter
+
+
+def find_converter(op_type: str, domain: str) -> Converter | None:
+    """The converter of an operator, or None."""
+    return _CONVERTERS.get(_key(op_type, domain))
+
+
+def supported_operators() -> list[str]:
+    """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
+    return sorted(_CONVERTERS)

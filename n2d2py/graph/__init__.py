@@ -1,0 +1,5 @@
+"""The network between the stages: Graph (floating point) and QuantGraph (a number type on every edge)."""
+from n2d2py.graph.graph import Graph, Node, Tensor
+from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor
+
+__all__ = ["Graph", "Node", "Tensor", "QuantGraph", "QuantNode", "QuantTensor"]

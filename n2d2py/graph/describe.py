@@ -1,0 +1,54 @@
+"""The network as plain data: what `-describe` prints and the reports list."""
+from __future__ import annotations
+
+from typing import Any
+
+from n2d2py.graph.graph import Graph, Node
+from n2d2py.graph.quant import QuantGraph, QuantNode
+from n2d2py.graph.shapes import n2d2_dims
+
+__all__ = ["describe", "layer_macs", "layer_params"]
+
+
+def layer_macs(graph: Graph | QuantGraph, node: Node | QuantNode) -> int:
+    """Multiply-accumulates of one layer for one stimulus."""
+    return node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(node.outputs[0]), node)
+
+
+def layer_params(node: Node | QuantNode) -> int:
+    """Number of trained parameters of one layer."""
+    return sum(int(array.size) for role, array in node.params.items()
+               if role in ("weights", "bias", "scale", "mean", "variance"))
+
+
+def describe(graph: Graph) -> dict[str, Any]:
+    """{"name", "inputs", "outputs", "layers": [...], "macs", "params"}; dimensions in the order X Y C.
+
+    The input dimensions of a layer with several inputs hold the sum of their channels, as in N2D2. A helper node
+    is no layer: the one that reads it has its inputs.
+    """
+    maker = {name: node.name for node in graph.nodes for name in node.outputs}
+    helpers = {node.outputs[0]: node for node in graph.nodes if node.helper}
+    layers = []
+    for node in graph.nodes:
+        if node.helper:
+            continue
+        inputs = _declared_inputs(node, helpers)
+        dims = [n2d2_dims(graph.shape(name)) for name in inputs]
+        layers.append({
+            "name": node.name, "type": node.op.kind,
+            "parents": [maker.get(name, name) for name in inputs],
+            "input_dims": [*dims[0][:2], sum(d[2] for d in dims)],
+            "output_dims": n2d2_dims(graph.shape(node.outputs[0])),
+            "macs": layer_macs(graph, node), "params": layer_params(node)})
+    return {"name": graph.name,
+            "inputs": {name: n2d2_dims(graph.shape(name)) for name in graph.inputs},
+            "outputs": [maker.get(name, name) for name in graph.outputs],
+            "layers": layers,
+            "macs": sum(layer["macs"] for layer in layers), "params": sum(layer["params"] for layer in layers)}
+
+
+def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
+    """The inputs of a node, those of a helper node in place of its output."""
+    return [name for given in node.inputs
+            for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])]

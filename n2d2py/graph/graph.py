@@ -1,0 +1,276 @@
+"""The floating-point network: tensors by name and nodes in topological order."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n2d2py.errors import InternalError, Location, N2D2Error
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, elements
+
+if TYPE_CHECKING:
+    from n2d2py.operators.activations import Function
+    from n2d2py.operators.base import Op
+
+__all__ = ["Tensor", "Node", "Graph"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value on an edge: its name and its shape with batch 1 (channel axis second)."""
+
+    name: str
+    shape: Shape
+
+
+@dataclass
+class Node:
+    """One layer: an operator, the tensors it reads and writes, its constant parameters.
+
+    Attributes:
+        name: the layer's name, as in the INI section or the ONNX node's first output.
+        op: what it computes (attributes only).
+        inputs, outputs: tensor names.
+        params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
+        activation: function applied to the result, or None; only element-wise.
+        location: where it was declared.
+        source: the layer names that were merged into it, itself first.
+        helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
+    """
+
+    name: str
+    op: "Op"
+    inputs: list[str]
+    outputs: list[str]
+    params: dict[str, np.ndarray] = field(default_factory=dict)
+    activation: "Function | None" = None
+    location: Location | None = None
+    source: list[str] = field(default_factory=list)
+    helper: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            self.source = [self.name]
+
+    @property
+    def place(self) -> Location:
+        """The location for messages; names the layer when nothing better is known."""
+        return self.location or Location(section=self.name)
+
+    @property
+    def output(self) -> str:
+        """The only output."""
+        if len(self.outputs) != 1:
+            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
+        return self.outputs[0]
+
+
+class Graph:
+    """A network of float operators. Node order is topological; every tensor has one producer.
+
+    Attributes:
+        name: network name.
+        tensors: every tensor by name.
+        nodes: in execution order.
+        inputs, outputs: tensor names.
+        aliases: name of a removed tensor or layer -> tensor that now carries its result.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.tensors: dict[str, Tensor] = {}
+        self.nodes: list[Node] = []
+        self.inputs: list[str] = []
+        self.outputs: list[str] = []
+        self.aliases: dict[str, str] = {}
+
+    # ---- building -------------------------------------------------------------------------
+    def add_input(self, name: str, shape: Shape) -> str:
+        """Declares a network input; returns its name.
+
+        Raises:
+            N2D2Error: E240 when its size is 0 or beyond what can be handled.
+        """
+        _check_size(f"the input '{name}'", shape, None)
+        self.tensors[name] = Tensor(name, tuple(shape))
+        self.inputs.append(name)
+        return name
+
+    def add(self, node: Node, at: int | None = None) -> Node:
+        """Appends a node (or inserts it at index `at`), computing the shapes of its outputs.
+
+        Raises:
+            N2D2Error: when the operator cannot take these shapes; E240 when its result would be empty or huge.
+            InternalError: when an input is unknown or an output has another producer.
+        """
+        for name in node.inputs:
+            if name not in self.tensors:
+                raise InternalError(f"{node.name} reads the unknown tensor {name}")
+        shapes = node.op.output_shapes([self.tensors[name].shape for name in node.inputs], node)
+        if len(shapes) != len(node.outputs):
+            raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
+        for name, shape in zip(node.outputs, shapes):
+            _check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
+            if name in self.tensors:
+                raise InternalError(f"tensor {name} is written twice")
+            self.tensors[name] = Tensor(name, tuple(int(d) for d in shape))
+        self.nodes.insert(len(self.nodes) if at is None else at, node)
+        return node
+
+    # ---- asking ---------------------------------------------------------------------------
+    def shape(self, tensor: str) -> Shape:
+        """Shape of a tensor, batch 1 included."""
+        return self.tensors[tensor].shape
+
+    def producer(self, tensor: str) -> Node | None:
+        """The node that writes `tensor`; None for an input."""
+        return next((node for node in self.nodes if tensor in node.outputs), None)
+
+    def consumers(self, tensor: str) -> list[Node]:
+        """The nodes that read `tensor`, in order; a node that reads it twice appears once."""
+        return [node for node in self.nodes if tensor in node.inputs]
+
+    def sole_consumer(self, tensor: str) -> Node | None:
+        """The only reader of `tensor`, or None when it has several, none, or is a network output."""
+        readers = self.consumers(tensor)
+        return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def node(self, name: str) -> Node:
+        """The node called `name`.
+
+        Raises:
+            KeyError: when there is none.
+        """
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def resolve(self, name: str) -> str | None:
+        """The tensor that carries the result of a layer or tensor called `name`, or None."""
+        seen = set()
+        while name in self.aliases and name not in seen:
+            seen.add(name)
+            name = self.aliases[name]
+        if name in self.tensors:
+            return name
+        return next((node.outputs[0] for node in self.nodes if name in node.source), None)
+
+    # ---- rewriting ------------------------------------------------------------------------
+    def bypass(self, node: Node) -> None:
+        """Removes a one-input, one-output node: its readers read its first input instead."""
+        self.remove(node)
+        self.redirect(node.output, node.inputs[0])
+
+    def remove(self, node: Node) -> None:
+        """Takes a node out of the list; its output tensors stay until they are redirected."""
+        self.nodes.remove(node)
+
+    def redirect(self, old: str, new: str) -> None:
+        """Every reader of `old`, and the network outputs, use `new`; `old` becomes its alias."""
+        for node in self.nodes:
+            node.inputs = [new if name == old else name for name in node.inputs]
+        self.outputs = [new if name == old else name for name in self.outputs]
+        self.tensors.pop(old, None)
+        self.aliases[old] = new
+
+    def absorb(self, node: Node, consumer: Node) -> None:
+        """`node` takes over the output of its sole reader `consumer`, which disappears.
+
+        The tensor between them vanishes; its name becomes an alias of the result.
+        """
+        between, result = node.output, consumer.output
+        self.nodes.remove(consumer)
+        self.tensors.pop(between)
+        node.outputs = [result]
+        node.source = node.source + consumer.source
+        self.aliases[between] = result
+
+    def sort(self) -> None:
+        """Restores topological order, stable with regard to the present order.
+
+        Raises:
+            InternalError: when the graph has a cycle.
+        """
+        ready, waiting, ordered = set(self.inputs), list(self.nodes), []
+        while waiting:
+            for index, node in enumerate(waiting):
+                if all(name in ready for name in node.inputs):
+                    ordered.append(waiting.pop(index))
+                    ready.update(node.outputs)
+                    break
+            else:
+                raise InternalError(f"cycle through {waiting[0].name}")
+        self.nodes = ordered
+
+    def prune(self) -> list[Node]:
+        """Removes the nodes whose results reach no output; returns them."""
+        needed, kept, dropped = set(self.outputs), [], []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.outputs):
+                needed.update(node.inputs)
+                kept.append(node)
+            else:
+                dropped.append(node)
+        self.nodes = kept[::-1]
+        present = needed | set(self.inputs) | {name for node in kept for name in node.outputs}
+        self.tensors = {name: t for name, t in self.tensors.items() if name in present}
+        return dropped[::-1]
+
+    def copy(self) -> "Graph":
+        """A graph that can be rewritten without changing this one; parameter arrays are shared."""
+        other = Graph(self.name)
+        other.tensors = dict(self.tensors)
+        other.nodes = [Node(n.name, n.op, list(n.inputs), list(n.outputs), dict(n.params), n.activation,
+                            n.location, list(n.source), n.helper) for n in self.nodes]
+        other.inputs, other.outputs = list(self.inputs), list(self.outputs)
+        other.aliases = dict(self.aliases)
+        return other
+
+    # ---- checking and dumping ---------------------------------------------------------------
+    def verify(self) -> None:
+        """Checks order, producers, shapes and names.
+
+        Raises:
+            InternalError: with the first broken invariant.
+        """
+        known, names = set(self.inputs), set()
+        for node in self.nodes:
+            if node.name in names:
+                raise InternalError(f"two nodes are called {node.name}")
+            names.add(node.name)
+            missing = [name for name in node.inputs if name not in known]
+            if missing:
+                raise InternalError(f"{node.name} reads {missing[0]} before it is written")
+            shapes = node.op.output_shapes([self.shape(name) for name in node.inputs], node)
+            for name, shape in zip(node.outputs, shapes):
+                if name in known:
+                    raise InternalError(f"{name} is written twice")
+                if self.shape(name) != tuple(shape):
+                    raise InternalError(f"{name}: shape {self.shape(name)}, operator says {tuple(shape)}")
+                known.add(name)
+        for name in self.outputs:
+            if name not in known:
+                raise InternalError(f"output {name} is never written")
+
+    def dump(self) -> dict[str, Any]:
+        """The graph as plain data, without the parameter values."""
+        return {
+            "name": self.name,
+            "inputs": {name: list(self.shape(name)) for name in self.inputs},
+            "outputs": list(self.outputs),
+            "nodes": [{"name": n.name, "op": repr(n.op), "inputs": n.inputs,
+                       "outputs": {name: list(self.shape(name)) for name in n.outputs},
+                       "params": {role: list(a.shape) for role, a in sorted(n.params.items())},
+                       "activation": repr(n.activation) if n.activation else None}
+                      for n in self.nodes],
+        }
+
+
+def _check_size(what: str, shape: Shape, where: Location | None) -> None:
+    count = elements(shape)
+    if not 0 < count <= MAX_ELEMENTS:
+        size = "x".join(map(str, shape[1:]))
+        raise N2D2Error("E240", f"{what} of {size} has " + (f"{count:,} elements, at most {MAX_ELEMENTS:,} are "
+                        "supported" if count else "no elements"), where=where, remedy="check its dimensions")

@@ -1,0 +1,137 @@
+"""The typed network: every tensor has a number type, every integer layer an explicit rescale."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.errors import InternalError, Location
+from n2d2py.graph.shapes import Shape
+
+if TYPE_CHECKING:
+    from n2d2py.operators.activations import Function
+    from n2d2py.operators.base import Op
+
+__all__ = ["QuantTensor", "QuantNode", "QuantGraph"]
+
+
+@dataclass(frozen=True)
+class QuantTensor:
+    """A typed value on an edge; `shape` has batch 1 and the channel axis second."""
+
+    name: str
+    shape: Shape
+    type: NumType
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one stimulus."""
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.type.bytes
+
+
+@dataclass
+class QuantNode:
+    """A layer over typed tensors.
+
+    Attributes:
+        params: integer constants by role: "weights" (OCHW or OC), "bias" (accumulator scale),
+            "multipliers" (one per input), "table" (look-up); floating-point ones in float layers.
+        rescale: accumulator -> output integers; None where the layer moves values unchanged, and in
+            float layers.
+        clamp: inclusive integer range of the output (activation and type range together).
+        bound: largest magnitude that any partial sum of the accumulator can reach.
+        activation: only in float layers; in integer layers it is part of `clamp` or `table`.
+    """
+
+    name: str
+    op: "Op"
+    inputs: list[str]
+    outputs: list[str]
+    params: dict[str, np.ndarray] = field(default_factory=dict)
+    rescale: Rescale | None = None
+    clamp: tuple[int, int] | None = None
+    bound: int = 0
+    activation: "Function | None" = None
+    location: Location | None = None
+    source: list[str] = field(default_factory=list)
+
+    @property
+    def output(self) -> str:
+        """The only output."""
+        if len(self.outputs) != 1:
+            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
+        return self.outputs[0]
+
+    @property
+    def acc_bits(self) -> int:
+        """Bits of the accumulator in the exported code: 32, or 64 when the bound needs it."""
+        return 32 if self.bound < 2 ** 31 else 64
+
+
+@dataclass
+class QuantGraph:
+    """A typed network in execution order; what memory, export and the integer simulator work on.
+
+    Attributes:
+        bits: the `-nbbits` of the export: positive integer, negative floating point.
+        aliases: as in Graph.
+    """
+
+    name: str
+    bits: int
+    tensors: dict[str, QuantTensor] = field(default_factory=dict)
+    nodes: list[QuantNode] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def shape(self, tensor: str) -> Shape:
+        """Shape of a tensor, batch 1 included."""
+        return self.tensors[tensor].shape
+
+    def type(self, tensor: str) -> NumType:
+        """Number type of a tensor."""
+        return self.tensors[tensor].type
+
+    def consumers(self, tensor: str) -> list[QuantNode]:
+        """The nodes that read `tensor`, in order."""
+        return [node for node in self.nodes if tensor in node.inputs]
+
+    def is_integer(self, node: QuantNode) -> bool:
+        """Whether the node computes in integers (all its tensors have integer types)."""
+        return not any(self.type(name).is_float for name in node.inputs + node.outputs)
+
+    def verify(self) -> None:
+        """Checks order, types and bounds.
+
+        Raises:
+            InternalError: with the first broken invariant.
+        """
+        known = set(self.inputs)
+        for node in self.nodes:
+            for name in node.inputs:
+                if name not in known:
+                    raise InternalError(f"{node.name} reads {name} before it is written")
+            known.update(node.outputs)
+            if self.is_integer(node):
+                for name in node.outputs:
+                    kind = self.type(name)
+                    if node.clamp and not (kind.qmin <= node.clamp[0] <= node.clamp[1] <= kind.qmax):
+                        raise InternalError(f"{node.name}: clamp {node.clamp} leaves {kind.name}")
+        for name in self.outputs:
+            if name not in known:
+                raise InternalError(f"output {name} is never written")
+
+    def dump(self) -> dict[str, Any]:
+        """The typed graph as plain data, without the parameter values."""
+        return {
+            "name": self.name, "bits": self.bits,
+            "tensors": {t.name: {"shape": list(t.shape), "type": t.type.name, "scale": t.type.scale,
+                                 "zero_point": t.type.zero_point} for t in self.tensors.values()},
+            "inputs": self.inputs, "outputs": self.outputs,
+            "nodes": [{"name": n.name, "op": repr(n.op), "inputs": n.inputs, "outputs": n.outputs,
+                       "clamp": list(n.clamp) if n.clamp else None, "bound": int(n.bound)}
+                      for n in self.nodes],
+        }

@@ -1,0 +1,93 @@
+"""ConfigSection: the parameters of a layer that stand in sections of their own."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.ini.section import Section
+
+if TYPE_CHECKING:
+    from n2d2py.ini.document import Document
+
+__all__ = ["MergedSection", "merge_config", "is_config_key"]
+
+_KEY = "ConfigSection"
+
+
+def is_config_key(name: str) -> bool:
+    """Whether the property names config sections: `ConfigSection` or `ConfigSection(Model)`."""
+    return name == _KEY or (name.startswith(_KEY + "(") and name.endswith(")"))
+
+
+def merge_config(section: Section | MergedSection, document: Document,
+                 model: str = "") -> MergedSection:
+    """The properties of the sections that `ConfigSection` lists, later sections over earlier ones.
+
+    For `model`, `ConfigSection(model)` is used in place of `ConfigSection` when it is given; a
+    model `X_CUDA` also takes `ConfigSection(X)`. Without any the result is empty.
+
+    Raises:
+        N2D2Error: E119 when a listed section does not exist.
+    """
+    merged = MergedSection(document, section.location)
+    key = _config_key(section, model)
+    if key is None:
+        return merged
+    where = section.where(key)
+    for name in section.text(key).split(","):
+        if name.strip():
+            merged.add(document.require(name.strip(), where))
+    return merged
+
+
+def _config_key(section: Section | MergedSection, model: str) -> str | None:
+    models = [model, model.removesuffix("_CUDA")] if model else []
+    for key in [*(f"{_KEY}({name})" for name in models), _KEY]:
+        if section.has(key):
+            return key
+    return None
+
+
+class MergedSection:
+    """Reads like a Section; each property is read from the config section that gives it."""
+
+    def __init__(self, document: Document, location: Location):
+        self.document = document
+        self.name = location.section or ""
+        self.location = location
+        self._owners: dict[str, Section] = {}
+
+    def add(self, section: Section) -> None:
+        """Puts the properties of a section over those added before."""
+        section.mark_used()
+        for key in section.keys():
+            self._owners[key] = section
+
+    def keys(self) -> list[str]:
+        """The property names in order of first appearance."""
+        return list(self._owners)
+
+    def has(self, key: str) -> bool:
+        """Whether one of the sections gives the property."""
+        return key in self._owners
+
+    def raw(self, key: str) -> str:
+        """The unexpanded value."""
+        return self._owner(key).raw(key)
+
+    def text(self, key: str) -> str:
+        """The expanded value, read from the section that gives it."""
+        return self._owner(key).text(key)
+
+    def where(self, key: str) -> Location:
+        """Where the value is written; the layer's section when it is not."""
+        return self._owners[key].where(key) if key in self._owners else self.location
+
+    def mark_used(self) -> None:
+        """The sections are marked when they are added."""
+
+    def _owner(self, key: str) -> Section:
+        if key not in self._owners:
+            raise N2D2Error("E108", f"property '{key}' not found in the ConfigSection",
+                            where=self.location, remedy=f"add {key}=<value> to it")
+        return self._owners[key]

@@ -1,0 +1,49 @@
+"""The documentation page of sections and keys, generated from their schemas."""
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from n2d2py.ini.kinds import kind_text
+from n2d2py.ini.schema import REQUIRED, Key, Schema
+
+__all__ = ["schema_page"]
+
+
+def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> str:
+    """A Markdown page: for each schema its description and a table of keys, kinds and defaults."""
+    parts = [f"# {title}\n"]
+    for schema in schemas:
+        parts.append(f"## {schema.name}\n")
+        if schema.doc:
+            parts.append(schema.doc.strip() + "\n")
+        if schema.keys:
+            rows = ["| Key | Kind | Default | Meaning |", "| --- | --- | --- | --- |"]
+            rows += [_row(key) for key in schema.keys]
+            parts.append("\n".join(rows) + "\n")
+        if schema.accepted:
+            names = ", ".join(f"`{pattern}`" for pattern in schema.accepted)
+            parts.append(f"Known and ignored: {names}.\n")
+    return "\n".join(parts)
+
+
+def _row(key: Key) -> str:
+    kind = kind_text(key.kind, key.choices)
+    if key.minimum is not None:
+        kind += f", at least {key.minimum}"
+    if key.maximum is not None:
+        kind += f", at most {key.maximum}"
+    cells = (f"`{key.name}`", kind, _default(key), key.doc)
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _default(key: Key) -> str:
+    value: Any = key.default
+    if value is REQUIRED:
+        return "" if key.is_pattern else "required"
+    if value is None or value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{int(value)}`"
+    if isinstance(value, tuple):
+        return f"`{' '.join(str(item) for item in value)}`"
+    return f"`{value}`"

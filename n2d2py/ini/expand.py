@@ -1,0 +1,194 @@
+"""Expansion of property values: `[section]Property`, `${MACRO}` and `$(expression)`.
+
+A value is scanned once from left to right; what replaces a construct is itself fully expanded.
+Macros are looked up from the section that is being read (the reader), also inside the value of
+another section (dynamic scoping). Macro lookup: SECTION_NAME, PREV_SECTION_NAME, the reader, the
+global section, the environment (taken literally, not expanded again).
+"""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.ini.expression import ExpressionError, evaluate
+from n2d2py.ini.paths import environment
+
+if TYPE_CHECKING:
+    from n2d2py.ini.section import Section
+
+__all__ = ["expand_property", "expand_text"]
+
+MAX_STEPS = 10_000
+MAX_CHARACTERS = 4 << 20
+MAX_DEPTH = 200
+MAX_NAME = 500
+
+_MARK = re.compile(r"\$\{|\$\(|\[")
+_PROPERTY = re.compile(r"[A-Za-z0-9_.$()\[\]-]{0,200}")
+_PLAIN_NAME = re.compile(r"[\w.$]*")
+_CONTINUES = re.compile(r"[A-Za-z0-9_]|\.[A-Za-z0-9_]")
+_PAREN_OR_QUOTE = re.compile(r"[()'\"]")
+
+
+def expand_property(section: Section, key: str) -> str:
+    """The expanded value of a property of `section`, read from that section.
+
+    Raises:
+        N2D2Error: E108 unknown property, E110 unknown macro, E111 circular definition,
+            E112 expression without value, E113 expansion too deep or too long, E114 unclosed
+            construct, E115 reference without property name.
+    """
+    return _Expansion(section).property(section, key)
+
+
+def expand_text(reader: Section, text: str, where: Location) -> str:
+    """The expansion of a text that stands at `where`, read from the section `reader`."""
+    return _Expansion(reader).text(text, where)
+
+
+class _Expansion:
+    """One read: the chain of definitions being expanded and the work done so far."""
+
+    def __init__(self, reader: Section):
+        self._reader = reader
+        self._document = reader.document
+        self._chain: list[str] = []
+        self._depth = 0
+        self._steps = 0
+        self._characters = 0
+
+    def property(self, owner: Section, key: str) -> str:
+        label = f"${{{key[1:]}}}" if key.startswith("$") else f"[{owner.name}]{key}"
+        if key.startswith("$") and owner.name:
+            label += f" of [{owner.name}]"
+        where = owner.where(key)
+        if label in self._chain:
+            chain = " -> ".join(self._chain[self._chain.index(label):] + [label])
+            raise N2D2Error("E111", f"circular definition: {chain}", where=where,
+                            remedy="give one of them a value of its own")
+        self._chain.append(label)
+        value = self.text(owner.raw(key), where)
+        self._chain.pop()
+        return value
+
+    def text(self, text: str, where: Location) -> str:
+        if _MARK.search(text) is None:
+            return text
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._too_large(f"more than {MAX_DEPTH} nested definitions", where)
+        pieces = []
+        position = 0
+        while match := _MARK.search(text, position):
+            pieces.append(text[position:match.start()])
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                raise self._too_large(f"more than {MAX_STEPS} replacements", where)
+            handle = {"${": self._macro, "$(": self._expression, "[": self._reference}
+            piece, position = handle[match.group()](text, match.end(), where)
+            self._characters += len(piece)
+            if self._characters > MAX_CHARACTERS:
+                raise self._too_large(f"more than {MAX_CHARACTERS} characters", where)
+            pieces.append(piece)
+        pieces.append(text[position:])
+        self._depth -= 1
+        return "".join(pieces)
+
+    def _too_large(self, what: str, where: Location) -> N2D2Error:
+        start = f" of {self._chain[0]}" if self._chain else ""
+        return N2D2Error("E113", f"the expansion{start} is too large: {what}", where=where,
+                         remedy="simplify the definitions")
+
+    def _unclosed(self, mark: str, closing: str, where: Location) -> N2D2Error:
+        return N2D2Error("E114", f"'{mark}' without its '{closing}'", where=where,
+                         remedy=f"add the missing {closing}")
+
+    def _macro(self, text: str, start: int, where: Location) -> tuple[str, int]:
+        end = text.find("}", start)
+        if end < 0:
+            raise self._unclosed("${", "}", where)
+        name = text[start:end]
+        key = "$" + name
+        if name == "SECTION_NAME":
+            value: str | None = self._reader.name
+        elif name == "PREV_SECTION_NAME":
+            value = self._document.previous_name(self._reader)
+        elif self._reader.has(key):
+            value = self.property(self._reader, key)
+        elif self._document.globals.has(key):
+            self._document.globals.mark_used()
+            value = self.property(self._document.globals, key)
+        else:
+            value = environment(name)
+        if value is None:
+            raise self._unknown_macro(name, where)
+        return value, end + 1
+
+    def _unknown_macro(self, name: str, where: Location) -> N2D2Error:
+        known = sorted({*self._reader.macros(), *self._document.globals.macros()})
+        like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
+        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
+        return N2D2Error("E110", f"the macro ${{{name}}} is not defined (known here: "
+                         f"{listed or 'none'})", where=where,
+                         remedy=f"{remedy}define ${name}=<value> or set the environment "
+                         f"variable {name}")
+
+    def _expression(self, text: str, start: int, where: Location) -> tuple[str, int]:
+        end = _closing(text, start)
+        if end is None:
+            raise self._unclosed("$(", ")", where)
+        written = text[start:end]
+        expanded = self.text(written, where)
+        try:
+            return evaluate(expanded), end + 1
+        except ExpressionError as error:
+            quoted = f"$({_cut(written)})"
+            if expanded != written:
+                quoted += f", that is $({_cut(expanded)}),"
+            raise N2D2Error("E112", f"the expression {quoted} has no value: {error}", where=where,
+                            remedy="correct the expression") from None
+
+    def _reference(self, text: str, start: int, where: Location) -> tuple[str, int]:
+        end = text.find("]", start, start + MAX_NAME)
+        if end < 0:
+            return "[", start
+        name = text[start:end]
+        if "$" in name:
+            name = self.text(name, where)
+        section = self._document.referable(name)
+        if section is None:
+            return "[", start
+        run = _PROPERTY.match(text, end + 1).group()
+        for length in range(len(run), 0, -1):
+            stop = end + 1 + length
+            if section.has(run[:length]) and not _CONTINUES.match(text, stop):
+                section.mark_used()
+                return self.property(section, run[:length]), stop
+        key = _PLAIN_NAME.match(run).group()
+        if not key:
+            raise N2D2Error("E115", f"the reference [{name}] names no property", where=where,
+                            remedy=f"write [{name}]Property")
+        raise section.missing(key, where)
+
+
+def _closing(text: str, start: int) -> int | None:
+    """The index of the `)` that closes the parenthesis open before `start`; quotes protect."""
+    depth = 1
+    position = start
+    while match := _PAREN_OR_QUOTE.search(text, position):
+        position = match.end()
+        mark = match.group()
+        if mark in "()":
+            depth += 1 if mark == "(" else -1
+            if depth == 0:
+                return match.start()
+        else:
+            closing = text.find(mark, position)
+            position = closing + 1 if closing >= 0 else position
+    return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,205 @@
+"""Values of `$( )` expressions: a bounded interpreter of a small part of Python's syntax.
+
+Known: numbers, strings, True, False, + - * / // % **, comparisons, and, or, not, `x if c else y`,
+parentheses and the calls in `FUNCTIONS`. Nothing else is reachable: no names, attributes,
+subscripts or other calls. Numbers, texts and nesting are bounded, so each text is done at once.
+"""
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import warnings
+from typing import Callable, Union
+
+__all__ = ["ExpressionError", "evaluate", "FUNCTIONS"]
+
+MAX_CHARACTERS = 2000
+MAX_NESTING = 64
+MAX_DEPTH = 200
+MAX_BITS = 1024
+
+Value = Union[int, float, str]
+
+
+class ExpressionError(ValueError):
+    """Why an expression has no value, as a clause."""
+
+
+def evaluate(text: str) -> str:
+    """The value of a Python-like expression as Python prints it; comparisons give 1 or 0.
+
+    Raises:
+        ExpressionError: the text is not an expression of this language, has no finite value, or
+            is beyond the bounds (2000 characters, 64 nested parentheses, integers of 1024 bits).
+    """
+    value = _Interpreter().value(_parse(text.strip()))
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _parse(text: str) -> ast.expr:
+    if not text:
+        raise ExpressionError("it is empty")
+    if len(text) > MAX_CHARACTERS:
+        raise ExpressionError(f"it is longer than {MAX_CHARACTERS} characters")
+    if _nesting(text) > MAX_NESTING:
+        raise ExpressionError(f"more than {MAX_NESTING} nested parentheses")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise ExpressionError(error.msg) from None
+    except (RecursionError, MemoryError):
+        raise ExpressionError("it is nested too deep") from None
+    except ValueError as error:
+        raise ExpressionError(str(error)) from None
+
+
+def _nesting(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        if character in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ")]}":
+            depth -= 1
+    return deepest
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
+        if base.bit_length() * exponent > 2 * MAX_BITS and abs(base) > 1:
+            raise ExpressionError("the power is too large")
+    return base ** exponent
+
+
+def _round(value: Value, digits: int = 0) -> Value:
+    if not isinstance(digits, int) or abs(digits) > 20:
+        raise ExpressionError("round() takes between -20 and 20 digits")
+    return round(value, digits) if digits else round(value)
+
+
+def _add(left: Value, right: Value) -> Value:
+    return left + right
+
+
+_BINARY: dict[type, Callable[[Value, Value], Value]] = {
+    ast.Add: _add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power}
+_COMPARE: dict[type, Callable[[Value, Value], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge}
+_UNARY: dict[type, Callable[[Value], Value]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+
+# Name of a callable: function, fewest and most arguments.
+FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
+    "abs": (abs, 1, 1), "ceil": (math.ceil, 1, 1), "float": (float, 1, 1),
+    "floor": (math.floor, 1, 1), "int": (int, 1, 1), "log2": (math.log2, 1, 1),
+    "max": (max, 2, 64), "min": (min, 2, 64), "pow": (_power, 2, 2), "round": (_round, 1, 2),
+    "sqrt": (math.sqrt, 1, 1)}
+
+
+class _Interpreter:
+    """Walks the syntax tree; the depth is bounded before Python's own recursion limit."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def value(self, node: ast.expr) -> Value:
+        visit = getattr(self, "_" + type(node).__name__, None)
+        if visit is None:
+            raise ExpressionError(f"{_DESCRIPTION.get(type(node), 'this syntax')} is not allowed")
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise ExpressionError("it is nested too deep")
+        try:
+            return _bounded(visit(node))
+        except ExpressionError:
+            raise
+        except ZeroDivisionError:
+            raise ExpressionError("division by zero") from None
+        except OverflowError:
+            raise ExpressionError("a number is too large") from None
+        except (ValueError, TypeError) as error:
+            raise ExpressionError(str(error)) from None
+        finally:
+            self._depth -= 1
+
+    def _Constant(self, node: ast.Constant) -> Value:
+        if not isinstance(node.value, (int, float, str)):
+            raise ExpressionError(f"the constant {node.value!r} is not allowed")
+        return node.value
+
+    def _Name(self, node: ast.Name) -> Value:
+        if node.id in FUNCTIONS:
+            raise ExpressionError(f"{node.id} is a function: write {node.id}(...)")
+        raise ExpressionError(f"the name '{node.id}' is not known (a macro is written "
+                              f"${{{node.id}}})")
+
+    def _UnaryOp(self, node: ast.UnaryOp) -> Value:
+        apply = _UNARY.get(type(node.op))
+        if apply is None:
+            raise ExpressionError("the operator ~ is not allowed")
+        return apply(self.value(node.operand))
+
+    def _BinOp(self, node: ast.BinOp) -> Value:
+        apply = _BINARY.get(type(node.op))
+        if apply is None:
+            raise ExpressionError(f"the operator {type(node.op).__name__} is not allowed")
+        left, right = self.value(node.left), self.value(node.right)
+        texts = isinstance(left, str) + isinstance(right, str)
+        if texts and not (texts == 2 and apply is _add):
+            raise ExpressionError("arithmetic on a text")
+        return apply(left, right)
+
+    def _BoolOp(self, node: ast.BoolOp) -> Value:
+        stops = (lambda value: not value) if isinstance(node.op, ast.And) else bool
+        for operand in node.values[:-1]:
+            value = self.value(operand)
+            if stops(value):
+                return value
+        return self.value(node.values[-1])
+
+    def _Compare(self, node: ast.Compare) -> Value:
+        left = self.value(node.left)
+        for op, operand in zip(node.ops, node.comparators):
+            apply = _COMPARE.get(type(op))
+            if apply is None:
+                raise ExpressionError(f"the comparison {type(op).__name__} is not allowed")
+            right = self.value(operand)
+            if not apply(left, right):
+                return False
+            left = right
+        return True
+
+    def _IfExp(self, node: ast.IfExp) -> Value:
+        return self.value(node.body if self.value(node.test) else node.orelse)
+
+    def _Call(self, node: ast.Call) -> Value:
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
+            named = isinstance(node.func, ast.Name)
+            call = f"the call of '{node.func.id}'" if named else "this call"
+            raise ExpressionError(f"{call} is not allowed (known: {', '.join(FUNCTIONS)})")
+        function, fewest, most = FUNCTIONS[node.func.id]
+        if node.keywords or not fewest <= len(node.args) <= most:
+            raise ExpressionError(f"{node.func.id}() is given the wrong arguments")
+        return function(*(self.value(argument) for argument in node.args))
+
+
+_DESCRIPTION = {ast.Attribute: "an attribute", ast.Subscript: "a subscript", ast.Lambda: "lambda",
+                ast.ListComp: "a list", ast.GeneratorExp: "a generator", ast.List: "a list",
+                ast.Tuple: "a comma", ast.Dict: "a dictionary", ast.Set: "a set",
+                ast.JoinedStr: "a formatted text", ast.NamedExpr: "an assignment",
+                ast.Starred: "an unpacking"}
+
+
+def _bounded(value: Value) -> Value:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise ExpressionError("a number is too large")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExpressionError("a value is not a finite number")
+    if not isinstance(value, (int, float, str)):
+        raise ExpressionError("a value is not a real number")
+    return value

@@ -1,0 +1,206 @@
+"""Kinds of property values: the text of a value turned into an int, float, bool, str or tuple."""
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Callable
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.ini.section import shorten
+
+__all__ = ["Kind", "Remark", "Unreadable", "convert", "kind_text"]
+
+
+class Kind(Enum):
+    """How a value is written; the text is how messages and the documentation name it."""
+
+    UINT = "unsigned integer"
+    INT = "integer"
+    FLOAT = "number"
+    BOOL = "boolean (0 or 1)"
+    STRING = "text"
+    PATH = "path"
+    ENUM = "name"
+    UINTS = "list of unsigned integers"
+    INTS = "list of integers"
+    FLOATS = "list of numbers"
+    BOOLS = "list of booleans (0 or 1)"
+    STRINGS = "list of texts"
+    NAMES = "comma-separated list of names"
+    DATATYPE = "data type"
+
+
+DATA_TYPES = ("Float16", "Float32", "Float64")
+UINT_MAX = 2 ** 32 - 1
+INT_MAX = 2 ** 31 - 1
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_ITEM = re.compile(r'"([^"]*)"|([^\s"]+)')
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A warning (with a code) or a notice (without) on a value that was read with good will."""
+
+    code: str | None
+    what: str
+    remedy: str | None = None
+
+    def say(self, where: Location) -> None:
+        if self.code is None:
+            log.notice("%s: %s", where, self.what)
+        else:
+            log.warning(self.code, self.what, where=where, remedy=self.remedy)
+
+
+class Unreadable(ValueError):
+    """Why a text is not a value of its kind, as a clause, and the remedy.
+
+    `code` is E109 for a text of another type, E122 for a value that is not allowed.
+    """
+
+    def __init__(self, what: str, remedy: str, code: str = "E109"):
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+        self.code = code
+
+    def error(self, where: Location) -> N2D2Error:
+        return N2D2Error(self.code, self.what, where=where, remedy=self.remedy)
+
+
+def convert(kind: Kind, name: str, text: str,
+            choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
+    """The value that `text` has as `kind`, for the property `name`, and the remarks to make on it.
+
+    Lists become tuples. Raises Unreadable.
+    """
+    remarks: list[Remark] = []
+    value = _READERS[kind](kind, name, text.strip() if kind is not Kind.STRING else text, choices,
+                           remarks)
+    return value, remarks
+
+
+def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
+    """How the documentation names the kind."""
+    if choices:
+        return ("one of " if kind is Kind.ENUM else f"{kind.value} of ") + ", ".join(choices)
+    return "one of " + ", ".join(DATA_TYPES) if kind is Kind.DATATYPE else kind.value
+
+
+def _wrong(kind: Kind, name: str, text: str, remedy: str | None = None) -> Unreadable:
+    article = "an" if kind.value[0] in "aeiou" else "a"
+    return Unreadable(f"{name}={shorten(text)} is not {article} {kind.value}",
+                      remedy or f"give {article} {kind.value}")
+
+
+def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
+    if _INTEGER.fullmatch(text) and len(text) < 400:
+        value = int(text)
+    else:
+        number = _float(text)
+        if number is None or number != math.floor(number):
+            raise _wrong(kind, name, text, "use // or int(...) for a whole number"
+                         if number is not None else None)
+        value = int(number)
+        remarks.append(Remark("W103", f"{name}={shorten(text)} is read as the integer {value}",
+                              "write it without fraction (// or int(...) in an expression)"))
+    low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
+    if kind is Kind.UINT and text.startswith("-"):
+        raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")
+    if not low <= value <= high:
+        raise Unreadable(f"{name}={shorten(text)} is beyond {low} to {high}",
+                         "give a number in this range", "E122")
+    return value
+
+
+def _float(text: str) -> float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _read_integer(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+                  remarks: list[Remark]) -> int:
+    return _integer(kind, name, text, remarks)
+
+
+def _read_float(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+                remarks: list[Remark]) -> float:
+    value = _float(text)
+    if value is None:
+        raise _wrong(kind, name, text)
+    return value
+
+
+def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+               remarks: list[Remark]) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise _wrong(kind, name, text, "give 0 or 1")
+    value = text.lower() in _TRUE
+    if text not in ("0", "1"):
+        remarks.append(Remark(None, f"{name}={text} is read as {int(value)}"))
+    return value
+
+
+def _read_text(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+               remarks: list[Remark]) -> str:
+    return text
+
+
+def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+               remarks: list[Remark]) -> str:
+    names = DATA_TYPES if kind is Kind.DATATYPE else choices
+    if text not in names:
+        like = nearest(text, names)
+        raise Unreadable(f"{name}={shorten(text)} is not one of {', '.join(names)}",
+                         f"did you mean '{like}'?" if like else f"give {names[0]}, for example",
+                         "E122")
+    return text
+
+
+def _read_list(element: Kind) -> Callable[..., tuple]:
+    def read(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+             remarks: list[Remark]) -> tuple:
+        values = []
+        for item in text.split():
+            try:
+                values.append(_READERS[element](element, name, item, choices, remarks))
+            except Unreadable as problem:
+                if problem.code != "E109":
+                    raise
+                raise Unreadable(f"{name}={shorten(text)}: '{shorten(item)}' is not "
+                                 f"a{'n' if element.value[0] in 'aeiou' else ''} {element.value}",
+                                 "separate the items by blanks") from None
+        return tuple(values)
+    return read
+
+
+def _read_strings(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+                  remarks: list[Remark]) -> tuple[str, ...]:
+    return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
+
+
+def _read_names(kind: Kind, name: str, text: str, choices: tuple[str, ...],
+                remarks: list[Remark]) -> tuple[str, ...]:
+    if not text:
+        return ()
+    names = tuple(item.strip() for item in text.split(","))
+    if "" in names:
+        raise Unreadable(f"{name}={shorten(text)} has an empty name", "remove the extra comma")
+    return names
+
+
+_READERS: dict[Kind, Callable[..., Any]] = {
+    Kind.UINT: _read_integer, Kind.INT: _read_integer, Kind.FLOAT: _read_float,
+    Kind.BOOL: _read_bool, Kind.STRING: _read_text, Kind.PATH: _read_text, Kind.ENUM: _read_enum,
+    Kind.DATATYPE: _read_enum, Kind.UINTS: _read_list(Kind.UINT), Kind.INTS: _read_list(Kind.INT),
+    Kind.FLOATS: _read_list(Kind.FLOAT), Kind.BOOLS: _read_list(Kind.BOOL),
+    Kind.STRINGS: _read_strings, Kind.NAMES: _read_names}

@@ -1,0 +1,214 @@
+"""Lines of an INI text: continuation, comments, quotes; each line a header or an assignment.
+
+Rules: a UTF-8 BOM at the start of a line and the CR of a CRLF ending are dropped; a line that ends
+in a backslash continues on the next line, before comments are looked at; `;` and `#` start a
+comment outside of a `"..."` pair; `[name] base ...` is a section header; anything else is
+`name=value`.
+"""
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterable, Iterator
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+
+__all__ = ["SourceLine", "Header", "Assignment", "read_lines", "join_lines", "strip_comment",
+           "parse_line", "unquote"]
+
+MAX_BYTES = 64 << 20
+_COMMENT_OR_QUOTE = re.compile(r'[;#"]')
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """One line of text with its origin: the file as the user named it, and the line from 1."""
+
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """`[name@template] base ...`; `template` is the unexpanded file name or None."""
+
+    name: str
+    template: str | None
+    bases: tuple[str, ...]
+    where: Location
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`name=value`, the value unexpanded and without its outer quotes."""
+
+    name: str
+    value: str
+    where: Location
+
+
+def read_lines(path: Path) -> list[SourceLine]:
+    """The lines of a UTF-8 text file, without line ends and BOM.
+
+    Raises:
+        N2D2Error: E101 when the file cannot be read, E102 when it is not UTF-8 text.
+    """
+    file = str(path)
+    data = _read_bytes(path)
+    control = _CONTROL.search(data)
+    if control:
+        raise N2D2Error("E102", f"not a text file (it holds the byte 0x{control.group()[0]:02x})",
+                        where=Location(file, _line_at(data, control.start())),
+                        remedy="give an INI file as UTF-8 text")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise N2D2Error("E102", f"not UTF-8 text (byte 0x{data[error.start]:02x})",
+                        where=Location(file, _line_at(data, error.start)),
+                        remedy="save the file as UTF-8") from None
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [SourceLine(line.removesuffix("\r").removeprefix("\ufeff"), file, number)
+            for number, line in enumerate(lines, 1)]
+
+
+def _line_at(data: bytes, offset: int) -> int:
+    return data.count(b"\n", 0, offset) + 1
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise N2D2Error("E101", "is a directory, not a file", where=str(path),
+                            remedy="name a file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise N2D2Error("E101", "is not a regular file", where=str(path),
+                            remedy="give an INI file")
+        if status.st_size > MAX_BYTES:
+            raise N2D2Error("E102", f"too large for an INI file ({status.st_size} bytes)",
+                            where=str(path), remedy="give an INI file as UTF-8 text")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise N2D2Error("E101", "file not found", where=str(path),
+                        remedy="check the path") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise N2D2Error("E101", f"cannot be read: {reason}", where=str(path),
+                        remedy="check the path and its permissions") from None
+
+
+def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
+    """The logical lines: continuation lines joined, each with the place of its first line.
+
+    Warns W104 (backslash followed by blanks), W105 (continuation at the end of the text) and
+    W106 (a comment that swallows the next line).
+    """
+    parts: list[str] = []
+    first = None
+    for line in lines:
+        first = first or line
+        text = line.text
+        if text.endswith("\\"):
+            parts.append(text[:-1])
+            continue
+        if text.endswith((" ", "\t")) and _content(text).endswith("\\"):
+            log.warning("W104", "a backslash followed by blanks does not continue the line",
+                        where=Location(line.file, line.line), remedy="remove the blanks after it")
+        yield from _joined(first, parts + [text])
+        first, parts = None, []
+    if first:
+        log.warning("W105", "the text ends in a continuation",
+                    where=Location(first.file, first.line),
+                    remedy="remove the backslash of the last line")
+        yield from _joined(first, parts)
+
+
+def _joined(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
+    start = "".join(parts[:-1])
+    if parts[-1].strip() and _content(start) != start.strip():
+        log.warning("W106", "a comment ending in a backslash continues on the next line",
+                    where=Location(first.file, first.line), remedy="remove the backslash")
+    yield SourceLine("".join(parts), first.file, first.line)
+
+
+def _content(text: str) -> str:
+    """The line without comment, or all of it when its quotes are not paired."""
+    try:
+        return strip_comment(text)
+    except ValueError:
+        return text.strip()
+
+
+def strip_comment(text: str) -> str:
+    """The line without comment and outer blanks.
+
+    Raises:
+        ValueError: a `"` has no partner on the line.
+    """
+    position = 0
+    while match := _COMMENT_OR_QUOTE.search(text, position):
+        if match.group() != '"':
+            return text[:match.start()].strip()
+        closing = text.find('"', match.end())
+        if closing < 0:
+            raise ValueError("unpaired quote")
+        position = closing + 1
+    return text.strip()
+
+
+def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | None:
+    """The header or assignment on a logical line inside `section`; None for an empty line.
+
+    Raises:
+        N2D2Error: E103 unpaired quote, E104 no `name=value`, E105 malformed header.
+    """
+    where = Location(line.file, line.line, section)
+    try:
+        text = strip_comment(line.text)
+    except ValueError:
+        raise N2D2Error("E103", 'a " has no partner on the line', where=where,
+                        remedy='close the quotes or remove the "') from None
+    if not text:
+        return None
+    if text.startswith("["):
+        return _parse_header(text, Location(line.file, line.line))
+    name, equals, value = text.partition("=")
+    name = name.rstrip()
+    if not equals:
+        raise N2D2Error("E104", f"missing value for property '{_short(text)}'", where=where,
+                        remedy=f"write {_short(text)}=<value>, or ; in front of a comment")
+    if name in ("", "$"):
+        raise N2D2Error("E104", "a property without a name", where=where,
+                        remedy="write name=value")
+    return Assignment(name, unquote(value.lstrip()), where)
+
+
+def _parse_header(text: str, where: Location) -> Header:
+    name, bracket, bases = text[1:].partition("]")
+    if not bracket:
+        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks its ]", where=where,
+                        remedy="write [name]")
+    name, at, template = (part.strip() for part in name.partition("@"))
+    if not name or (at and not template):
+        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks a "
+                        + ("name" if not name else "template file"), where=where,
+                        remedy="write [name] or [name@file.ini.tpl]")
+    return Header(name, template or None, tuple(bases.split()), where.within(name))
+
+
+def unquote(value: str) -> str:
+    """The value without its outer quotes, when these are its only ones."""
+    if len(value) >= 2 and value[0] == value[-1] == '"' and '"' not in value[1:-1]:
+        return value[1:-1]
+    return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

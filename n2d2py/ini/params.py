@@ -1,0 +1,226 @@
+"""Export parameters: the file given to `-export-parameters`, checked against one schema.
+
+The file is an INI text: export parameters first, then a section `[layer]` for each layer that has
+parameters of its own.
+"""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Iterable
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.ini import lexer
+from n2d2py.ini.kinds import Unreadable, kind_text
+from n2d2py.ini.schema import Key, Kind, Schema
+
+__all__ = ["PARAMETERS", "Params", "load_params"]
+
+STRATEGIES = ("None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
+              "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
+              "OptimizeReorder")
+
+PARAMETERS = Schema("export parameters", (
+    Key("IncludeInputInBuffer", Kind.BOOL, True,
+        "the input buffer is part of the static memory and may be overwritten"),
+    Key("OptimizeBufferMemory", Kind.BOOL, True, "reuse memory in place and by wrapping around"),
+    Key("OptimizeNoBranchConcat", Kind.BOOL, True,
+        "write the inputs of a concatenation directly at their place where possible"),
+    Key("MemoryAlignment", Kind.UINT, 1, "bytes to which the stride of a pixel is rounded up",
+        minimum=1, maximum=4096),
+    Key("BufferAlignment", Kind.UINT, 16,
+        "bytes to which the address of a buffer is rounded up, with OptimizeOverlap and the strategies "
+        "built on it", minimum=1, maximum=4096),
+    Key("MemoryManagerStrategy", Kind.ENUM, "OptimizeOverlap",
+        "how buffers are placed: N2D2's four orders, the smallest of N2D2's plans (OptimizeAuto), every "
+        "output as far over its inputs as its kernel allows (OptimizeOverlap), the same with a solver "
+        "(OptimizeOptimal, needs ortools), or in the best order of the layers (OptimizeReorder)", STRATEGIES),
+    Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
+    Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name"),
+    Key("WeightsFormat", Kind.ENUM, "auto",
+        "how weights are written: numbers (text), string literals that compile faster, or by size",
+        ("auto", "text", "string")),
+    Key("SIMD", Kind.ENUM, "auto",
+        "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
+        "them; none: portable kernels only", ("auto", "none")),
+), accepted=("DilatedWeights", "ImplicitCasting", "FakeQuantization", "NbDSPs", "NbMemoryBytes",
+             "Network", "EstimationFrequency", "AccumulationNbBits", "OutputMapToRGB*"),
+    doc="Given in the file of `-export-parameters`.")
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEYWORDS = frozenset("""
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t
+    char32_t class compl const const_cast constexpr continue decltype default delete do double
+    dynamic_cast else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast return short signed sizeof static static_assert static_cast struct
+    switch template this thread_local throw true try typedef typeid typename union unsigned
+    using virtual void volatile wchar_t while xor xor_eq std
+""".split())
+
+
+def load_params(path: Path | str | None) -> Params:
+    """The export parameters of a file; all defaults for None.
+
+    Raises:
+        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
+            a wrong value; an ErrorList for several. Unknown keys are warnings (W102).
+    """
+    if path is None:
+        return Params({key.name: key.default for key in PARAMETERS.keys}, {}, {})
+    text = _Text(lexer.read_lines(Path(path)), str(path))
+    values: dict[str, Any] = {key.name: key.default for key in PARAMETERS.keys}
+    places: dict[str, Location] = {}
+    errors: list[N2D2Error] = []
+    for name in text.config.scalars:
+        places[name] = text.where(name)
+        try:
+            _read(name, lexer.unquote(text.config[name]), places[name], values)
+        except Unreadable as problem:
+            errors.append(problem.error(places[name]))
+    ErrorList.raise_if(errors)
+    layers = {}
+    for layer in text.config.sections:
+        places[f"[{layer}]"] = text.where_layer(layer)
+        layers[layer] = {key: lexer.unquote(value) for key, value in text.config[layer].items()}
+    return Params(values, layers, places)
+
+
+def _read(name: str, written: str, where: Location, values: dict[str, Any]) -> None:
+    key = PARAMETERS.key(name)
+    if key is None:
+        if PARAMETERS.accepts(name):
+            log.notice("%s: %s has no effect on this export", where, name)
+            return
+        like = nearest(name, values)
+        log.warning("W102", f"unknown key '{name}' for {PARAMETERS.name}; it is ignored",
+                    where=where, remedy=f"did you mean '{like}'?" if like
+                    else f"known: {', '.join(values)}")
+        return
+    values[name], remarks = key.read(name, written)
+    for remark in remarks:
+        remark.say(where)
+    if name == "Namespace" and written and not _is_namespace(written):
+        raise Unreadable(f"Namespace={written[:40]} is not a C++ identifier",
+                         "use letters, digits and _, not a digit first, no C++ keyword", "E122")
+
+
+def _is_namespace(text: str) -> bool:
+    return (_IDENTIFIER.fullmatch(text) is not None and text not in _KEYWORDS
+            and "__" not in text and not re.match(r"_[A-Z]", text))
+
+
+class Params:
+    """Typed export parameters, and the raw ones of each layer."""
+
+    def __init__(self, values: dict[str, Any], layers: dict[str, dict[str, str]],
+                 places: dict[str, Location]):
+        self._values = values
+        self._layers = layers
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value of an export parameter, given or default."""
+        return self._values[name]
+
+    def given(self, name: str) -> bool:
+        """Whether the file gives the parameter."""
+        return name in self._places
+
+    def where(self, name: str) -> Location | None:
+        """Where the parameter is given; None for a default."""
+        return self._places.get(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All export parameters by name, in the order of the documentation."""
+        return dict(self._values)
+
+    def layer(self, name: str) -> dict[str, str]:
+        """The parameters of the section `[name]` as written; empty when there is none."""
+        return dict(self._layers.get(name, {}))
+
+    def check_layers(self, names: Iterable[str]) -> None:
+        """Warns W107 for each section that is not the name of a layer."""
+        known = list(names)
+        for layer in self._layers:
+            if layer not in known:
+                like = nearest(layer, known)
+                log.warning("W107", f"the network has no layer '{layer}'",
+                            where=self._places[f"[{layer}]"],
+                            remedy=f"did you mean '{like}'?" if like else "remove the section")
+
+    @staticmethod
+    def describe() -> list[tuple[str, str, Any, str]]:
+        """Key, kind, default and meaning of each export parameter."""
+        return [(key.name, kind_text(key.kind, key.choices), key.default, key.doc)
+                for key in PARAMETERS.keys]
+
+
+class _Text:
+    """The file as configobj reads it; lines and comments follow the rules of the INI language."""
+
+    def __init__(self, lines: list[lexer.SourceLine], file: str):
+        from configobj import ConfigObj, ConfigObjError
+
+        self._file = file
+        self._lines: list[str] = [""] * len(lines)
+        self._keys: dict[tuple[str | None, str], int] = {}
+        self._sections: dict[str, int] = {}
+        self._scan(lines)
+        try:
+            self.config = ConfigObj(list(self._lines), list_values=False, interpolation=False,
+                                    raise_errors=True)
+        except ConfigObjError as error:
+            raise self._malformed(error) from None
+
+    def _scan(self, lines: list[lexer.SourceLine]) -> None:
+        """Keeps each line without comment, and the line of each key and section."""
+        errors = []
+        section: str | None = None
+        for line in lexer.join_lines(lines):
+            try:
+                item = lexer.parse_line(line, section)
+                self._lines[line.line - 1] = lexer.strip_comment(line.text)
+                if isinstance(item, lexer.Header):
+                    section = item.name
+                    self._add_section(item)
+                elif item is not None:
+                    self._add_key(section, item)
+            except N2D2Error as error:
+                errors.append(error)
+        ErrorList.raise_if(errors)
+
+    def _add_section(self, header: lexer.Header) -> None:
+        line = header.where.line or 0
+        if header.name in self._sections:
+            raise N2D2Error("E106", f"the section [{header.name}] is declared twice (first at "
+                            f"{self._file}:{self._sections[header.name]})", where=header.where,
+                            remedy="rename or remove one of them")
+        self._sections[header.name] = line
+        if header.name.startswith("[") or header.template or header.bases:
+            raise N2D2Error("E121", f"'{self._lines[line - 1][:60]}' is not the header of a layer",
+                            where=header.where, remedy="write [layer]")
+
+    def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
+        name, line = lexer.unquote(item.name), item.where.line or 0
+        first = self._keys.get((section, name))
+        if first is not None:
+            log.warning("W101", f"'{name}' is given again (first at {self._file}:{first}); this "
+                        "last value is used", where=item.where, remedy="remove one of the two")
+            self._lines[first - 1] = ""
+        self._keys[section, name] = line
+
+    def _malformed(self, error: Any) -> N2D2Error:
+        where = Location(self._file, error.line_number)
+        line = (error.line or "").strip()
+        return N2D2Error("E121", f"'{line[:60]}' cannot be read", where=where,
+                         remedy="write name=value, or [layer]")
+
+    def where(self, name: str) -> Location:
+        """The place of an export parameter."""
+        return Location(self._file, self._keys.get((None, name)))
+
+    def where_layer(self, layer: str) -> Location:
+        """The place of the section of a layer."""
+        return Location(self._file, self._sections.get(layer), layer)

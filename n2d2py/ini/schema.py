@@ -1,0 +1,231 @@
+"""Schemas: the keys that a section may hold, their kinds and defaults, and the typed reading.
+
+One mechanism for all sections: a key that the schema does not know is a warning (W102, an error
+under -strict) with the nearest known key.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Iterable
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.ini.config import MergedSection, is_config_key, merge_config
+from n2d2py.ini.document import wildcard_match
+from n2d2py.ini.kinds import Kind, Unreadable, convert
+from n2d2py.ini.section import Section, shorten
+
+__all__ = ["Kind", "Key", "REQUIRED", "Schema", "Values", "merge_config"]
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True)
+class Key:
+    """A property: `name` may be a pattern of `*` and `?` (read with Values.matching).
+
+    `default` is the typed value when the property is absent, REQUIRED for none. `minimum` and
+    `maximum` (inclusive) bound numbers and the items of lists.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+    doc: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.name or "?" in self.name
+
+    def read(self, name: str, text: str) -> tuple[Any, list]:
+        """The typed value and its remarks; raises Unreadable."""
+        value, remarks = convert(self.kind, name, text, self.choices)
+        for item in value if isinstance(value, tuple) else (value,):
+            if self.minimum is not None and item < self.minimum:
+                raise Unreadable(f"{name}={shorten(text)} is below {self.minimum}",
+                                 f"give {self.minimum} or more", "E122")
+            if self.maximum is not None and item > self.maximum:
+                raise Unreadable(f"{name}={shorten(text)} is above {self.maximum}",
+                                 f"give {self.maximum} or less", "E122")
+        return value, remarks
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The keys of one type of section; `accepted` holds patterns of known and ignored keys."""
+
+    name: str
+    keys: tuple[Key, ...]
+    accepted: tuple[str, ...] = ()
+    doc: str = ""
+
+    def __add__(self, other: Schema) -> Schema:
+        """The keys of both, those of the right hiding equal names; name and doc of the right."""
+        merged = {key.name: key for key in (*self.keys, *other.keys)}
+        accepted = dict.fromkeys((*self.accepted, *other.accepted))
+        return Schema(other.name, tuple(merged.values()), tuple(accepted), other.doc or self.doc)
+
+    def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[str] = (),
+                 doc: str | None = None) -> Schema:
+        """This schema with more keys (a key of the same name is replaced)."""
+        more = self + Schema(name or self.name, keys, tuple(accepted))
+        return replace(more, doc=self.doc if doc is None else doc)
+
+    def key(self, name: str) -> Key | None:
+        """The key that describes the property `name`: its own before a pattern."""
+        patterns = None
+        for key in self.keys:
+            if key.name == name:
+                return key
+            if patterns is None and key.is_pattern and wildcard_match(key.name, name):
+                patterns = key
+        return patterns
+
+    def accepts(self, name: str) -> bool:
+        """Whether the property is known and ignored."""
+        return any(wildcard_match(pattern, name) for pattern in self.accepted)
+
+    def read(self, section: Section | MergedSection, config: Schema | None = None,
+             model: str = "") -> Values:
+        """The typed values of a section, and those of its ConfigSection when `config` describes it.
+
+        Raises:
+            N2D2Error: E108 a required property is absent, E109 or E122 a value is not readable or
+                not allowed, E119 no such ConfigSection, and what expansion refuses; an ErrorList
+                for several.
+        """
+        errors: list[N2D2Error] = []
+        entries = _read_keys(self, section, errors, config)
+        if config is not None:
+            try:
+                merged = merge_config(section, section.document, model)
+            except N2D2Error as error:
+                errors.append(error)
+            else:
+                entries.update(_read_keys(config, merged, errors, None))
+        ErrorList.raise_if(errors)
+        return Values(section, entries)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    value: Any
+    where: Location | None
+
+
+class Values:
+    """The typed values of one section: given ones and defaults."""
+
+    def __init__(self, section: Section | MergedSection, entries: dict[str, _Entry]):
+        self.section = section
+        self._entries = entries
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value, or the default; a KeyError for a name that the schema does not have."""
+        return self._entries[name].value
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the schema has the key or the section gives a property of one of its patterns."""
+        return name in self._entries
+
+    def given(self, name: str) -> bool:
+        """Whether the value is written, not a default."""
+        return name in self._entries and self._entries[name].where is not None
+
+    def where(self, name: str) -> Location:
+        """Where the value is written; for a default, the section."""
+        entry = self._entries.get(name)
+        return entry.where if entry and entry.where else self.section.location
+
+    def matching(self, pattern: str) -> dict[str, Any]:
+        """The given values whose names match a pattern of `*` and `?`, in order."""
+        return {name: entry.value for name, entry in self._entries.items()
+                if entry.where is not None and wildcard_match(pattern, name)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All values by name, defaults included."""
+        return {name: entry.value for name, entry in self._entries.items()}
+
+
+def _read_keys(schema: Schema, section: Section | MergedSection, errors: list[N2D2Error],
+               config: Schema | None) -> dict[str, _Entry]:
+    section.mark_used()
+    entries: dict[str, _Entry] = {}
+    for key in schema.keys:
+        if not key.is_pattern and not section.has(key.name):
+            if key.default is REQUIRED:
+                errors.append(_absent(schema, key, section))
+            else:
+                entries[key.name] = _Entry(key.default, None)
+    for name in section.keys():
+        key = schema.key(name)
+        if key is not None:
+            try:
+                entries[name] = _read_value(key, name, section)
+            except N2D2Error as error:
+                errors.append(error)
+        elif not schema.accepts(name) and not (config is not None and is_config_key(name)):
+            _warn_unknown(schema, name, section, config)
+    return entries
+
+
+def _read_value(key: Key, name: str, section: Section | MergedSection) -> _Entry:
+    where = section.where(name)
+    text = section.text(name)
+    try:
+        value, remarks = key.read(name, text)
+    except Unreadable as problem:
+        raise _explained(problem, section, name, text).error(where) from None
+    for remark in remarks:
+        if section.document.first_time((where.file, where.line, name, remark.what)):
+            remark.say(where)
+    return _Entry(value, where)
+
+
+def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
+               text: str) -> Unreadable:
+    """The problem with what was written, when that is not what was read, or a lost reference."""
+    raw = section.raw(name)
+    if raw.strip() != text.strip():
+        return Unreadable(f"{problem.what} (written {shorten(raw)})", problem.remedy, problem.code)
+    reference = re.search(r"\[([^\]]+)\]\w", text)
+    if reference and section.document.section(reference[1]) is None:
+        like = nearest(reference[1], [other.name for other in section.document.sections])
+        return Unreadable(f"{problem.what}: there is no section [{reference[1]}]",
+                          f"did you mean [{like}]?" if like else problem.remedy, problem.code)
+    return problem
+
+
+def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2Error:
+    unknown = [name for name in section.keys()
+               if schema.key(name) is None and not schema.accepts(name)]
+    like = nearest(key.name, unknown)
+    remedy = f"is '{like}' meant?" if like else f"add {key.name}=<{key.kind.value}>"
+    if not like and key.choices:
+        remedy = f"add {key.name}= one of {', '.join(key.choices)}"
+    return N2D2Error("E108", f"the required property '{key.name}' is missing",
+                     where=section.location, remedy=remedy)
+
+
+def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection,
+                  config: Schema | None) -> None:
+    where = section.where(name)
+    if not section.document.first_time((where.file, where.line, name, schema.name)):
+        return
+    if config is not None and config.key(name) is not None:
+        remedy: str | None = f"put {name} in a section named by ConfigSection="
+    else:
+        like = nearest(name, [key.name for key in schema.keys])
+        remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
+    log.warning("W102", f"unknown key '{name}' for {schema.name}; it is ignored", where=where,
+                remedy=remedy)

@@ -1,0 +1,294 @@
+"""The template language of `.ini.tpl` files: `{{VAR}}` and `{% if/for/block/set/include %}`.
+
+A template is parsed into a tree and rendered with named text parameters; each line of the result
+keeps the file and line that it comes from. Every tag stands on one line. The work of all
+renderings of one document is bounded.
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Iterator, Union
+
+from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.ini.lexer import SourceLine, read_lines
+
+__all__ = ["Parameter", "Renderer"]
+
+MAX_STEPS = 100_000
+MAX_CHARACTERS = 8 << 20
+MAX_LINES = 100_000
+MAX_NESTING = 32
+MAX_INCLUDES = 16
+
+Parameter = Union[str, Callable[[], str]]
+Finder = Callable[[str, Location], Path]
+
+_TAG = re.compile(r"\{\{(?P<variable>[^\n{}]*)\}\}|\{%(?P<control>(?:(?!\{%|%\})[^\n])*)%\}"
+                  r"|(?P<stray>\{\{|\{%)")
+_SEPARATORS = re.compile(r"[\s,()]+")
+_INTEGER = re.compile(r"[+-]?\d{1,9}")
+_OPERATORS = ("==", "!=", "exists", "not_exists")
+_CLOSES = {"endif": "if", "endfor": "for", "endblock": "block", "endset": "set"}
+
+
+@dataclass
+class _Node:
+    """A tag with its control words, or a text, at `line`; `body` is what the tag encloses."""
+
+    kind: str
+    line: int
+    words: list[str] = field(default_factory=list)
+    text: str = ""
+    body: list[_Node] = field(default_factory=list)
+    otherwise: list[_Node] = field(default_factory=list)
+
+
+class _Parser:
+    """Turns the text of one template into a tree of nodes."""
+
+    def __init__(self, file: str, section: str):
+        self._file = file
+        self._section = section
+        self._open: list[_Node] = []
+        self._targets: list[list[_Node]] = [[]]
+
+    def parse(self, text: str) -> list[_Node]:
+        line, position = 1, 0
+        for tag in _TAG.finditer(text):
+            line = self._add_text(text[position:tag.start()], line)
+            position = tag.end()
+            if tag["stray"]:
+                raise self._error(line, f"'{tag['stray']}' is not closed on its line",
+                                  "write {{VAR}} or {% word ... %}")
+            if tag["variable"] is not None:
+                self._targets[-1].append(_Node("variable", line, [tag["variable"].strip()]))
+            else:
+                self._control(tag["control"], line)
+        self._add_text(text[position:], line)
+        if self._open:
+            node = self._open[-1]
+            raise self._error(node.line, f"{{% {node.kind} %}} has no {{% end{node.kind} %}}",
+                              f"add {{% end{node.kind} %}}")
+        return self._targets[0]
+
+    def _error(self, line: int, what: str, remedy: str) -> N2D2Error:
+        return N2D2Error("E118", what, where=Location(self._file, line, self._section),
+                         remedy=remedy)
+
+    def _add_text(self, text: str, line: int) -> int:
+        if text:
+            self._targets[-1].append(_Node("text", line, text=text))
+        return line + text.count("\n")
+
+    def _control(self, text: str, line: int) -> None:
+        words = [word for word in _SEPARATORS.split(text) if word]
+        if not words:
+            raise self._error(line, "an empty control tag", "write {% word ... %}")
+        kind = words[0]
+        if kind in _CLOSES:
+            self._close(kind, line)
+        elif kind == "else":
+            if not self._open or self._open[-1].kind != "if" or \
+                    self._targets[-1] is self._open[-1].otherwise:
+                raise self._error(line, "{% else %} without its {% if %}", "remove it")
+            self._targets[-1] = self._open[-1].otherwise
+        else:
+            self._begin(_Node(kind, line, words[1:]), line)
+
+    def _close(self, kind: str, line: int) -> None:
+        if not self._open or self._open[-1].kind != _CLOSES[kind]:
+            inner = f" inside {{% {self._open[-1].kind} %}} of line {self._open[-1].line}" \
+                if self._open else ""
+            raise self._error(line, f"{{% {kind} %}} without its {{% {_CLOSES[kind]} %}}{inner}",
+                              "balance the tags")
+        self._open.pop()
+        self._targets.pop()
+
+    def _begin(self, node: _Node, line: int) -> None:
+        self._check(node, line)
+        self._targets[-1].append(node)
+        if node.kind == "include":
+            return
+        if len(self._open) >= MAX_NESTING:
+            raise self._error(line, f"more than {MAX_NESTING} nested tags", "simplify the template")
+        self._open.append(node)
+        self._targets.append(node.body)
+
+    def _check(self, node: _Node, line: int) -> None:
+        words = node.words
+        forms = {
+            "if": ("{% if VAR == VALUE %}, !=, exists or not_exists",
+                   len(words) in (2, 3) and words[1] in _OPERATORS
+                   and (len(words) == 2 or words[1] in ("==", "!="))),
+            "for": ("{% for VAR in range(START, END) %}",
+                    len(words) in (4, 5) and words[1:3] == ["in", "range"]),
+            "block": ("{% block ARRAY %}", len(words) == 1),
+            "set": ("{% set VAR %}...{% endset %}", len(words) == 1),
+            "include": ("{% include FILE %}", len(words) == 1),
+        }
+        if node.kind not in forms:
+            like = nearest(node.kind, [*forms, *_CLOSES, "else"])
+            raise self._error(line, f"unknown control word '{node.kind}'",
+                              f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}")
+        form, correct = forms[node.kind]
+        if not correct:
+            raise self._error(line, f"malformed {{% {' '.join([node.kind, *words])} %}}",
+                              f"write {form}")
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rendered text and its origin; a `value` stays at the line of its tag, whatever it holds."""
+
+    text: str
+    line: int
+    file: str
+    value: bool = False
+
+
+class Renderer:
+    """Renders templates for one document; `find` turns a file name and its place into a path."""
+
+    def __init__(self, find: Finder):
+        self._find = find
+        self._trees: dict[Path, list[_Node]] = {}
+        self._steps = 0
+        self._characters = 0
+        self._line_count = 0
+        self._section = ""
+        self._includes = 0
+
+    def render(self, path: Path, parameters: dict[str, Parameter],
+               section: str) -> list[SourceLine]:
+        """The lines of the template at `path` rendered for `section`.
+
+        A parameter may be a function: it is called when its value is needed.
+
+        Raises:
+            N2D2Error: E117 beyond the bounds, E118 malformed template, E120 parameter not defined
+                or defined twice; E101, E102 for an unreadable file.
+        """
+        self._section = section
+        self._includes = 0
+        return _lines(self._file(path, dict(parameters)))
+
+    def _file(self, path: Path, scope: dict[str, Parameter]) -> Iterator[_Piece]:
+        if path not in self._trees:
+            text = "".join(line.text + "\n" for line in read_lines(path))
+            self._trees[path] = _Parser(str(path), self._section).parse(text)
+        yield from self._nodes(self._trees[path], scope, str(path))
+
+    def _nodes(self, nodes: list[_Node], scope: dict[str, Parameter],
+               file: str) -> Iterator[_Piece]:
+        for node in nodes:
+            self._work(1, node.text, Location(file, node.line, self._section))
+            if node.kind == "text":
+                yield _Piece(node.text, node.line, file)
+            else:
+                yield from getattr(self, "_" + node.kind)(node, scope, file)
+
+    def _work(self, steps: int, text: str, where: Location) -> None:
+        self._steps += steps
+        self._characters += len(text)
+        self._line_count += text.count("\n")
+        limit = (f"more than {MAX_STEPS} steps" if self._steps > MAX_STEPS else
+                 f"more than {MAX_CHARACTERS} characters" if self._characters > MAX_CHARACTERS else
+                 f"more than {MAX_LINES} lines" if self._line_count > MAX_LINES else None)
+        if limit:
+            raise N2D2Error("E117", f"the template is too large: {limit}", where=where,
+                            remedy="reduce its loops")
+
+    def _variable(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        where = Location(file, node.line, self._section)
+        value = _value(scope, node.words[0], where)
+        self._work(1, value, where)
+        yield _Piece(value, node.line, file, value=True)
+
+    def _if(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        name, operator, *value = node.words
+        if operator in ("exists", "not_exists"):
+            holds = (name in scope) == (operator == "exists")
+        else:
+            actual = _value(scope, name, Location(file, node.line, self._section))
+            holds = (actual == "".join(value)) == (operator == "==")
+        yield from self._nodes(node.body if holds else node.otherwise, scope, file)
+
+    def _for(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        where = Location(file, node.line, self._section)
+        name = node.words[0]
+        if name in scope:
+            raise N2D2Error("E120", f"the loop variable '{name}' is a parameter already",
+                            where=where, remedy="rename it")
+        bounds = [_integer(scope, word, where) for word in node.words[3:]]
+        start, end = bounds if len(bounds) == 2 else (0, bounds[0])
+        self._work(max(0, end - start), "", where)
+        for index in range(start, end):
+            scope[name] = str(index)
+            yield from self._nodes(node.body, scope, file)
+        scope.pop(name, None)
+
+    def _block(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        where = Location(file, node.line, self._section)
+        array = node.words[0]
+        count = _integer(scope, array, where)
+        self._work(max(0, count) * len(scope), "", where)
+        for index in range(count):
+            prefix = f"{array}[{index}]"
+            inner = dict(scope)
+            inner.update((key[len(prefix):], value) for key, value in scope.items()
+                         if key.startswith(prefix))
+            inner["#"] = str(index)
+            yield from self._nodes(node.body, inner, file)
+
+    def _set(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        scope[node.words[0]] = "".join(piece.text for piece in self._nodes(node.body, scope, file))
+        yield from ()
+
+    def _include(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
+        where = Location(file, node.line, self._section)
+        self._includes += 1
+        if self._includes > MAX_INCLUDES:
+            raise N2D2Error("E117", f"more than {MAX_INCLUDES} nested includes", where=where,
+                            remedy="remove the recursion")
+        yield from self._file(self._find(node.words[0], where), scope)
+        self._includes -= 1
+
+
+def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
+    if name not in scope:
+        like = nearest(name, scope)
+        raise N2D2Error("E120", f"the template parameter '{name}' is not defined", where=where,
+                        remedy=f"did you mean '{like}'?" if like
+                        else f"add {name}=<value> to [{where.section}]")
+    value = scope[name]
+    if callable(value):
+        value = scope[name] = value()
+    return value
+
+
+def _integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
+    text = word if _INTEGER.fullmatch(word) else _value(scope, word, where)
+    if not _INTEGER.fullmatch(text.strip()):
+        raise N2D2Error("E120", f"the template parameter '{word}' is '{text[:40]}', not an integer",
+                        where=where, remedy="give a whole number")
+    return int(text)
+
+
+def _lines(pieces: Iterator[_Piece]) -> list[SourceLine]:
+    """The pieces cut into lines, each with the place of the first piece on it."""
+    result: list[SourceLine] = []
+    parts: list[str] = []
+    place = None
+    for piece in pieces:
+        for offset, text in enumerate(piece.text.split("\n")):
+            if offset:
+                result.append(SourceLine("".join(parts), *(place or (piece.file, piece.line))))
+                parts, place = [], None
+            if text:
+                parts.append(text)
+                place = place or (piece.file, piece.line + (0 if piece.value else offset))
+    if parts:
+        result.append(SourceLine("".join(parts), *place))
+    return result

@@ -1,0 +1,98 @@
+"""Messages and progress: notices, warnings (counted, repeated at the end), errors, progress bars.
+
+Everything goes to stderr except results, which commands print on stdout. When stderr is not a
+terminal no bar is drawn and nothing depends on time, so that two runs give the same text.
+"""
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Iterable, Iterator, TypeVar
+
+from n2d2py.errors import ErrorList, Location, N2D2Error
+
+__all__ = ["setup", "notice", "detail", "warning", "report_error", "progress", "warnings_seen", "raise_on_strict"]
+
+NOTICE = 25
+_logger = logging.getLogger("n2d2py")
+_warnings: list[N2D2Error] = []
+_strict = False
+
+T = TypeVar("T")
+
+
+class _Formatter(logging.Formatter):
+    _PREFIX = {logging.WARNING: "warning ", logging.ERROR: "error "}
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._PREFIX.get(record.levelno, "") + record.getMessage()
+
+
+class _Handler(logging.StreamHandler):
+    """Writes to the stderr of the moment, above a running progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(self.format(record), file=sys.stderr)
+
+
+def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False) -> None:
+    """Starts a run: sets what is shown and forgets the warnings of an earlier run."""
+    global _strict
+    _strict = strict
+    _warnings.clear()
+    logging.addLevelName(NOTICE, "NOTICE")
+    for handler in list(_logger.handlers):
+        _logger.removeHandler(handler)
+    handler = _Handler()
+    handler.setFormatter(_Formatter())
+    _logger.addHandler(handler)
+    _logger.propagate = False
+    _logger.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else NOTICE)
+
+
+def notice(text: str, *args: object) -> None:
+    """What a user wants to know about a normal run; hidden by -quiet."""
+    _logger.log(NOTICE, text, *args)
+
+
+def detail(text: str, *args: object) -> None:
+    """Shown with -verbose only: why something was or was not done."""
+    _logger.debug(text, *args)
+
+
+def warning(code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None) -> None:
+    """Something that is probably not meant; an error under -strict. `code` is such as "W104"."""
+    problem = N2D2Error(code, what, where=where, remedy=remedy)
+    _warnings.append(problem)
+    if not _strict:
+        _logger.warning("%s", problem.line())
+
+
+def warnings_seen() -> tuple[N2D2Error, ...]:
+    """The warnings of this run, in order."""
+    return tuple(_warnings)
+
+
+def raise_on_strict() -> None:
+    """Under -strict, raises the warnings collected so far as errors; called between the stages."""
+    if _strict and _warnings:
+        collected = list(_warnings)
+        _warnings.clear()
+        ErrorList.raise_if(collected)
+
+
+def report_error(error: N2D2Error) -> None:
+    """Prints an error, or each error of a list, as one line on stderr."""
+    for one in error.errors if isinstance(error, ErrorList) else (error,):
+        _logger.error("%s", one.line())
+
+
+def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
+    """Iterates over `items` with a bar on a terminal, silently elsewhere or when notices are hidden."""
+    from tqdm import tqdm
+
+    hidden = not sys.stderr.isatty() or not _logger.isEnabledFor(NOTICE)
+    yield from tqdm(items, desc=what, total=total, unit=unit, disable=hidden, leave=False,
+                    file=sys.stderr, dynamic_ncols=True)

@@ -1,0 +1,144 @@
+"""In which order operators read their inputs and store their outputs, as far as planning needs it.
+
+Kernel contract: output lines are stored in order, any order inside a line (windows); pointwise
+operators read all operands of an element before they store it, forwards; the others may read
+anything at any time.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import prod
+from typing import TYPE_CHECKING, Callable
+
+if TYPE_CHECKING:
+    from n2d2py.memory.problem import OpSpec, TensorSpec
+
+__all__ = ["Access", "TYPES", "access_of", "dead_lines", "scale_of", "faults"]
+
+
+class Access(Enum):
+    """How the output of an operator may lie over an input that dies at it."""
+
+    WINDOW = "lines of the input die one after the other"
+    POINTWISE = "element i of the input dies when element i of the output is stored"
+    WHOLE = "the input is needed until the last store"
+    VIEW = "no code: the output is the input's bytes"
+
+
+TYPES: dict[str, Access] = {
+    "conv": Access.WINDOW,
+    "pool": Access.WINDOW,
+    "pad": Access.WINDOW,
+    "upsample": Access.WINDOW,
+    "add": Access.POINTWISE,
+    "ew": Access.POINTWISE,
+    "fc": Access.WHOLE,
+    "softmax": Access.WHOLE,
+    "concat": Access.WHOLE,
+    "copy": Access.WHOLE,
+    "deconv": Access.WHOLE,
+    "resize": Access.WHOLE,
+    "unpool": Access.WHOLE,
+    "normalize": Access.WHOLE,
+    "reshape": Access.VIEW,
+}
+
+
+def access_of(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> Access:
+    """How `op` goes through `source`: a broadcast operand of a pointwise operator is needed to the
+    end.
+    """
+    kind = TYPES[op.type]
+    return Access.WHOLE if kind is Access.POINTWISE and source.shape != output.shape else kind
+
+
+def scale_of(op: "OpSpec") -> tuple[int, int]:
+    """The factors (vertical, horizontal) of an upsample."""
+    scale = op.attributes["scale"]
+    return (scale[0], scale[1]) if isinstance(scale, (list, tuple)) else (scale, scale)
+
+
+def dead_lines(op: "OpSpec", source: "TensorSpec") -> Callable[[int], int]:
+    """For a window operator: y -> how many leading input lines no output line >= y reads."""
+    height = source.height
+    if op.type == "upsample":
+        factor = scale_of(op)[0]
+        return lambda y: min(height, y // factor)
+    stride = op.attributes["sh"] if op.type != "pad" else 1
+    top = op.attributes["pads"][0]
+    return lambda y: min(height, max(0, y * stride - top))
+
+
+def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
+    """What is wrong with an operator whose tensors all exist; empty when nothing is."""
+    if op.type not in TYPES:
+        return [f"the operator type {op.type} is unknown; known: {', '.join(sorted(TYPES))}"]
+    if not op.inputs:
+        return ["the operator reads nothing"]
+    if op.scratch_bytes < 0:
+        return [f"scratch of {op.scratch_bytes} bytes"]
+    sources, output = [tensors[name] for name in op.inputs], tensors[op.output]
+    found = []
+    if TYPES[op.type] in (Access.WINDOW, Access.VIEW) and len(sources) != 1:
+        found.append(f"a {op.type} reads one tensor, not {len(sources)}")
+    found += [
+        f"{op.type} needs the attribute {key}"
+        for key in _REQUIRED.get(op.type, ())
+        if key not in op.attributes
+    ]
+    if found:
+        return found
+    if op.type in ("conv", "pool"):
+        found += _window_faults(op, sources[0], output)
+    elif op.type == "reshape":
+        if (
+            prod(sources[0].shape) != prod(output.shape)
+            or sources[0].element_bytes != output.element_bytes
+        ):
+            found.append(f"{sources[0].shape} cannot be seen as {output.shape}")
+    elif op.type == "concat":
+        if sum(t.channels for t in sources) != output.channels or any(
+            t.shape[:2] != output.shape[:2] for t in sources
+        ):
+            found.append(
+                f"{[t.shape for t in sources]} do not concatenate to {output.shape} along channels"
+            )
+    elif TYPES[op.type] is Access.POINTWISE and not any(t.shape == output.shape for t in sources):
+        found.append(f"no operand has the shape {output.shape} of the output")
+    elif op.type == "upsample":
+        factors = scale_of(op)
+        if output.shape != (
+            sources[0].height * factors[0],
+            sources[0].width * factors[1],
+            sources[0].channels,
+        ):
+            found.append(f"{sources[0].shape} upsampled by {factors} is not {output.shape}")
+    elif op.type == "pad":
+        top, left, bottom, right = op.attributes["pads"]
+        height, width = sources[0].height + top + bottom, sources[0].width + left + right
+        if output.shape != (height, width, sources[0].channels):
+            found.append(
+                f"{sources[0].shape} padded by {op.attributes['pads']} is not {output.shape}"
+            )
+    return found
+
+
+_REQUIRED = {
+    "conv": ("kh", "kw", "sh", "sw", "pads"),
+    "pool": ("kh", "kw", "sh", "sw", "pads"),
+    "pad": ("pads",),
+    "upsample": ("scale",),
+}
+
+
+def _window_faults(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> list[str]:
+    top, left, bottom, right = op.attributes["pads"]
+    if (
+        min(op.attributes[key] for key in ("kh", "kw", "sh", "sw")) < 1
+        or min(top, left, bottom, right) < 0
+    ):
+        return ["kernel and stride must be at least 1, pads at least 0"]
+    if op.type == "pool" and source.channels != output.channels:
+        return [f"a pool keeps the channels; {source.channels} in, {output.channels} out"]
+    return []

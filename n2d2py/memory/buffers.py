@@ -1,0 +1,198 @@
+"""From tensors to buffers: what shares its bytes by construction, and how long it lives.
+
+Every tensor belongs to a buffer: itself, or what it is a view of (reshape), or the concatenation
+that it is a part of when that is done in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import lcm
+from typing import Collection
+
+from n2d2py.memory.access import TYPES, Access
+from n2d2py.memory.manager import Geometry
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.settings import Settings
+
+__all__ = ["Buffer", "Buffers", "concats_in_place", "dense"]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A root tensor, the parts that make it up and its reshapes.
+
+    `parts` gives each tensor's byte offset within a pixel of the root; `reshaped` names those that
+    see the bytes in another shape, which is why the plane is then `whole`: dense and in one piece.
+    Live at the clocks birth..death, both included.
+    """
+
+    root: TensorSpec
+    parts: dict[str, int]
+    external: bool = False
+    produced: bool = True
+    reshaped: set[str] = field(default_factory=set)
+    birth: int = -1
+    death: int = -1
+    readers: list[str] = field(default_factory=list)
+    is_output: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the plane must be dense and in one piece."""
+        return bool(self.reshaped)
+
+
+def concats_in_place(problem: MemoryProblem) -> list[str]:
+    """The concatenations whose inputs can be written directly into the output.
+
+    Each input feeds only this concatenation, once, is written by an operator that is neither a
+    concatenation nor a reshape, is no output of the network, and keeps its values.
+    """
+    writers = {op.output: op for op in problem.ops}
+    uses: dict[str, int] = {name: 1 for name in problem.outputs}
+    for op in problem.ops:
+        for name in op.inputs:
+            uses[name] = uses.get(name, 0) + 1
+
+    def direct(name: str, output: TensorSpec) -> bool:
+        writer = writers.get(name)
+        return (
+            writer is not None
+            and writer.type not in ("concat", "reshape")
+            and uses[name] == 1
+            and problem.tensors[name].element_bytes == output.element_bytes
+        )
+
+    return [
+        op.name
+        for op in problem.ops
+        if op.type == "concat"
+        and not op.attributes.get("rescale")
+        and all(direct(name, problem.tensors[op.output]) for name in op.inputs)
+    ]
+
+
+def dense(tensor: TensorSpec, whole: bool = False) -> Geometry:
+    """The geometry of a tensor without gaps between its pixels."""
+    size = tensor.pixel_bytes
+    return Geometry(size, size, tensor.width, tensor.height, tensor.element_bytes, whole)
+
+
+class Buffers:
+    """The buffers of a problem: `of` by tensor name, `clock` and `views` by operator name.
+
+    `in_place` names the concatenations that generate no code, out of `concats_in_place`.
+    """
+
+    def __init__(self, problem: MemoryProblem, settings: Settings, in_place: Collection[str]):
+        self.problem, self.settings = problem, settings
+        self.in_place = set(in_place)
+        self.views = self.in_place | {
+            op.name for op in problem.ops if TYPES[op.type] is Access.VIEW
+        }
+        self.clock = self._clocks()
+        self.of = self._make()
+
+    def _clocks(self) -> dict[str, int]:
+        """The clock of each operator: its longest-path depth from 0, or its position among those
+        with code.
+        """
+        clocks: dict[str, int] = {}
+        depth = {name: -1 for name in self.problem.inputs}
+        position = 0
+        for op in self.problem.ops:
+            depth[op.output] = 1 + max(depth[name] for name in op.inputs)
+            clocks[op.name] = depth[op.output] if self.settings.clock == "level" else position
+            position += op.name not in self.views
+        return clocks
+
+    @property
+    def last(self) -> int:
+        """The highest clock, -1 without operators."""
+        return max(self.clock.values(), default=-1)
+
+    def order(self) -> list[OpSpec]:
+        """The operators in the order of execution."""
+        return sorted(self.problem.ops, key=lambda op: self.clock[op.name])
+
+    def distinct(self) -> list[Buffer]:
+        """Every buffer once, in the order of first appearance."""
+        return list(dict.fromkeys(self.of[name] for name in self.problem.tensors if name in self.of))
+
+    def _make(self) -> dict[str, Buffer]:
+        """The buffer of each tensor, with its lifetime and readers."""
+        problem, tensors = self.problem, self.problem.tensors
+        buffers: dict[str, Buffer] = {}
+        for name in problem.inputs:
+            buffers[name] = Buffer(
+                tensors[name], {name: 0}, external=not self.settings.include_input, produced=False
+            )
+        part_of = {name: op for op in problem.ops if op.name in self.in_place for name in op.inputs}
+        for op in problem.ops:
+            clock, name = self.clock[op.name], op.output
+            if op.name in self.in_place:
+                buffers[name] = buffers[op.inputs[0]]
+            elif op.type == "reshape":
+                buffers[name] = buffers[op.inputs[0]]
+                buffers[name].parts[name] = 0
+                if tensors[name].shape != buffers[name].root.shape:
+                    buffers[name].reshaped.add(name)
+            elif name in part_of:
+                concat = part_of[name]
+                known = next((buffers[t] for t in concat.inputs if t in buffers), None)
+                buffers[name] = known or self._concat_buffer(concat, clock)
+                buffers[name].birth = min(buffers[name].birth, clock)
+            else:
+                buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
+            if op.name not in self.views:
+                for source in op.inputs:
+                    buffers[source].readers.append(op.name)
+            for touched in (name, *op.inputs):
+                buffers[touched].death = max(buffers[touched].death, clock)
+        for name in problem.outputs:
+            buffers[name].is_output = True
+            buffers[name].death = self.last + 1
+        return buffers
+
+    def _concat_buffer(self, concat: OpSpec, birth: int) -> Buffer:
+        root = self.problem.tensors[concat.output]
+        parts, at = {concat.output: 0}, 0
+        for name in concat.inputs:
+            parts[name] = at
+            at += self.problem.tensors[name].pixel_bytes
+        return Buffer(root, parts, birth=birth)
+
+    def form(self, buffer: Buffer) -> Geometry:
+        """The geometry of a buffer's root: MemoryAlignment rounds the pixel stride of what
+        operators write.
+        """
+        root = buffer.root
+        stride = root.pixel_bytes
+        if buffer.produced and not buffer.whole:
+            step = lcm(self.settings.alignment, root.element_bytes)
+            stride = -(-stride // step) * step
+        return Geometry(
+            root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole
+        )
+
+    def geometry(self, name: str) -> Geometry:
+        """The geometry of a tensor in its buffer: its own where it is a reshape."""
+        buffer = self.of[name]
+        if name in buffer.reshaped:
+            return dense(self.problem.tensors[name], True)
+        return self.form(buffer)
+
+    def belongs_to(self, name: str, op: OpSpec) -> bool:
+        """Whether nothing but `op` reads the bytes of tensor `name`, and that only once."""
+        buffer = self.of[name]
+        return not buffer.external and not buffer.is_output and buffer.readers == [op.name]
+
+    def dies_at(self, name: str, op: OpSpec) -> bool:
+        """Whether `op` is the last to read the bytes of tensor `name`, and does so only once; the
+        clock counts operators.
+        """
+        buffer = self.of[name]
+        if buffer.external or buffer.is_output or buffer.readers.count(op.name) != 1:
+            return False
+        return max(self.clock[reader] for reader in buffer.readers) == self.clock[op.name]

@@ -1,0 +1,266 @@
+"""Proves a memory plan from its two files alone: every byte read still holds what its producer
+wrote.
+
+The arena is an array of stamps. A store puts the stamp of (tensor, byte) at each address, a read
+compares; an operator that loses a byte is named with the tensor that overwrote it. This module
+shares no code with the planner and reads the GRAPH and the MAP in their JSON form.
+
+Order inside an operator. Window operators (conv, pool, pad, upsample) and concatenations store
+output lines in order, in any order inside a line: what line y reads must survive all stores of
+lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (add, ew) read all
+operands of an element before they store it, in HWC order, or from the last to the first element
+(-h-w-c). The others need their inputs whole. Only the store unit `elem` is known. A step with `rows`
+makes these lines only, forwards, whatever its type, by the line rule; the lines of an operator, or of
+an input that arrives by rows, follow each other from the first to the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.memory.case import Case, Violation
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.replay import Replay
+
+__all__ = ["check_plan", "check_map", "refuse_violations"]
+
+_FORM = {"offset", "size", "stride", "length", "count"}
+_OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows"}
+_STEP = {"op", "clock", "view", "scratch", "loop", "unit", "rows"}
+_ARRIVAL = {"input", "rows", "clock"}
+_LINES = ("hwc", "hcw", "-hwc", "-hcw", "-h-w-c")
+_ELEMENTS = ("hwc", "-h-w-c")
+
+
+def check_plan(problem: MemoryProblem, plan: MemoryPlan) -> list[Violation]:
+    """The faults of a plan, empty when it is proved; checks the JSON that the export writes."""
+    return check_map(problem.to_json(), plan.to_json())
+
+
+def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violation]:
+    """The faults of a MAP for a GRAPH (`memory_map.json`, `memory_graph.json`), empty when it is
+    proved.
+    """
+    case = Case(graph, memory_map)
+    _check_planes(case)
+    _check_schedule(case)
+    return case.found or Replay(case).run()
+
+
+def refuse_violations(violations: list[Violation]) -> None:
+    """Raises E604, once per fault, unless the plan is proved."""
+    ErrorList.raise_if(
+        [
+            N2D2Error(
+                "E604",
+                f"the memory plan is not safe: {violation}",
+                where="memory",
+                remedy="please report this plan; MemoryManagerStrategy=None or "
+                "OptimizeBufferMemory=0 may avoid it",
+            )
+            for violation in violations
+        ]
+    )
+
+
+def _check_planes(case: Case) -> None:
+    """Geometry: every plane has its tensor's form, lies in the arena, and wraps between lines
+    only.
+    """
+    planes = case.map["tensors"]
+    for name in case.graph["tensors"]:
+        plane = planes.get(name)
+        if plane is None:
+            case.fault("missing", f"{name} has no place", tensor=name)
+            continue
+        missing = _FORM - set(plane)
+        unknown = set(plane) - _FORM - _OPTIONAL
+        if missing:
+            case.fault("missing", f"{name} lacks {', '.join(sorted(missing))}", tensor=name)
+        elif unknown:
+            case.fault(
+                "unsupported",
+                f"{name}: {', '.join(sorted(unknown))} is not checked",
+                tensor=name,
+            )
+        elif bool(plane.get("external")) != (name in case.outside):
+            case.fault("external", f"{name} is outside the arena but no network input", tensor=name)
+        else:
+            _check_plane(case, name, plane)
+
+
+def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
+    height, width, pixel = case.shape[name]
+    if (plane["count"], plane["length"], plane["size"]) != (height, width, pixel):
+        case.fault(
+            "form",
+            f"{name} is {height} lines of {width} pixels of {pixel} bytes, its plane has "
+            f"{plane['count']}, {plane['length']} and {plane['size']}",
+            tensor=name,
+        )
+    elif plane["stride"] < plane["size"]:
+        case.fault(
+            "form",
+            f"the pixels of {name} overlap: stride {plane['stride']}, size {pixel}",
+            tensor=name,
+        )
+    elif plane.get("ring_rows") is not None and (
+        plane.get("limit") is not None or not 1 <= plane["ring_rows"] <= plane["count"]
+    ):
+        case.fault(
+            "form",
+            f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides",
+            tensor=name,
+        )
+    elif plane.get("limit") is not None and not _wraps_between_lines(plane):
+        case.fault(
+            "wrap",
+            f"{name} wraps after {plane['limit']} bytes, inside a line of "
+            f"{plane['stride'] * plane['length']} bytes or outside its {plane['count']} lines",
+            tensor=name,
+        )
+    elif name not in case.outside:
+        places = case.addresses(name)
+        if places.min() < 0 or places.max() >= case.size:
+            case.fault(
+                "arena",
+                f"{name} occupies bytes {places.min()} to {places.max()} of an arena of "
+                f"{case.size}",
+                tensor=name,
+            )
+        element = case.graph["tensors"][name].get("bytes", 1)
+        if any(
+            at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0))
+        ):
+            case.fault(
+                "alignment",
+                f"{name} has elements of {element} bytes at offset {plane['offset']}, "
+                f"stride {plane['stride']}, wrap {plane.get('wrap_offset')}",
+                tensor=name,
+            )
+
+
+def _wraps_between_lines(plane: dict[str, Any]) -> bool:
+    line = plane["stride"] * plane["length"]
+    return (
+        "wrap_offset" in plane
+        and plane["limit"] % line == 0
+        and 0 <= plane["limit"] <= line * plane["count"]
+    )
+
+
+def _check_schedule(case: Case) -> None:
+    """Every operator once, after its producers; clocks never go back and respect alloc and
+    release.
+    """
+    arriving = {step["input"] for step in case.map["schedule"] if "input" in step}
+    ready, done = set(case.graph["inputs"]) - arriving, set()
+    begun: dict[str, int] = {}
+    clock = -1
+    for index, step in enumerate(case.map["schedule"]):
+        now = step.get("clock", index)
+        if now < clock:
+            case.fault("clock", f"step {index} runs at clock {now}, after clock {clock}")
+        clock = max(clock, now)
+        if "input" in step:
+            _check_arrival(case, step, index, begun)
+            if begun.get(step["input"]) == case.shape.get(step["input"], (None,))[0]:
+                ready.add(step["input"])
+            continue
+        name = step.get("op")
+        if name not in case.ops or name in done:
+            case.fault(
+                "schedule", f"step {index} runs {name}, which is unknown or has run", op=name
+            )
+            continue
+        op = case.ops[name]
+        extra = set(step) - _STEP
+        if extra:
+            case.fault(
+                "unsupported",
+                f"step {index}: {', '.join(sorted(extra))} is not checked",
+                op=name,
+            )
+        elif not step.get("view"):
+            _check_order(case, op, step)
+        late = [t for t in op["inputs"] if t not in ready and not ("rows" in step and t in begun)]
+        if late:
+            case.fault(
+                "schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0]
+            )
+        _check_lifetimes(case, op, step, now)
+        if "rows" not in step or _check_rows(case, name, op["output"], step["rows"], begun):
+            ready.add(op["output"])
+            done.add(name)
+    for name in case.ops:
+        if name not in done:
+            case.fault("schedule", "never runs", op=name)
+    for name in case.graph["outputs"]:
+        release = case.map["tensors"].get(name, {}).get("release", clock + 1)
+        if release <= clock:
+            case.fault(
+                "lifetime",
+                f"the network output {name} is released at clock {release}, before the end",
+                tensor=name,
+            )
+
+
+def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str, int]) -> None:
+    """Lines of a network input from outside."""
+    name = step["input"]
+    if name not in case.graph["inputs"] or name in case.outside or set(step) - _ARRIVAL:
+        case.fault("schedule", f"step {index}: {name} does not arrive by rows", tensor=name)
+    else:
+        _check_rows(case, None, name, step.get("rows"), begun)
+
+
+def _check_rows(
+    case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int]
+) -> bool:
+    """Whether these lines are the next of the tensor and the last; a fault when they are not the next."""
+    first = begun.get(tensor, 0)
+    height = case.shape[tensor][0]
+    if not rows or rows[0] != first or not first < rows[1] <= height:
+        case.fault("schedule", f"makes lines {rows} of {tensor}, line {first} is next", op, tensor)
+        return True
+    begun[tensor] = rows[1]
+    return rows[1] == height
+
+
+def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
+    """Loop nest and store unit must be ones that the replay understands."""
+    loop, unit = step.get("loop", "hwc"), step.get("unit", "elem")
+    known = _ELEMENTS if op["type"] in ("add", "ew") else _LINES
+    if "rows" in step:
+        known = ("hwc", "hcw")
+    if loop not in known:
+        case.fault(
+            "unsupported",
+            f"the loop order {loop} is not checked; known: {', '.join(known)}",
+            op=op["name"],
+        )
+    if unit != "elem":
+        case.fault("unsupported", f"the store unit {unit} is not checked", op=op["name"])
+
+
+def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: int) -> None:
+    planes = case.map["tensors"]
+    output = planes.get(op["output"], {})
+    if not step.get("view") and output.get("alloc", now) > now:
+        case.fault(
+            "lifetime",
+            f"writes {op['output']} at clock {now}, before its alloc {output['alloc']}",
+            op=op["name"],
+            tensor=op["output"],
+        )
+    for name in op["inputs"]:
+        release = planes.get(name, {}).get("release", now)
+        if release < now:
+            case.fault(
+                "lifetime",
+                f"reads {name} at clock {now}, after its release {release}",
+                op=op["name"],
+                tensor=name,
+            )

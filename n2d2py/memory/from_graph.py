@@ -1,0 +1,88 @@
+"""The memory problem of a typed network: its tensors in HWC and how its layers go through them."""
+from __future__ import annotations
+
+from typing import Callable
+
+from n2d2py.errors import InternalError
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+
+__all__ = ["memory_problem", "register_layout"]
+
+Layout = Callable[[QuantNode, QuantGraph], OpSpec]
+_LAYOUTS: dict[str, Layout] = {}
+
+
+def register_layout(kind: str, layout: Layout) -> None:
+    """Says how layers of an operator kind go through memory; a second one for a kind is an InternalError."""
+    if kind in _LAYOUTS:
+        raise InternalError(f"two memory layouts for {kind}")
+    _LAYOUTS[kind] = layout
+
+
+def memory_problem(graph: QuantGraph) -> MemoryProblem:
+    """Tensors (vectors as 1 x 1 x C) and operators of a typed network, in its order."""
+    tensors = {}
+    for tensor in graph.tensors.values():
+        shape = tensor.shape
+        tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape),
+                                          tensor.type.bytes)
+    ops = []
+    for node in graph.nodes:
+        layout = _LAYOUTS.get(node.op.kind)
+        if layout is None:
+            raise InternalError(f"no memory layout for {node.op.kind}")
+        ops.append(layout(node, graph))
+    return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops))
+
+
+def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    kernel = node.params["weights"].shape[2:]
+    return OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=tuple(int(k) for k in kernel),
+                         stride=node.op.stride, pads=node.op.pads, dilation=node.op.dilation, groups=node.op.groups)
+
+
+def _pool(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    return OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
+                         stride=node.op.stride, pads=node.op.pads)
+
+
+def _padding(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    return OpSpec(node.name, "pad", (node.inputs[0],), node.output, {"pads": list(node.op.pads)})
+
+
+def _concat(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    attributes = {"rescale": True} if node.rescale is not None or node.activation is not None else {}
+    return OpSpec(node.name, "concat", tuple(node.inputs), node.output, attributes)
+
+
+def _plain(type: str) -> Layout:
+    return lambda node, graph: OpSpec(node.name, type, tuple(node.inputs), node.output)
+
+
+def _same_order(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """A view where the elements keep their order in HWC memory, else a copy."""
+    shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
+    first, second = ((channels(s), height(s), width(s)) for s in shapes)
+    kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
+    return OpSpec(node.name, "reshape" if kept else "copy", (node.inputs[0],), node.output)
+
+
+def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """Nearest by whole factors goes line by line; every other resampling reads its input as a whole."""
+    op, shape = node.op, graph.shape(node.inputs[0])
+    factors = [new // old for new, old in zip(op.size, shape[2:])]
+    if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size)):
+        return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": factors})
+    return OpSpec(node.name, "resize", (node.inputs[0],), node.output)
+
+
+for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), ("Concat", _concat),
+                       ("Fc", _plain("fc")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
+                       ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Reshape", _same_order),
+                       ("Transpose", _plain("copy")), ("Take", _plain("copy")),
+                       ("DepthToSpace", _plain("copy")), ("SpaceToDepth", _plain("copy")), ("Identity", _same_order), ("Dropout", _same_order),
+                       ("Deconv", _plain("deconv")), ("Resize", _resize), ("Unpool", _plain("unpool")),
+                       ("LRN", _plain("normalize")), ("Normalize", _plain("normalize"))):
+    register_layout(_kind, _layout)

@@ -1,0 +1,150 @@
+"""How far an output may lie over an input that dies at its operator: exact distances in bytes.
+
+With d = (address of the output) - (address of the input), the operator is safe when its loops run
+
+    forwards   and d <= Reach.ahead, or
+    backwards  and d >= Reach.behind, or
+    either way and the two do not share a byte.
+
+Windows and concatenations: the line rule. Lines are stored in order, any order inside a line, so
+line y of the output may only cover what no line >= y (backwards: <= y) reads. Pointwise operators:
+element i may cover the elements of the input up to i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from n2d2py.memory.access import Access, access_of, scale_of
+from n2d2py.memory.manager import Geometry
+from n2d2py.memory.problem import OpSpec, TensorSpec
+
+__all__ = ["Reach", "reach", "line_reads"]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The safe distances of an output of `output` bytes from an input of `source` bytes."""
+
+    ahead: int
+    behind: int
+    source: int
+    output: int
+
+    def span(self, backwards: bool) -> int:
+        """The fewest bytes that hold both."""
+        at = self.behind if backwards else self.ahead
+        return max(self.source, at + self.output) - min(0, at)
+
+    def gain(self, backwards: bool) -> int:
+        """The bytes saved against two buffers one after the other."""
+        return self.source + self.output - self.span(backwards)
+
+
+def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
+    """For each line of the output the lines of the input that it reads, as one range."""
+    if op.type == "concat":
+        return [range(y, y + 1) for y in range(lines)]
+    if op.type == "upsample":
+        factor = scale_of(op)[0]
+        return [range(y // factor, y // factor + 1) for y in range(lines)]
+    top = op.attributes["pads"][0]
+    if op.type == "pad":
+        taps, stride, dilation = 1, 1, 1
+    else:
+        taps, stride = op.attributes["kh"], op.attributes["sh"]
+        dilation = op.attributes.get("dil", 1)
+        dilation = dilation[0] if isinstance(dilation, (list, tuple)) else dilation
+    reads = []
+    for y in range(lines):
+        rows = [y * stride - top + u * dilation for u in range(taps)]
+        inside = [row for row in rows if 0 <= row < source.height]
+        reads.append(range(inside[0], inside[-1] + 1) if inside else range(0))
+    return reads
+
+
+def reach(
+    op: OpSpec,
+    source: TensorSpec,
+    source_form: Geometry,
+    source_part: int,
+    output: TensorSpec,
+    output_form: Geometry,
+    output_part: int,
+) -> Reach | None:
+    """The safe distances of the buffers, or None where `op` needs the input to the end.
+
+    The forms are those of the buffers; the parts are the tensors' offsets within a pixel of them.
+    """
+    access = access_of(op, source, output)
+    if access is Access.POINTWISE:
+        ahead, behind = _elements(source, source_form, output, output_form)
+    elif access is Access.WINDOW or op.type == "concat":
+        reads = line_reads(op, source, output.height)
+        ahead, behind = _lines(reads, source_form.line, output_form.line)
+        return _limited(ahead, behind, source_form, output_form)
+    else:
+        return None
+    shift = source_part - output_part
+    return _limited(ahead + shift, behind + shift, source_form, output_form)
+
+
+def _limited(ahead: int, behind: int, source: Geometry, output: Geometry) -> Reach:
+    """Distances beyond those of disjoint buffers are replaced by them."""
+    return Reach(
+        max(ahead, -output.bytes), min(behind, source.bytes), source.bytes, output.bytes
+    )
+
+
+def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
+    """(ahead, behind) of the line rule; whole lines, gaps and channel slices included."""
+    free = len(reads) * (source_line + output_line)
+    ahead, needed = free, None
+    for y in reversed(range(len(reads))):
+        if reads[y]:
+            needed = reads[y].start if needed is None else min(needed, reads[y].start)
+        if needed is not None:
+            ahead = min(ahead, needed * source_line - (y + 1) * output_line)
+    behind, needed = -free, None
+    for y, rows in enumerate(reads):
+        if rows:
+            needed = rows.stop if needed is None else max(needed, rows.stop)
+        if needed is not None:
+            behind = max(behind, needed * source_line - y * output_line)
+    return ahead, behind
+
+
+def _elements(
+    source: TensorSpec, source_form: Geometry, output: TensorSpec, output_form: Geometry
+) -> tuple[int, int]:
+    """(ahead, behind) of element order: addresses are linear in pixel and channel, corners decide."""
+    pixels, channels = source.height * source.width, source.channels
+    size, width = source.element_bytes, output.element_bytes
+    # forwards: element i is stored before the elements after it are read
+    free = pixels * (source_form.stride + output_form.stride)
+    ahead = [free]
+    if channels > 1:
+        ahead += [
+            p * source_form.stride + (c + 1) * size - p * output_form.stride - (c + 1) * width
+            for p in {0, pixels - 1}
+            for c in {0, channels - 2}
+        ]
+    if pixels > 1:
+        ahead += [
+            (p + 1) * source_form.stride - p * output_form.stride - channels * width
+            for p in {0, pixels - 2}
+        ]
+    # backwards: element i is stored before the elements in front of it are read
+    behind = [-free]
+    if channels > 1:
+        behind += [
+            p * source_form.stride + c * size - p * output_form.stride - c * width
+            for p in {0, pixels - 1}
+            for c in {1, channels - 1}
+        ]
+    if pixels > 1:
+        behind += [
+            (p - 1) * source_form.stride + channels * size - p * output_form.stride
+            for p in {1, pixels - 1}
+        ]
+    return min(ahead), max(behind)

@@ -1,0 +1,234 @@
+"""Buffers as blocks to be packed: sizes, lifetimes, and which pairs may overlap by how much.
+
+Addresses, sizes and distances are multiples of the alignment. First fit places the blocks in a
+given order, each at the lowest address that its placed neighbours allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import lcm
+
+from n2d2py.memory.buffers import Buffer, Buffers
+from n2d2py.memory.overlap import Reach, reach
+from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
+from n2d2py.memory.problem import OpSpec
+
+__all__ = ["Block", "Pair", "Packing", "Placement"]
+
+
+@dataclass
+class Block:
+    """`size` bytes live at the clocks birth..death, both included; `scratch` names the operator."""
+
+    size: int
+    birth: int
+    death: int
+    buffer: Buffer | None = None
+    scratch: str | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The output block of operator number `op` may overlap the dying input block `source`."""
+
+    op: int
+    source: int
+    output: int
+    reach: Reach
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The address of every block, the direction of every operator (True: backwards), the arena."""
+
+    offsets: tuple[int, ...]
+    backwards: tuple[bool, ...]
+    bytes: int
+
+
+@dataclass
+class Packing:
+    """The blocks of a problem with a given set of concatenations in place.
+
+    ops: the operators with code. neighbours[i]: block j -> the pair of the two, None where they
+    must be disjoint. bound: no placement is smaller.
+    """
+
+    buffers: Buffers
+    ops: list[OpSpec] = field(init=False)
+    blocks: list[Block] = field(init=False)
+    pairs: list[Pair] = field(init=False)
+    neighbours: list[dict[int, Pair | None]] = field(init=False)
+    bound: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        problem, settings = self.buffers.problem, self.buffers.settings
+        self.step = lcm(
+            settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values())
+        )
+        self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
+        self._collect()
+        self.neighbours = self._make_neighbours()
+        self.bound = self._bound()
+
+    def _collect(self) -> None:
+        """Sets blocks and pairs."""
+        self.blocks = [
+            Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b)
+            for b in self.buffers.distinct()
+            if not b.external
+        ]
+        self.pairs = self._make_pairs() if self.buffers.settings.optimize_buffer else []
+        self.blocks += [
+            Block(self._up(op.scratch_bytes), clock, clock, scratch=op.name)
+            for op in self.ops
+            if op.scratch_bytes
+            for clock in [self.buffers.clock[op.name]]
+        ]
+
+    def _up(self, size: int) -> int:
+        return -(-size // self.step) * self.step
+
+    def _make_pairs(self) -> list[Pair]:
+        index = {block.buffer: i for i, block in enumerate(self.blocks)}
+        buffers, tensors = self.buffers, self.buffers.problem.tensors
+        pairs = []
+        for number, op in enumerate(self.ops):
+            output = buffers.of[op.output]
+            if output.birth != buffers.clock[op.name] or not output.produced:
+                continue
+            for name in dict.fromkeys(op.inputs):
+                source = buffers.of[name]
+                if not buffers.dies_at(name, op) or source is output:
+                    continue
+                found = reach(
+                    op,
+                    tensors[name],
+                    buffers.geometry(name),
+                    source.parts[name],
+                    tensors[op.output],
+                    buffers.form(output),
+                    output.parts[op.output],
+                )
+                if found is not None:
+                    i, j = index[source], index[output]
+                    pairs.append(self._pair(number, i, j, found))
+        return pairs
+
+    def _pair(self, number: int, source: int, output: int, found: Reach) -> Pair:
+        """The pair of two blocks, its distances rounded to the safe side."""
+        size, room = self.blocks[source].size, self.blocks[output].size
+        ahead = max(found.ahead // self.step * self.step, -room)
+        behind = min(self._up(found.behind), size)
+        return Pair(number, source, output, Reach(ahead, behind, size, room))
+
+    def _make_neighbours(self) -> list[dict[int, Pair | None]]:
+        neighbours: list[dict[int, Pair | None]] = [{} for _ in self.blocks]
+        live: list[int] = []
+        for i in sorted(range(len(self.blocks)), key=lambda i: self.blocks[i].birth):
+            live = [j for j in live if self.blocks[j].death >= self.blocks[i].birth]
+            for j in live:
+                neighbours[i][j] = neighbours[j][i] = None
+            live.append(i)
+        for pair in self.pairs:
+            neighbours[pair.source][pair.output] = neighbours[pair.output][pair.source] = pair
+        return neighbours
+
+    def _bound(self) -> int:
+        """Over the operators: the live bytes less what overlapping its inputs can save."""
+        saved: dict[int, int] = {}
+        for number in dict.fromkeys(pair.op for pair in self.pairs):
+            own = [pair for pair in self.pairs if pair.op == number]
+            best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
+            written = {p.output: self.blocks[p.output] for p in own}
+            saved[next(iter(written.values())).birth] = min(
+                sum(block.size for block in written.values()), best
+            )
+        end = max((block.death for block in self.blocks), default=-1)
+        return max((self.live(t) - saved.get(t, 0) for t in range(-1, end + 1)), default=0)
+
+    def live(self, clock: int) -> int:
+        """Bytes of all blocks live at a clock."""
+        return sum(b.size for b in self.blocks if b.birth <= clock <= b.death)
+
+    def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
+        """Places the blocks in `order`, the operators running in the given directions."""
+        offsets = [-1] * len(self.blocks)
+        top = 0
+        for i in order:
+            size = self.blocks[i].size
+            closed = []
+            for j, pair in self.neighbours[i].items():
+                at = offsets[j]
+                if at < 0:
+                    continue
+                low, high = at - size, at + self.blocks[j].size
+                if pair is not None and i == pair.output:
+                    if backwards[pair.op]:
+                        high = min(high, at + pair.reach.behind)
+                    else:
+                        low = max(low, at + pair.reach.ahead)
+                elif pair is not None:
+                    if backwards[pair.op]:
+                        low = max(low, at - pair.reach.behind)
+                    else:
+                        high = min(high, at - pair.reach.ahead)
+                if low < high:
+                    closed.append((low, high))
+            closed.sort()
+            at = 0
+            for low, high in closed:
+                if low >= at:
+                    break
+                if at < high:
+                    at = high
+            offsets[i] = at
+            top = max(top, at + size)
+        return Placement(tuple(offsets), tuple(backwards), top)
+
+    def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
+        """The plan of a placement; an operator runs backwards only where that is needed."""
+        buffers = self.buffers
+        tensors, clock = buffers.problem.tensors, buffers.clock
+        at = {block.buffer: offset for block, offset in zip(self.blocks, placement.offsets)}
+        backwards = {
+            self.ops[pair.op].name
+            for pair in self.pairs
+            for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
+            if pair.reach.ahead < distance < pair.reach.source
+        }
+        schedule = tuple(
+            Step(op.name, clock[op.name], op.name in buffers.views, op.name in backwards)
+            for op in buffers.order()
+        )
+        end = max([len(schedule)] + [step.clock + 1 for step in schedule])
+        writers = {op.output: op.name for op in self.ops}
+        planes = {}
+        for name, buffer in buffers.of.items():
+            form, tensor = buffers.geometry(name), tensors[name]
+            alloc = clock[writers[name]] if name in writers else buffer.birth
+            planes[name] = Plane(
+                0 if buffer.external else at[buffer] + buffer.parts[name],
+                tensor.pixel_bytes,
+                tensor.pixel_bytes if buffer.external else form.stride,
+                form.length,
+                form.count,
+                alloc,
+                end if buffer.is_output else buffer.death,
+                external=buffer.external,
+                backwards=writers.get(name) in backwards,
+            )
+        scratch = {
+            block.scratch: Scratch(offset, block.size)
+            for block, offset in zip(self.blocks, placement.offsets)
+            if block.scratch
+        }
+        tops = [
+            offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
+            for block, offset in zip(self.blocks, placement.offsets)
+        ]
+        options = {**buffers.settings.by_export_name(), "Clock": "op"}
+        return MemoryPlan(
+            strategy, max(tops, default=0), planes, schedule, scratch, options, self.bound
+        )

@@ -1,0 +1,133 @@
+"""OptimizeReorder: the operators in the order that needs the fewest live bytes, then exact overlap."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.overlap import reach
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.search import best_packing, improve
+from n2d2py.memory.settings import Settings
+
+__all__ = ["ReorderPlanner", "best_order"]
+
+_STATES = 200_000
+"""Sets of executed operators that are looked at before the given order is kept."""
+
+
+class ReorderPlanner:
+    """OptimizeOverlap on the best order of the operators."""
+
+    name = "OptimizeReorder"
+
+    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+        """The smaller of the plans of the given and of the best order; the given one on a draw."""
+        packing, placement = best_packing(problem, settings, improve)
+        ordered = best_order(problem, settings)
+        if ordered.ops != problem.ops:
+            other, found = best_packing(ordered, settings, improve)
+            if found.bytes < placement.bytes:
+                packing, placement = other, found
+        return packing.plan(self.name, placement)
+
+
+class _Step:
+    """An operator with code as the search sees it: buffers by number, bytes that it can save."""
+
+    def __init__(self, op: OpSpec, buffers: Buffers, number: dict):
+        tensors = buffers.problem.tensors
+        self.output = number[buffers.of[op.output]]
+        self.inputs = sorted({number[buffers.of[name]] for name in op.inputs})
+        self.gains: list[tuple[int, int, int]] = []
+        form = buffers.form(buffers.of[op.output])
+        if not buffers.settings.optimize_buffer:
+            return
+        for name in op.inputs:
+            if op.inputs.count(name) == 1 and not buffers.of[name].external:
+                found = reach(op, tensors[name], buffers.geometry(name), 0, tensors[op.output], form, 0)
+                if found is not None:
+                    gains = found.gain(False), found.gain(True)
+                    self.gains.append((number[buffers.of[name]], *gains))
+
+
+def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
+    """The problem with its operators in an order of the smallest peak of live bytes, overlaps counted.
+
+    Best-first search over the sets of executed operators; the given order when the search is cut off.
+    """
+    buffers = Buffers(problem, replace(settings, clock="op"), ())
+    distinct = buffers.distinct()
+    number = {buffer: i for i, buffer in enumerate(distinct)}
+    sizes = [0 if buffer.external else buffers.form(buffer).bytes for buffer in distinct]
+    ops = [op for op in problem.ops if op.name not in buffers.views]
+    steps = [_Step(op, buffers, number) for op in ops]
+    writer = {step.output: i for i, step in enumerate(steps)}
+    readers = [0] * len(distinct)
+    for i, step in enumerate(steps):
+        for source in step.inputs:
+            readers[source] |= 1 << i
+    needs = [
+        sum(1 << writer[source] for source in step.inputs if source in writer) for step in steps
+    ]
+    kept = [buffer.is_output for buffer in distinct]
+    inputs = [number[buffers.of[name]] for name in problem.inputs]
+
+    def live(done: int) -> int:
+        present = [b for b in inputs] + [s.output for i, s in enumerate(steps) if done >> i & 1]
+        return sum(sizes[b] for b in dict.fromkeys(present) if kept[b] or readers[b] & ~done)
+
+    def peak(done: int, i: int, before: int) -> int:
+        step, after = steps[i], done | 1 << i
+        dying = [g for g in step.gains if not kept[g[0]] and not readers[g[0]] & ~after]
+        saved = max(sum(g[way] for g in dying) for way in (1, 2)) if dying else 0
+        return before + sizes[step.output] - min(sizes[step.output], saved)
+
+    full = (1 << len(steps)) - 1
+    seen: dict[int, tuple[int, int]] = {0: (-1, -1)}
+    queue = [(live(0), 0, 0)]
+    cost = {0: live(0)}
+    while queue:
+        value, executed, done = heapq.heappop(queue)
+        if value > cost[done]:
+            continue
+        if done == full:
+            return _in_order(problem, buffers, ops, seen)
+        before = live(done)
+        for i in range(len(steps)):
+            if done >> i & 1 or needs[i] & ~done:
+                continue
+            after = done | 1 << i
+            found = max(value, peak(done, i, before))
+            if found < cost.get(after, found + 1):
+                cost[after], seen[after] = found, (done, i)
+                heapq.heappush(queue, (found, executed - 1, after))
+        if len(seen) > _STATES:
+            break
+    return problem
+
+
+def _in_order(
+    problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]
+) -> MemoryProblem:
+    """The problem in the order that `seen` leads back from; views follow what they see."""
+    order, done = [], (1 << len(ops)) - 1
+    while done:
+        done, i = seen[done]
+        order.append(ops[i])
+    waiting = [op for op in problem.ops if op.name in buffers.views]
+    known, result = set(problem.inputs), []
+    for op in [None, *reversed(order)]:
+        if op is not None:
+            result.append(op)
+            known.add(op.output)
+        ready = True
+        while ready:
+            ready = [view for view in waiting if known.issuperset(view.inputs)]
+            for view in ready:
+                waiting.remove(view)
+                result.append(view)
+                known.add(view.output)
+    return replace(problem, ops=tuple(result))

@@ -1,0 +1,154 @@
+"""Exact overlap: first fit over several orders and directions, then random moves, down to the bound.
+
+Seeded and counted, never timed: the same problem has the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Callable, Collection
+
+from n2d2py.memory.buffers import Buffers, concats_in_place
+from n2d2py.memory.packing import Packing, Placement
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
+
+__all__ = ["OverlapPlanner", "best_packing", "improve"]
+
+_WORK = 150_000
+"""Random moves times blocks: about two seconds of one core."""
+
+Search = Callable[[Packing], Placement]
+
+
+class OverlapPlanner:
+    """Every output as far over its dying inputs as its kernel's order allows."""
+
+    name = "OptimizeOverlap"
+
+    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+        """The best placement found; at the packing's bound it is proved to be the smallest."""
+        packing, placement = best_packing(problem, settings, improve)
+        return packing.plan(self.name, placement)
+
+
+def best_packing(
+    problem: MemoryProblem, settings: Settings, search: Search
+) -> tuple[Packing, Placement]:
+    """The best of all concatenations copied, all in place, then of changing them one by one."""
+    settings = replace(settings, clock="op")
+
+    def packed(in_place: Collection[str]) -> Packing:
+        return Packing(Buffers(problem, settings, in_place))
+
+    packing = packed(())
+    possible = concats_in_place(problem) if settings.no_branch_concat else []
+    if not possible:
+        return packing, search(packing)
+    chosen: set[str] = set()
+    best = quick(packing)
+    everywhere = packed(possible)
+    found = quick(everywhere)
+    if found.bytes <= best.bytes:
+        packing, best, chosen = everywhere, found, set(possible)
+    for concat in possible:
+        changed = chosen ^ {concat}
+        other = packed(changed)
+        if other.bound < best.bytes:
+            found = quick(other)
+            if found.bytes < best.bytes:
+                packing, best, chosen = other, found, changed
+    found = search(packing)
+    return packing, found if found.bytes < best.bytes else best
+
+
+def _directions(packing: Packing) -> list[list[bool]]:
+    """The directions to start from: by gain, all forwards, all backwards, alternating."""
+    count = len(packing.ops)
+    forward, backward = [0] * count, [0] * count
+    for pair in packing.pairs:
+        forward[pair.op] += pair.reach.gain(False)
+        backward[pair.op] += pair.reach.gain(True)
+    by_gain = [b > f for f, b in zip(forward, backward)]
+    return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
+
+
+def _starts(packing: Packing) -> list[tuple[list[int], list[bool], Placement]]:
+    blocks = packing.blocks
+    keys = (
+        lambda i: -blocks[i].size,
+        lambda i: (blocks[i].birth - blocks[i].death, -blocks[i].size),
+        lambda i: blocks[i].birth,
+        lambda i: -blocks[i].death,
+    )
+    made = []
+    for key in keys:
+        order = sorted(range(len(blocks)), key=key)
+        for backwards in _directions(packing):
+            made.append((order, backwards, packing.first_fit(order, backwards)))
+            if made[-1][2].bytes <= packing.bound:
+                return made
+    return made
+
+
+def quick(packing: Packing) -> Placement:
+    """The best of the starting orders and directions."""
+    return min((placement for _, _, placement in _starts(packing)), key=lambda p: p.bytes)
+
+
+def improve(packing: Packing) -> Placement:
+    """From the best starts, random moves of one block or one direction, kept when not worse.
+
+    Two moves of three concern what is in the way of the arena's top: a highest block or one of its
+    neighbours is placed earlier, or the operator between two of them is turned round.
+    """
+    if not packing.blocks:
+        return Placement((), (), 0)
+    starts = sorted(_starts(packing), key=lambda start: start[2].bytes)
+    best = starts[0][2]
+    rng = random.Random(1)
+    moves = min(1500, _WORK // len(packing.blocks) + 20)
+    for order, backwards, current in starts[:3]:
+        state = _State(packing, list(order), list(backwards), current)
+        for _ in range(moves):
+            if best.bytes <= packing.bound:
+                return best
+            state.move(rng)
+            if state.current.bytes < best.bytes:
+                best = state.current
+    return best
+
+
+@dataclass
+class _State:
+    """An order and directions under random moves, and their placement."""
+
+    packing: Packing
+    order: list[int]
+    backwards: list[bool]
+    current: Placement
+
+    def move(self, rng: random.Random) -> None:
+        """Makes one move, unless it is worse."""
+        order, backwards = list(self.order), list(self.backwards)
+        block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(order))
+        pairs = [p for p in self.packing.neighbours[block].values() if p is not None]
+        if pairs and rng.random() < 0.4:
+            at = rng.choice(pairs).op
+            backwards[at] = not backwards[at]
+        else:
+            source = order.index(block)
+            target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
+            order.insert(target, order.pop(source))
+        found = self.packing.first_fit(order, backwards)
+        if found.bytes <= self.current.bytes:
+            self.order, self.backwards, self.current = order, backwards, found
+
+    def _critical(self, rng: random.Random) -> int:
+        """A block that ends at the top of the arena, or a neighbour of one."""
+        blocks, placed = self.packing.blocks, self.current
+        highest = [i for i, at in enumerate(placed.offsets) if at + blocks[i].size == placed.bytes]
+        top = rng.choice(highest)
+        return rng.choice([top, *self.packing.neighbours[top]])

@@ -1,0 +1,37 @@
+"""The export parameters that shape a memory plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The export parameters of the memory, and the clock (by level as N2D2, or by operator).
+
+    include_input: the network inputs are in the arena and may be overwritten once read.
+    optimize_buffer: an output may lie over an input that dies. no_branch_concat: concatenate in
+    place where possible. alignment: bytes, of the pixel stride of every tensor that an operator
+    writes. buffer_alignment: bytes, of the address of every buffer, for the strategies that place
+    buffers singly. clock: N2D2's strategies only, the others count operators.
+    """
+
+    include_input: bool = True
+    optimize_buffer: bool = True
+    no_branch_concat: bool = True
+    alignment: int = 1
+    clock: str = "level"
+    buffer_alignment: int = 16
+
+    def by_export_name(self) -> dict[str, int | str]:
+        """The settings under the names of the export parameters."""
+        return {
+            "IncludeInputInBuffer": int(self.include_input),
+            "OptimizeBufferMemory": int(self.optimize_buffer),
+            "OptimizeNoBranchConcat": int(self.no_branch_concat),
+            "MemoryAlignment": self.alignment,
+            "BufferAlignment": self.buffer_alignment,
+            "Clock": self.clock,
+        }

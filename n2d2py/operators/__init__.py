@@ -1,0 +1,36 @@
+"""What the operators are: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.activations import (ChannelClip, Clip, Function, LeakyRectifier, Logistic, Softplus, Step, Swish,
+                                          Tanh, rectifier)
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.base import Op, operator_kinds, register
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.nonlinear import (Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish,
+                                        Softsign, Sqrt)
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.take import Take
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
+
+for _op in (Conv, Fc, Pool, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
+            Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth):
+    register(_op)
+
+__all__ = ["Op", "register", "operator_kinds", "Conv", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
+           "Activation", "Concat", "Softmax", "Padding", "Reshape", "Transpose", "Dropout", "Identity",
+           "Take", "DepthToSpace", "SpaceToDepth", "Deconv", "Resize", "Unpool", "LRN", "Normalize", "Function", "Clip", "ChannelClip", "LeakyRectifier", "Logistic",
+           "Softplus", "Step", "Swish", "Tanh", "rectifier", "Abs", "Elu", "Erf",
+           "Exp", "Gelu", "GeluTanh", "HardSigmoid", "HardSwish", "Log", "Mish", "Softsign", "Sqrt"]

@@ -1,0 +1,32 @@
+"""A layer that only applies an activation function."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.activations import Function
+from n2d2py.operators.base import Op
+
+__all__ = ["Activation"]
+
+
+@dataclass(frozen=True)
+class Activation(Op):
+    """y = function(x), element by element."""
+
+    function: Function
+    kind: ClassVar[str] = "Activation"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [self.function(inputs[0])]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Looks q up in "table", which has one output for each stored input value from qmin up."""
+        first = graph.type(node.inputs[0]).qmin
+        return [node.params["table"][inputs[0].astype(np.int64) - first].astype(graph.type(node.output).dtype)]

@@ -1,0 +1,87 @@
+"""The contract of an operator and the registry of all operators."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.graph.shapes import Shape
+
+if TYPE_CHECKING:
+    from n2d2py.graph.graph import Node
+    from n2d2py.graph.quant import QuantGraph, QuantNode
+
+__all__ = ["Op", "register", "operator_kinds", "require_rank"]
+
+
+class Op:
+    """An operator: a frozen dataclass of attributes with the rules below.
+
+    Arrays are (N, C, H, W) or (N, C); N may be any batch although shapes are declared with N = 1.
+
+    Attributes:
+        kind: name in the registry and in reports.
+        moves_values: the output holds values of the first input unchanged, or means of them, so it shares
+            its number type (max pooling, padding, resizing, layout changes).
+    """
+
+    kind: ClassVar[str] = ""
+    moves_values: ClassVar[bool] = False
+
+    def output_shapes(self, inputs: list[Shape], node: "Node | QuantNode") -> list[Shape]:
+        """Shapes of the outputs for inputs of these shapes.
+
+        Raises:
+            N2D2Error: E2xx when the operator cannot take them.
+        """
+        raise NotImplementedError
+
+    def macs(self, inputs: list[Shape], output: Shape, node: "Node | QuantNode") -> int:
+        """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
+        return 0
+
+    def run(self, inputs: list[np.ndarray], node: "Node | QuantNode") -> list[np.ndarray]:
+        """Floating-point result in the type of the inputs, before the node's activation."""
+        raise NotImplementedError
+
+    def run_integer(self, inputs: list[np.ndarray], node: "QuantNode", graph: "QuantGraph") -> list[np.ndarray]:
+        """Stored integers of the outputs from stored integers of the inputs; normative for the exports.
+
+        Raises:
+            N2D2Error: E510 when the operator has no integer form.
+        """
+        raise N2D2Error("E510", f"{self.kind} has no integer arithmetic", where=node.location or node.name,
+                        remedy="remove the layer or export in floating point with -nbbits -32")
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes by name, for reports."""
+        return dict(vars(self))
+
+
+_REGISTRY: dict[str, type[Op]] = {}
+
+
+def register(op: type[Op]) -> type[Op]:
+    """Makes an operator known by its kind.
+
+    Raises:
+        InternalError: when the kind is taken by another class.
+    """
+    if _REGISTRY.get(op.kind, op) is not op:
+        raise InternalError(f"operator {op.kind} is registered twice")
+    _REGISTRY[op.kind] = op
+    return op
+
+
+def operator_kinds() -> dict[str, type[Op]]:
+    """All registered operators by kind."""
+    return dict(_REGISTRY)
+
+
+def require_rank(shape: Shape, rank: int, node: "Node | QuantNode", kind: str) -> None:
+    """Raises E201 unless `shape` has `rank` axes (batch included)."""
+    if len(shape) != rank:
+        raise N2D2Error("E201", f"{kind} '{node.name}' needs an input of rank {rank}, but its input has "
+                        f"shape {'x'.join(map(str, shape))}", where=node.location,
+                        remedy="check the layer before it")

@@ -1,0 +1,76 @@
+"""Blocks of pixels from groups of channels, and back."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op, require_rank
+
+__all__ = ["DepthToSpace", "SpaceToDepth"]
+
+
+@dataclass(frozen=True)
+class DepthToSpace(Op):
+    """y[c, h b + i, w b + j] = x[d, h, w] with b the block and d = (i b + j) C + c, or c b b + i b + j with
+    `channels_first`, C being the channels of the output.
+    """
+
+    block: int
+    channels_first: bool = False
+    kind: ClassVar[str] = "DepthToSpace"
+    moves_values: ClassVar[bool] = True
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        shape, area = inputs[0], self.block ** 2
+        require_rank(shape, 4, node, self.kind)
+        if shape[1] % area:
+            raise N2D2Error("E244", f"{self.kind} '{node.name}': {shape[1]} channels are no multiple of "
+                            f"{self.block}x{self.block}", where=node.location, remedy="check the layer before it")
+        return [(shape[0], shape[1] // area, shape[2] * self.block, shape[3] * self.block)]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x, b = inputs[0], self.block
+        n, depth, h, w = x.shape
+        c = depth // b ** 2
+        if self.channels_first:
+            blocks = x.reshape(n, c, b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+        else:
+            blocks = x.reshape(n, b, b, c, h, w).transpose(0, 3, 4, 1, 5, 2)
+        return [np.ascontiguousarray(blocks).reshape(n, c, h * b, w * b)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """The same integers."""
+        return self.run(inputs, node)
+
+
+@dataclass(frozen=True)
+class SpaceToDepth(Op):
+    """y[d, h, w] = x[c, h b + i, w b + j] with d as in DepthToSpace, C being the channels of the input."""
+
+    block: int
+    channels_first: bool = False
+    kind: ClassVar[str] = "SpaceToDepth"
+    moves_values: ClassVar[bool] = True
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        shape, b = inputs[0], self.block
+        require_rank(shape, 4, node, self.kind)
+        if shape[2] % b or shape[3] % b:
+            raise N2D2Error("E244", f"{self.kind} '{node.name}': an image of {shape[3]}x{shape[2]} has no whole blocks "
+                            f"of {b}x{b} (width x height)", where=node.location, remedy="check the layer before it")
+        return [(shape[0], shape[1] * b * b, shape[2] // b, shape[3] // b)]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x, b = inputs[0], self.block
+        n, c, h, w = x.shape
+        blocks = x.reshape(n, c, h // b, b, w // b, b)
+        blocks = blocks.transpose((0, 1, 3, 5, 2, 4) if self.channels_first else (0, 3, 5, 1, 2, 4))
+        return [np.ascontiguousarray(blocks).reshape(n, c * b * b, h // b, w // b)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """The same integers."""
+        return self.run(inputs, node)

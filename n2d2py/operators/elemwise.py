@@ -1,0 +1,89 @@
+"""Element-wise combination of several tensors, of one shape or with axes of length 1 that are repeated."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+
+__all__ = ["ElemWise"]
+
+
+@dataclass(frozen=True)
+class ElemWise(Op):
+    """Combines inputs T_i with weights w_i and shifts s_i (one per input).
+
+    Sum: sum of w_i T_i + s_i. AbsSum: sum of w_i |T_i|. EuclideanSum: sqrt of the sum of (w_i T_i + s_i)^2.
+    Prod: product of T_i. Max, Min: largest, smallest T_i. One input has the shape of the output; the others may
+    have axes of length 1 where it is longer.
+    """
+
+    operation: str
+    weights: tuple[float, ...] = ()
+    shifts: tuple[float, ...] = ()
+    kind: ClassVar[str] = "ElemWise"
+    OPERATIONS: ClassVar[tuple[str, ...]] = ("Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min")
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        full = max(inputs, key=prod)
+        for shape in inputs:
+            if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)):
+                dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
+                raise N2D2Error("E205", f"ElemWise '{node.name}': its inputs have the shapes {dims}",
+                                where=node.location, remedy="all inputs must have the same shape, but for axes of "
+                                "length 1")
+        return [full]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(np.prod(output)) * len(inputs)
+
+    def coefficients(self, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """(weights, shifts), completed with 1 and 0 for `count` inputs."""
+        weights = tuple(self.weights) or (1.0,) * count
+        shifts = tuple(self.shifts) or (0.0,) * count
+        return weights, shifts
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        dtype = inputs[0].dtype.type
+        weights, shifts = self.coefficients(len(inputs))
+        if self.operation == "Prod":
+            return [reduce(np.multiply, inputs)]
+        if self.operation == "Max":
+            return [reduce(np.maximum, inputs)]
+        if self.operation == "Min":
+            return [reduce(np.minimum, inputs)]
+        if self.operation == "AbsSum":
+            return [sum(dtype(w) * np.abs(x) for w, x in zip(weights, inputs))]
+        terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs)]
+        if self.operation == "Sum":
+            return [sum(terms[1:], terms[0])]
+        return [np.sqrt(sum(t * t for t in terms))]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Brings the inputs to one scale by integer multipliers m_i, combines, rescales.
+
+        Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod:
+        product of q_i. Parameters: "multipliers" (one per input), "offset" (1).
+        """
+        zero_points = [graph.type(name).zero_point for name in node.inputs]
+        x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points)]
+        m = [int(v) for v in node.params["multipliers"]]
+        if self.operation == "Prod":
+            acc = reduce(np.multiply, x)
+        elif self.operation == "Max":
+            acc = reduce(np.maximum, (k * a for k, a in zip(m, x)))
+        elif self.operation == "Min":
+            acc = reduce(np.minimum, (k * a for k, a in zip(m, x)))
+        elif self.operation == "AbsSum":
+            acc = sum(k * np.abs(a) for k, a in zip(m, x))
+        elif self.operation == "Sum":
+            acc = sum(k * a for k, a in zip(m, x)) + int(node.params["offset"][0])
+        else:
+            return super().run_integer(inputs, node, graph)
+        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]

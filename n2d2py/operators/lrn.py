@@ -1,0 +1,41 @@
+"""Local response normalisation over channels."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+
+__all__ = ["LRN"]
+
+
+@dataclass(frozen=True)
+class LRN(Op):
+    """y[c] = x[c] / (k + alpha * sum of x[i]^2)^beta, i from c - (size-1)/2 to c + size/2, within the channels.
+
+    `alpha` is not divided by `size` (ONNX divides it).
+    """
+
+    size: int = 5
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 2.0
+    kind: ClassVar[str] = "LRN"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(np.prod(output)) * min(self.size, output[1])
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0]
+        channels, before = x.shape[1], (self.size - 1) // 2
+        squares, sums = x * x, np.zeros_like(x)
+        for c in range(channels):
+            sums[:, c] = squares[:, max(0, c - before):c - before + self.size].sum(axis=1)
+        dtype = x.dtype.type
+        return [x / (dtype(self.k) + dtype(self.alpha) * sums) ** dtype(self.beta)]

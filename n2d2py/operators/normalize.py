@@ -1,0 +1,37 @@
+"""Normalisation of each position to length 1."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+
+__all__ = ["Normalize", "SMALLEST_NORM"]
+
+SMALLEST_NORM = 1e-12
+"""What is divided by at least, so that a position of zeros stays zero."""
+
+
+@dataclass(frozen=True)
+class Normalize(Op):
+    """y = x / max(norm, 1e-12), norm over the channels of each position: "L1" sum |x|, "L2" sqrt(sum x^2)."""
+
+    norm: str
+    kind: ClassVar[str] = "Normalize"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return 2 * int(np.prod(output))
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0]
+        if self.norm == "L1":
+            size = np.abs(x).sum(axis=1, keepdims=True)
+        else:
+            size = np.sqrt((x * x).sum(axis=1, keepdims=True))
+        return [x / np.maximum(size, x.dtype.type(SMALLEST_NORM))]

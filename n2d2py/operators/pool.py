@@ -1,0 +1,90 @@
+"""Max and average pooling."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic.exact import sliding_windows
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.windows import Pads, output_extent, pad
+
+__all__ = ["Pool"]
+
+
+@dataclass(frozen=True)
+class Pool(Op):
+    """Maximum or mean over a window, channel by channel.
+
+    Attributes:
+        mode: "Max" or "Average".
+        kernel, stride: (vertical, horizontal).
+        pads: (top, left, bottom, right); never win a maximum.
+        count_pad: the mean divides by the whole window (INI pools); else by the part of the window
+            inside the input (ONNX default).
+    """
+
+    mode: str
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    count_pad: bool = True
+    kind: ClassVar[str] = "Pool"
+
+    @property
+    def moves_values(self) -> bool:  # type: ignore[override]
+        return self.mode == "Max"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        shape = inputs[0]
+        require_rank(shape, 4, node, "Pool")
+        return [(*shape[:2], *output_extent(shape[2:], self.kernel, self.stride, self.pads, node))]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        window = self.kernel[0] * self.kernel[1]
+        return window * output[1] * output[2] * output[3] if self.mode == "Average" else 0
+
+    def window_counts(self, size: tuple[int, int]) -> np.ndarray:
+        """Divisors of the mean at each output position, (OH, OW) int64, for an input of (H, W)."""
+        ones = np.ones((1, 1, *size), np.int64)
+        if self.count_pad:
+            ones = np.ones_like(pad(ones, self.pads))
+        else:
+            ones = pad(ones, self.pads)
+        return sliding_windows(ones, self.kernel, self.stride, (1, 1)).sum(axis=(4, 5))[0, 0]
+
+    def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
+        return sliding_windows(pad(x, self.pads, fill), self.kernel, self.stride, (1, 1))
+
+    def _max(self, x: np.ndarray) -> np.ndarray:
+        lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        return self._windows(x, lowest).max(axis=(4, 5))
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0]
+        if self.mode == "Max":
+            return [self._max(x)]
+        sums = self._windows(x, 0).sum(axis=(4, 5), dtype=x.dtype)
+        return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Average: sums rescaled by the factor of the window's count, factor k-1 for a count of k."""
+        x = inputs[0]
+        kind = graph.type(node.output)
+        if self.mode == "Max":
+            return [np.clip(self._max(x), *node.clamp).astype(kind.dtype)]
+        zero_point = graph.type(node.inputs[0]).zero_point
+        sums = self._windows(x.astype(np.int64) - zero_point, 0).sum(axis=(4, 5))
+        if node.rescale.count == 1:
+            return [node.rescale.apply(sums, *node.clamp).astype(kind.dtype)]
+        result = np.zeros(sums.shape, np.int64)
+        counts = self.window_counts(x.shape[2:])
+        flat = np.broadcast_to(np.arange(node.rescale.count), (1, node.rescale.count))
+        for count in np.unique(counts):
+            where = counts == count
+            picked = np.zeros((*sums.shape[:2], node.rescale.count, int(where.sum())), np.int64)
+            picked[:, :, count - 1] = sums[:, :, where]
+            result[:, :, where] = node.rescale.apply(picked, *node.clamp, axis=2)[:, :, flat[0, count - 1]]
+        return [result.astype(kind.dtype)]

@@ -1,0 +1,187 @@
+"""The contract of a rewrite, its checks, and the report of what was done and why the rest was not."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, ClassVar, Iterable
+
+from n2d2py import log
+from n2d2py.errors import InternalError
+from n2d2py.graph import Graph, Node, Tensor
+
+__all__ = ["Match", "Pass", "FuseReport", "Entry", "shapes_known", "drop", "recompute_shapes"]
+
+Check = Callable[[Graph], None]
+"""Raises InternalError when a graph lacks a property."""
+
+
+def shapes_known(graph: Graph) -> None:
+    """Checks that order, names and shapes of the graph are consistent."""
+    graph.verify()
+
+
+@dataclass(frozen=True)
+class Match:
+    """The outcome of looking for a pattern at a node.
+
+    Attributes:
+        found: what the rewrite needs, in the pass's own terms; None when the pattern does not apply.
+        reason: why it does not apply although the node is of the right kind.
+    """
+
+    found: Any = None
+    reason: str | None = None
+
+    @staticmethod
+    def no(reason: str) -> "Match":
+        """A refusal: `reason` is a clause about the node."""
+        return Match(None, reason)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the report: the pass, the layer, and what was done or the reason why not."""
+
+    rewrite: str
+    layer: str
+    text: str
+
+
+@dataclass
+class FuseReport:
+    """What the passes did, in order, and why they left the rest.
+
+    Attributes:
+        done: rewrites.
+        refused: reasons that still hold for the final graph.
+        summaries: pass -> the words of its summary line.
+    """
+
+    done: list[Entry] = field(default_factory=list)
+    refused: list[Entry] = field(default_factory=list)
+    summaries: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of rewrites by pass, in order of the first one."""
+        counts: dict[str, int] = {}
+        for entry in self.done:
+            counts[entry.rewrite] = counts.get(entry.rewrite, 0) + 1
+        return counts
+
+    def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
+        """Replaces the refusals of a pass by those of its latest run."""
+        self.refused = [entry for entry in self.refused if entry.rewrite != rewrite] + list(refusals)
+
+    def lines(self) -> list[str]:
+        """One summary line for each pass that did something."""
+        return [f"{self.summaries[rewrite]}: {count}" for rewrite, count in self.counts.items()]
+
+    def dump(self) -> dict[str, Any]:
+        """The report as plain data."""
+        lines = {what: [[entry.rewrite, entry.layer, entry.text] for entry in entries]
+                 for what, entries in (("done", self.done), ("refused", self.refused))}
+        return {"counts": self.counts, **lines}
+
+    def publish(self) -> None:
+        """Logs the summary lines, and with -verbose every entry."""
+        for line in self.lines():
+            log.notice("fuse: %s", line)
+        for entry in self.done:
+            log.detail("fuse: %s: %s", entry.layer, entry.text)
+        for entry in self.refused:
+            log.detail("fuse: %s: no %s: %s", entry.layer, entry.rewrite, entry.text)
+
+
+class Pass:
+    """A rewrite of single patterns, applied until none is left.
+
+    Attributes:
+        name: short name for reports.
+        summary: what one rewrite does, for the summary line.
+        requires, ensures: properties of the graph before and after.
+    """
+
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    requires: ClassVar[tuple[Check, ...]] = (shapes_known,)
+    ensures: ClassVar[tuple[Check, ...]] = (shapes_known,)
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        """The pattern at `node`: a Match, a Match.no, or None when the node is of another kind."""
+        raise NotImplementedError
+
+    def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
+        """Changes the graph in place; returns what was done, as a clause about `node`.
+
+        Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.
+        """
+        raise NotImplementedError
+
+    def run(self, graph: Graph, report: FuseReport) -> bool:
+        """Applies the rewrite until no node matches; returns whether anything changed.
+
+        Raises:
+            InternalError: when a required or ensured property does not hold.
+        """
+        for check in self.requires:
+            check(graph)
+        report.summaries[self.name] = self.summary
+        changed, refusals = False, {}
+        while True:
+            progress = False
+            refusals.clear()
+            for node in list(graph.nodes):
+                if not any(other is node for other in graph.nodes):
+                    continue
+                match = self.match(graph, node)
+                if match is None:
+                    continue
+                if match.reason is not None:
+                    refusals[node.name] = Entry(self.name, node.name, match.reason)
+                    continue
+                report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
+                progress = changed = True
+            if not progress:
+                break
+        report.refuse(self.name, refusals.values())
+        for check in self.ensures:
+            check(graph)
+        return changed
+
+
+def drop(graph: Graph, node: Node) -> None:
+    """Removes a node that passes its only input on; the name of a network output is kept where possible.
+
+    The shape of what remains is that of the node's input.
+    """
+    source, result = node.inputs[0], node.output
+    producer = graph.producer(source)
+    keeps_name = (result in graph.outputs and producer is not None and len(producer.outputs) == 1
+                  and graph.sole_consumer(source) is node)
+    if keeps_name:
+        shape = graph.shape(source)
+        graph.absorb(producer, node)
+        graph.tensors[result] = Tensor(result, shape)
+        carrier = result
+    else:
+        graph.bypass(node)
+        graph.outputs = list(dict.fromkeys(graph.outputs))
+        carrier = source
+    for name in node.source:
+        if name not in graph.tensors:
+            graph.aliases[name] = carrier
+
+
+def recompute_shapes(graph: Graph) -> None:
+    """Sets the shapes of all computed tensors from those of the inputs.
+
+    Raises:
+        N2D2Error: when an operator cannot take its new input shapes.
+        InternalError: when an operator changes its number of outputs.
+    """
+    for node in graph.nodes:
+        shapes = node.op.output_shapes([graph.shape(name) for name in node.inputs], node)
+        if len(shapes) != len(node.outputs):
+            raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
+        for name, shape in zip(node.outputs, shapes):
+            graph.tensors[name] = Tensor(name, tuple(shape))

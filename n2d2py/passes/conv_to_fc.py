@@ -1,0 +1,41 @@
+"""A Conv whose window is the whole input, followed by a flattening, is an Fc.
+
+    Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
+"""
+from __future__ import annotations
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Conv, Fc, Reshape
+from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.linear import like
+
+__all__ = ["ConvToFc"]
+
+
+class ConvToFc(Pass):
+    """Conv over its whole input, then Reshape to (C) => Fc."""
+
+    name = "conv-to-fc"
+    summary = "Conv over a whole input turned into Fc"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Conv):
+            return None
+        reshape = graph.sole_consumer(node.output)
+        if reshape is None or not isinstance(reshape.op, Reshape) or len(reshape.op.dims) != 1:
+            return None
+        kernel, size = node.params["weights"].shape[2:], graph.shape(node.inputs[0])[2:]
+        if kernel != size or any(node.op.pads):
+            return Match.no(f"its window of {kernel[1]}x{kernel[0]} is not its whole input of {size[1]}x{size[0]}")
+        if node.op.groups != 1:
+            return Match.no("it has groups")
+        if reshape.activation is not None:
+            return Match.no(f"{reshape.name} carries an activation")
+        return Match(reshape)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+        weights = node.params["weights"]
+        node.op = Fc()
+        node.params = {**node.params, "weights": like(weights.reshape(len(weights), -1), weights)}
+        graph.absorb(node, found)
+        return f"Conv and {found.name} turned into Fc"

@@ -1,0 +1,36 @@
+"""A Softmax at the end of the network is left out of integer exports: the class stays the same."""
+from __future__ import annotations
+
+from n2d2py import log
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Softmax
+from n2d2py.passes.base import Match, Pass, drop
+
+__all__ = ["DropSoftmax"]
+
+
+class DropSoftmax(Pass):
+    """Softmax(x) at a network output => x. The outputs are then logits, in the same order."""
+
+    name = "drop-softmax"
+    summary = "Softmax at the network's outputs dropped"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Softmax):
+            return None
+        if node.output not in graph.outputs or graph.consumers(node.output):
+            return Match.no("it is not at the end of the network")
+        channels = graph.shape(node.output)[1]
+        if node.op.group_size not in (0, channels):
+            return Match.no("it normalises groups of channels, whose order among each other would change")
+        if node.activation is not None:
+            return Match.no("it carries an activation")
+        if node.inputs[0] in graph.inputs:
+            return Match.no("it reads a network input")
+        return Match(True)
+
+    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+        log.notice("the Softmax '%s' at the output is dropped: the integer network gives logits, the class of the "
+                   "highest one is the same", node.name)
+        drop(graph, node)
+        return "Softmax dropped"

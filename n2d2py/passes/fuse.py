@@ -1,0 +1,52 @@
+"""Runs the rewrites in a fixed order until none applies."""
+from __future__ import annotations
+
+from n2d2py.errors import InternalError
+from n2d2py.graph import Graph
+from n2d2py.passes.base import FuseReport, Pass
+from n2d2py.passes.conv_to_fc import ConvToFc
+from n2d2py.passes.drop_softmax import DropSoftmax
+from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
+from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
+from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.remove_identity import RemoveIdentity
+from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+
+__all__ = ["fuse", "passes"]
+
+_ROUNDS = 20
+
+
+def passes(*, integer: bool) -> list[Pass]:
+    """The rewrites in the order in which they run; some only for integer exports."""
+    order: list[Pass] = [RemoveIdentity(), MergeTranspose(), MoveTranspose(), TransposeIntoFc(), RemoveReshape(),
+                         FusePadding(), FuseBatchNorm(), BatchNormToAffine(), FuseAffine(), FuseAffineForward(),
+                         RemoveUnlimited(), FuseActivation(), ConvToFc()]
+    return order + [DropSoftmax(), SplitActivation()] if integer else order
+
+
+def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:
+    """A rewritten copy of a float graph that computes the same, and the report of what was done.
+
+    With `integer` a Softmax at the end is dropped as well, and activations that are no clamps become
+    layers. Tensors that vanish stay known as aliases.
+
+    Raises:
+        InternalError: when a rewrite breaks the graph.
+    """
+    fused, report = graph.copy(), FuseReport()
+    order = passes(integer=integer)
+    for _ in range(_ROUNDS):
+        changes = [rewrite.run(fused, report) for rewrite in order]
+        if not any(changes):
+            break
+    else:
+        raise InternalError(f"the rewrites do not come to an end after {_ROUNDS} rounds")
+    fused.prune()
+    fused.verify()
+    left = {node.name for node in fused.nodes}
+    report.refused = [entry for entry in report.refused if entry.layer in left]
+    report.publish()
+    return fused, report

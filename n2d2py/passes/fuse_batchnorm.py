@@ -1,0 +1,72 @@
+"""Batch normalisation with stored statistics is a gain and a shift per channel.
+
+With g = scale / sqrt(variance + epsilon) and s = bias - mean * g:
+
+    BatchNorm(Conv(x))  =>  Conv with W' = g W, b' = g b + s         (the same for Deconv, Fc)
+    BatchNorm(x)        =>  Affine with weights g, bias s            (elsewhere)
+
+An Affine may then be merged into its neighbours by FuseAffine.
+"""
+from __future__ import annotations
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Affine, BatchNorm, Conv, Deconv, Fc
+from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.linear import gain_and_shift, like, scale_outputs
+
+__all__ = ["FuseBatchNorm", "BatchNormToAffine", "linear_producer"]
+
+
+def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
+    """The producer of the node's first input if it is of `kinds`, linear and read by nobody else.
+
+    Otherwise the reason why not.
+    """
+    producer = graph.producer(node.inputs[0])
+    if producer is None:
+        return "its input is a network input"
+    if not isinstance(producer.op, kinds):
+        return f"it follows {producer.name} of type {producer.op.kind}"
+    if producer.activation is not None:
+        return f"{producer.name} has the activation {producer.activation.kind}"
+    if producer.output in graph.outputs:
+        return f"the output of {producer.name} is a network output"
+    readers = len(graph.consumers(producer.output))
+    if readers != 1:
+        return f"the output of {producer.name} has {readers} consumers"
+    return producer
+
+
+class FuseBatchNorm(Pass):
+    """Conv, Deconv or Fc, then BatchNorm => the same layer; the activation of the BatchNorm is kept."""
+
+    name = "fuse-batchnorm"
+    summary = "BatchNorm layers merged into Conv or Fc"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, BatchNorm):
+            return None
+        producer = linear_producer(graph, node, (Conv, Deconv, Fc))
+        return Match.no(producer) if isinstance(producer, str) else Match(producer)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+        scale_outputs(found, *gain_and_shift(node))
+        graph.absorb(found, node)
+        found.activation = node.activation
+        return f"BatchNorm merged into {found.name}"
+
+
+class BatchNormToAffine(Pass):
+    """A BatchNorm that FuseBatchNorm left => Affine."""
+
+    name = "batchnorm-to-affine"
+    summary = "BatchNorm layers turned into Affine"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        return Match(True) if isinstance(node.op, BatchNorm) else None
+
+    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+        gain, shift = gain_and_shift(node)
+        reference = node.params["scale"]
+        node.op, node.params = Affine(), {"weights": like(gain, reference), "bias": like(shift, reference)}
+        return "BatchNorm turned into a gain and a shift per channel"

@@ -1,0 +1,83 @@
+"""Zeros added by a Padding layer become padding of the Conv and Pool layers that read it.
+
+    Conv(Padding(x))      =>  Conv with pads' = pads + padding
+    average pool          =>  the same where the mean counts the padding; one that does not counts the zeros of
+                              the Padding layer, so it becomes one that does if it has no pads of its own
+    max pool              =>  the same where x cannot be negative (pads of a pool never win, zeros could) and
+                              every window holds an element of x
+
+All readers must be such layers (n2d2-spec.md 19.3). Crops (negative padding) stay.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Conv, Padding, Pool
+from n2d2py.operators.windows import Pads
+from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.passes.ranges import is_nonnegative
+
+__all__ = ["FusePadding"]
+
+
+def _sum(a: Pads, b: Pads) -> Pads:
+    return tuple(p + q for p, q in zip(a, b))  # type: ignore[return-value]
+
+
+class FusePadding(Pass):
+    """Padding whose readers are all Conv or Pool => larger, possibly asymmetric, pads of the readers."""
+
+    name = "fuse-padding"
+    summary = "Padding layers merged into Conv or Pool"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Padding):
+            return None
+        if min(node.op.pads) < 0:
+            return Match.no("it crops")
+        if node.activation is not None:
+            return Match.no("it carries an activation")
+        if node.output in graph.outputs:
+            return Match.no("it is a network output")
+        readers = graph.consumers(node.output)
+        if not readers:
+            return Match.no("nothing reads it")
+        ops = []
+        for reader in readers:
+            op = self._padded(graph, node, reader)
+            if isinstance(op, str):
+                return Match.no(op)
+            ops.append(op)
+        return Match(list(zip(readers, ops)))
+
+    @staticmethod
+    def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
+        """The reader's operator with the padding in it, or why that is not exact."""
+        op, padding = reader.op, node.op.pads
+        if not isinstance(op, (Conv, Pool)):
+            return f"it feeds {reader.name} of type {op.kind}"
+        if min(op.pads) < 0:
+            return f"{reader.name} crops"
+        fused = replace(op, pads=_sum(op.pads, padding))
+        if isinstance(op, Conv):
+            return fused
+        if op.mode == "Average":
+            if op.count_pad:
+                return fused
+            if any(op.pads):
+                return f"{reader.name} averages without its own pads, but counts these zeros"
+            return replace(fused, count_pad=True)
+        if not is_nonnegative(graph, node.inputs[0]):
+            return f"a padded zero can be the maximum in {reader.name}, as its input may be negative"
+        size = graph.shape(node.inputs[0])[2:]
+        inside = Pool("Average", op.kernel, op.stride, fused.pads, False)
+        if int(inside.window_counts(size).min()) == 0:
+            return f"a window of {reader.name} would hold padding only"
+        return fused
+
+    def rewrite(self, graph: Graph, node: Node, found: list[tuple[Node, Conv | Pool]]) -> str:
+        for reader, op in found:
+            reader.op = op
+        drop(graph, node)
+        return "padding merged into " + ", ".join(reader.name for reader, _ in found)

@@ -1,0 +1,28 @@
+"""Identity and Dropout disappear: y = x."""
+from __future__ import annotations
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Identity
+from n2d2py.passes.base import Match, Pass, drop
+
+__all__ = ["RemoveIdentity"]
+
+
+class RemoveIdentity(Pass):
+    """y = Identity(x) or Dropout(x) => x. One that joins a network input and output stays."""
+
+    name = "remove-identity"
+    summary = "Identity and Dropout layers removed"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Identity):
+            return None
+        if node.activation is not None:
+            return Match.no("it carries an activation")
+        if node.inputs[0] in graph.inputs and node.output in graph.outputs:
+            return Match.no("it joins a network input and a network output")
+        return Match(True)
+
+    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+        drop(graph, node)
+        return f"{node.op.kind} removed"

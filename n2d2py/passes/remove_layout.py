@@ -1,0 +1,116 @@
+"""Reshapes and transpositions that only restate a layout disappear.
+
+    Reshape to its input's shape, Transpose that moves nothing    =>  nothing
+    Reshape(Reshape(x)), Transpose(Transpose(x))                  =>  one
+    Transpose that moves axes of size 1 only                      =>  Reshape
+    Fc(Reshape(x))                                                =>  Fc(x), which flattens in C, H, W order itself
+    Reshape between (C, 1, 1) and (C)                             =>  nothing where no network output changes its shape
+"""
+from __future__ import annotations
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Fc, Reshape, Transpose
+from n2d2py.passes.base import Match, Pass, drop, recompute_shapes
+
+__all__ = ["RemoveReshape", "MergeTranspose"]
+
+
+def _producer(graph: Graph, node: Node, kind: type) -> Node | None:
+    """The producer of the node's input if it is of `kind` and carries no activation."""
+    producer = graph.producer(node.inputs[0])
+    return producer if producer is not None and isinstance(producer.op, kind) and producer.activation is None else None
+
+
+class RemoveReshape(Pass):
+    """Removes and merges Reshapes."""
+
+    name = "remove-reshape"
+    summary = "Reshape layers removed"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Reshape):
+            return None
+        if node.activation is not None:
+            return Match.no("it carries an activation")
+        if _producer(graph, node, Reshape) is not None:
+            return Match("merge")
+        if node.inputs[0] in graph.inputs and node.output in graph.outputs:
+            return Match.no("it joins a network input and a network output")
+        if graph.shape(node.inputs[0]) == graph.shape(node.output):
+            return Match("drop")
+        readers = graph.consumers(node.output)
+        if readers and node.output not in graph.outputs and all(isinstance(r.op, Fc) for r in readers):
+            return Match("drop")
+        return self._restatement(graph, node)
+
+    @staticmethod
+    def _restatement(graph: Graph, node: Node) -> Match:
+        """(C, 1, 1) <-> (C): whether the layers behind it can do with the other form."""
+        before, after = graph.shape(node.inputs[0]), graph.shape(node.output)
+        if before[1] != after[1] or max((*before[2:], *after[2:]), default=1) > 1:
+            text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))
+            return Match.no(f"it changes {text}, which its readers tell apart")
+        trial = graph.copy()
+        drop(trial, trial.node(node.name))
+        try:
+            recompute_shapes(trial)
+        except N2D2Error as error:
+            return Match.no(f"a layer behind it needs this shape ({error.what})")
+        for old, new in zip(graph.outputs, trial.outputs):
+            if graph.shape(old) != trial.shape(new):
+                return Match.no(f"the output {old} would change its shape")
+        return Match("drop")
+
+    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
+        if found == "merge":
+            before = graph.producer(node.inputs[0])
+            node.inputs = list(before.inputs)
+            unread = not graph.consumers(before.output) and before.output not in graph.outputs
+            if unread:
+                graph.remove(before)
+                del graph.tensors[before.output]
+                graph.aliases[before.output] = node.output
+            return f"merged with the Reshape {before.name}"
+        drop(graph, node)
+        recompute_shapes(graph)
+        return "Reshape removed"
+
+
+class MergeTranspose(Pass):
+    """Removes and merges Transposes; turns those that change no order in memory into Reshapes."""
+
+    name = "remove-transpose"
+    summary = "Transpose layers removed or simplified"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Transpose):
+            return None
+        if node.activation is not None:
+            return Match.no("it carries an activation")
+        joins = node.inputs[0] in graph.inputs and node.output in graph.outputs
+        if node.op.perm == tuple(range(len(node.op.perm))) and not joins:
+            return Match("drop")
+        if _producer(graph, node, Transpose) is not None:
+            return Match("merge")
+        shape = graph.shape(node.inputs[0])
+        moved = [axis for axis in node.op.perm if shape[axis] != 1]
+        if moved == sorted(moved):
+            return Match("reshape")
+        return Match.no("it changes the order of the elements")
+
+    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
+        if found == "drop":
+            drop(graph, node)
+            return "Transpose that moves nothing removed"
+        if found == "reshape":
+            node.op = Reshape(graph.shape(node.output)[1:])
+            return "Transpose of axes of size 1 turned into a Reshape"
+        before = graph.producer(node.inputs[0])
+        node.op = Transpose(tuple(before.op.perm[axis] for axis in node.op.perm))
+        node.inputs = list(before.inputs)
+        if not graph.consumers(before.output) and before.output not in graph.outputs:
+            graph.remove(before)
+            del graph.tensors[before.output]
+            graph.aliases[before.output] = before.inputs[0]
+        return f"merged with the Transpose {before.name}"

@@ -1,0 +1,166 @@
+"""The order of the stages: the only module that knows it."""
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator
+
+from n2d2py import log
+from n2d2py.export import ExportFolder, Manifest, exporter
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.describe import describe
+from n2d2py.options import Arguments
+from n2d2py.quant.compare import LayerComparison
+from n2d2py.report import comparison_text
+from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
+from n2d2py.stages.compare import compare_stage, summary
+from n2d2py.stages.compiled import CompiledExport, can_compile
+from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
+from n2d2py.stages.fuse import fuse_stage
+from n2d2py.stages.load import Network, load_stage
+from n2d2py.stages.log_outputs import write_outputs
+from n2d2py.stages.memory import Memory, plan_stage
+from n2d2py.stages.memory_report import memory_report
+from n2d2py.stages.report import print_scores, report_stage
+from n2d2py.stages.settings import Settings, export_folder_name, read_settings
+from n2d2py.stages.test import Scores, compiled_scores, test_stage, test_stimuli
+
+__all__ = ["run"]
+
+
+def run(arguments: Arguments) -> None:
+    """Does what the command line asks for.
+
+    Raises:
+        N2D2Error: for every wrong input; nothing half-written stays behind.
+    """
+    settings = read_settings(arguments)
+    if arguments.export:
+        exporter(arguments.export)
+    network = load_stage(settings)
+    log.raise_on_strict()
+    if arguments.describe:
+        print(json.dumps(describe(network.graph), indent=1))
+    elif arguments.memory_report:
+        fused, _ = fuse_stage(network, integer=settings.integer)
+        print(memory_report(fused.graph, arguments.nbbits, settings.params))
+    elif arguments.export:
+        _export(network, settings)
+    elif arguments.calibOnly:
+        _calibrate_only(network, settings)
+    elif arguments.test or arguments.log_outputs:
+        _float_test(network, settings)
+    elif arguments.pre_samples < 0:
+        log.notice("nothing to do: add -test, -export TYPE or -describe")
+
+
+def _float_test(network: Network, settings: Settings) -> None:
+    """Scores the float network; its target folders are written into the output folder."""
+    if settings.arguments.fuse:
+        network, _ = fuse_stage(network, integer=False)
+    stimuli = _required_stimuli(network, settings)
+    settings.out.mkdir(parents=True, exist_ok=True)
+    if settings.arguments.test:
+        print_scores(test_stage(network, network.graph, None, stimuli, settings.out))
+    if settings.arguments.log_outputs:
+        write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
+
+
+def _required_stimuli(network: Network, settings: Settings):
+    from n2d2py.errors import N2D2Error
+
+    stimuli = test_stimuli(network, settings)
+    if stimuli is None:
+        raise N2D2Error("E509", "there are no test stimuli",
+                        where=str(network.files[0]),
+                        remedy="add a [database], or give labelled data with -calib-data FILE.npz")
+    return stimuli
+
+
+def _calibrate_only(network: Network, settings: Settings) -> None:
+    network, report = fuse_stage(network, integer=True)
+    calibration = calibrate_stage(network, settings)
+    name = calibration_folder_name(network.graph.name, settings.arguments.nbbits)
+    manifest = _manifest("calibration", network, settings, {})
+    with ExportFolder(settings.out / name, manifest) as folder:
+        _save_statistics(calibration, folder)
+        report_stage(network, calibration, None, Scores(), [], report, settings, folder)
+        log.raise_on_strict()
+    log.notice("written: %s", settings.out / name)
+
+
+def _export(network: Network, settings: Settings) -> None:
+    arguments = settings.arguments
+    network, report = fuse_stage(network, integer=settings.integer)
+    tested = _required_stimuli(network, settings) if arguments.test or arguments.compare else \
+        test_stimuli(network, settings) if settings.needs_data else None
+    calibration = calibrate_stage(network, settings)
+    memory = plan_stage(calibration.graph, settings.params)
+    chosen, positions = exported_stimuli(tested, arguments.db_export)
+    stored = stored_stimuli(network, calibration.graph, chosen)
+    request = export_request(network, calibration.graph, memory, stored, settings)
+    target = exporter(arguments.export)
+    target.check(request)
+    manifest = _manifest(arguments.export, network, settings, target.details(request))
+    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
+    with ExportFolder(path, manifest) as folder:
+        export_stage(request, arguments.export, folder)
+        _save_statistics(calibration, folder)
+        scores, comparisons = Scores(), []
+        if arguments.test:
+            scores = test_stage(network, calibration.float_graph, calibration.graph, tested, folder / "statistics")
+        if arguments.log_outputs:
+            write_outputs(calibration.float_graph, calibration.graph, tested, arguments.log_outputs,
+                          folder / "statistics", "export")
+        if arguments.test or arguments.compare:
+            comparisons = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder,
+                                          manifest)
+        report_stage(network, calibration, memory, scores, comparisons, report, settings, folder)
+        log.raise_on_strict()
+    if arguments.test:
+        print_scores(scores)
+    if arguments.compare:
+        print(comparison_text(comparisons), end="")
+        print(summary(comparisons, arguments.nbbits))
+    log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
+
+
+def _check_compiled(network: Network, calibration: Calibration, settings: Settings, tested, stored, positions,
+                    scores: Scores, folder: Path, manifest: Manifest) -> list[LayerComparison]:
+    """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
+    arguments = settings.arguments
+    compared = spread(tested, arguments.compare) if arguments.compare else None
+    comparable = arguments.export == "CPP" and can_compile()
+    if not comparable and arguments.export == "CPP":
+        log.warning("W801", "no C++ compiler or make: the compiled export is not tested",
+                    remedy="install g++ and make")
+    with _compiled(folder, manifest, comparable) as project:
+        if project is not None and arguments.test and stored.count:
+            compiled_scores(network, calibration.graph, project.outputs(calibration.graph, stored.count), stored,
+                            positions, scores)
+        if compared is None:
+            return []
+        return compare_stage(calibration.float_graph, calibration.graph, compared,
+                             project.network() if project is not None else None)
+
+
+@contextmanager
+def _compiled(folder: Path, manifest: Manifest, wanted: bool) -> Iterator[CompiledExport | None]:
+    if not wanted:
+        yield None
+        return
+    with CompiledExport(folder, manifest) as project:
+        yield project
+
+
+def _save_statistics(calibration: Calibration, folder: Path) -> None:
+    if calibration.statistics is not None:
+        path = folder / STATISTICS_FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        calibration.statistics.save(path)
+
+
+def _manifest(kind: str, network: Network, settings: Settings, details: dict) -> Manifest:
+    return Manifest(kind, network.graph.name, settings.arguments.described(), settings.params.as_dict(),
+                    network.hashes(), details)

@@ -1,0 +1,89 @@
+"""Cross-layer equalization: weights of neighbouring layers brought to the same range, function unchanged.
+
+For outputs k of a layer that feed channel k of its only reader, scaling output k by 1/s and the
+reader's channel k by s changes nothing where the activation between is linear or a rectifier. With
+s = sqrt(r1 / r2), r1 and r2 the largest magnitudes of both, their ranges become equal (M. Nagel et
+al., "Data-free quantization through weight equalization and bias correction", ICCV 2019).
+
+It serves layers with one weight scale for all outputs (`-act-rescale-per-output 0`). With a scale for
+each output channel, weights have nothing to gain; `channels.py` evens out the activations there.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Clip, Conv, Fc
+
+__all__ = ["equalize", "scale_inputs", "takes_channels"]
+
+_ROUNDS = 50
+_CLOSE = 1e-3
+
+
+def equalize(graph: Graph) -> Graph:
+    """A copy of a fused float graph whose Conv and Fc chains are equalized."""
+    result = graph.copy()
+    pairs = [(node, reader) for node in result.nodes for reader in [_partner(result, node)] if reader is not None]
+    for _ in range(_ROUNDS):
+        change = max((_balance(first, second) for first, second in pairs), default=0.0)
+        if change < _CLOSE:
+            break
+    if pairs:
+        log.notice("cross-layer equalization: %d pairs of layers", len(pairs))
+    return result
+
+
+def _partner(graph: Graph, node: Node) -> Node | None:
+    """The layer whose input channels are exactly the outputs of `node`, or None."""
+    if not isinstance(node.op, (Conv, Fc)):
+        return None
+    linear = node.activation is None or node.activation == Clip(0.0)
+    reader = graph.sole_consumer(node.output)
+    return reader if linear and reader is not None and takes_channels(reader, node.output) else None
+
+
+def takes_channels(reader: Node, tensor: str) -> bool:
+    """Whether a layer is a Conv or Fc over this tensor, whose channels it can take scaled: dense or depthwise."""
+    if not isinstance(reader.op, (Conv, Fc)) or reader.inputs != [tensor]:
+        return False
+    return isinstance(reader.op, Fc) or reader.op.groups == 1 or reader.op.is_depthwise(reader)
+
+
+def _input_ranges(node: Node, channels: int) -> np.ndarray:
+    """Largest weight magnitude that each input channel meets (C)."""
+    weights = np.abs(node.params["weights"])
+    if isinstance(node.op, Conv):
+        if node.op.groups > 1:
+            return weights.reshape(channels, -1).max(axis=1)
+        return weights.max(axis=(0, 2, 3))
+    return weights.reshape(len(weights), channels, -1).max(axis=(0, 2))
+
+
+def scale_inputs(node: Node, factors: np.ndarray) -> None:
+    """Multiplies what each input channel meets by its factor; arrays are replaced, not changed."""
+    weights = node.params["weights"]
+    if isinstance(node.op, Conv) and node.op.groups > 1:
+        spread = np.repeat(factors, len(weights) // len(factors)).reshape(-1, 1, 1, 1)
+        node.params["weights"] = (weights * spread).astype(weights.dtype)
+    elif isinstance(node.op, Conv):
+        node.params["weights"] = (weights * factors.reshape(1, -1, 1, 1)).astype(weights.dtype)
+    else:
+        spread = np.repeat(factors, weights.shape[1] // len(factors))
+        node.params["weights"] = (weights * spread).astype(weights.dtype)
+
+
+def _balance(first: Node, second: Node) -> float:
+    """Equalizes one pair; the largest relative change made."""
+    weights = first.params["weights"]
+    outputs = len(weights)
+    r1 = np.abs(weights.reshape(outputs, -1)).max(axis=1).astype(np.float64)
+    r2 = _input_ranges(second, outputs).astype(np.float64)
+    usable = (r1 > 1e-9) & (r2 > 1e-9)
+    factors = np.where(usable, np.sqrt(np.divide(r2, r1, out=np.ones_like(r1), where=usable)), 1.0)
+    shape = (-1,) + (1,) * (weights.ndim - 1)
+    first.params["weights"] = (weights * factors.reshape(shape)).astype(weights.dtype)
+    first.params["bias"] = (first.params["bias"] * factors).astype(first.params["bias"].dtype)
+    scale_inputs(second, 1.0 / factors)
+    return float(np.max(np.abs(factors - 1.0)))

@@ -1,0 +1,148 @@
+"""Histograms of tensors that grow with the data, and merge exactly."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Histogram", "BINS"]
+
+BINS = 16384
+"""Bins over [0, limit]; a power of two, so that doubling the limit merges pairs of bins."""
+
+_BLOCK = 1 << 17
+
+
+@dataclass
+class Histogram:
+    """Counts of |x| in BINS bins over [0, limit), of positive and of negative values apart.
+
+    `limit` is a power of two and doubles as needed; the counts then fold pairwise, so the result
+    does not depend on the order in which data come, nor on how they are split into shards.
+
+    Attributes:
+        minimum, maximum: exact extremes; +inf and -inf while empty.
+        count: number of values; `zeros` of them are exactly 0.
+        positive, negative: counts (BINS) by magnitude.
+    """
+
+    limit: float = 0.0
+    minimum: float = np.inf
+    maximum: float = -np.inf
+    count: int = 0
+    zeros: int = 0
+    positive: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    negative: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude seen."""
+        return max(abs(self.minimum), abs(self.maximum)) if self.count else 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean of all values, each taken for the middle of its bin."""
+        return float(np.dot(self.positive - self.negative, self._middles())) / self.count if self.count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of all values, each taken for the middle of its bin."""
+        if not self.count:
+            return 0.0
+        square = float(np.dot(self.positive + self.negative, self._middles() ** 2)) / self.count
+        return float(np.sqrt(max(square - self.mean ** 2, 0.0)))
+
+    def _middles(self) -> np.ndarray:
+        return (np.arange(BINS) + 0.5) * (self.limit / BINS)
+
+    def _grow(self, limit: float) -> None:
+        if self.limit == 0.0:
+            self.limit = limit
+        while self.limit < limit:
+            for counts in (self.positive, self.negative):
+                counts[:BINS // 2] = counts[0::2] + counts[1::2]
+                counts[BINS // 2:] = 0
+            self.limit *= 2
+
+    def add(self, values: np.ndarray) -> None:
+        """Counts the elements of an array.
+
+        Raises:
+            ValueError: when a value is not finite.
+        """
+        flat = values.reshape(-1)
+        if not flat.size:
+            return
+        low, high = float(flat.min()), float(flat.max())
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError("values that are not finite")
+        self.minimum, self.maximum = min(self.minimum, low), max(self.maximum, high)
+        self.count += flat.size
+        largest = max(abs(low), abs(high))
+        if largest > 0:
+            self._grow(_power_above(largest))
+            self._count_blocks(flat, low < 0)
+        else:
+            self.zeros += flat.size
+
+    def _count_blocks(self, flat: np.ndarray, signed: bool) -> None:
+        """Adds the counts, block by block so that everything stays in the cache."""
+        factor = flat.dtype.type(BINS / self.limit)
+        size = min(_BLOCK, flat.size)
+        scaled, index = np.empty(size, flat.dtype), np.empty(size, np.intp)
+        counts = np.zeros(2 * BINS if signed else BINS, np.int64)
+        zeros = 0
+        for start in range(0, flat.size, _BLOCK):
+            block = flat[start:start + _BLOCK]
+            part, bins = scaled[:block.size], index[:block.size]
+            np.multiply(block, factor, out=part)
+            if signed:
+                np.floor(part, out=part)
+            np.copyto(bins, part, casting="unsafe")
+            if signed:
+                bins += BINS
+            counts += np.bincount(bins, minlength=counts.size)
+            zeros += block.size - int(np.count_nonzero(block))
+        if signed:
+            self.negative += counts[:BINS][::-1]
+        self.positive += counts[-BINS:]
+        self.positive[0] -= zeros
+        self.zeros += zeros
+
+    def merge(self, other: "Histogram") -> None:
+        """Adds what another histogram has counted."""
+        if other.limit:
+            self._grow(other.limit)
+            theirs = Histogram(other.limit, positive=other.positive.copy(), negative=other.negative.copy())
+            theirs._grow(self.limit)
+            self.positive += theirs.positive
+            self.negative += theirs.negative
+        self.minimum, self.maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
+        self.count += other.count
+        self.zeros += other.zeros
+
+    def magnitudes(self) -> tuple[np.ndarray, np.ndarray]:
+        """(counts, edges): counts (BINS) of |x|, zeros in the first bin, and their BINS + 1 edges."""
+        counts = self.positive + self.negative
+        counts[0] += self.zeros
+        return counts, np.linspace(0.0, self.limit or 1.0, BINS + 1)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The histogram as arrays for storage."""
+        numbers = np.array([self.limit, self.minimum, self.maximum], np.float64)
+        return {"numbers": numbers, "counts": np.array([self.count, self.zeros], np.int64),
+                "positive": self.positive, "negative": self.negative}
+
+    @staticmethod
+    def from_arrays(arrays: dict[str, np.ndarray]) -> "Histogram":
+        """Reads what `to_arrays` gave."""
+        limit, minimum, maximum = (float(v) for v in arrays["numbers"])
+        count, zeros = (int(v) for v in arrays["counts"])
+        return Histogram(limit, minimum, maximum, count, zeros,
+                         arrays["positive"].astype(np.int64), arrays["negative"].astype(np.int64))
+
+
+def _power_above(value: float) -> float:
+    """The smallest power of two above `value`."""
+    return float(2.0 ** (np.floor(np.log2(value)) + 1))
+

@@ -1,0 +1,235 @@
+"""How each kind of layer becomes integer: its constants, its rescale, its clamp."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Callable
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType, make_rescale
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.graph import Node, QuantNode
+from n2d2py.operators import ChannelClip, Clip, Deconv
+from n2d2py.operators.resize import WEIGHT_BITS
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
+
+__all__ = ["LayerTypes", "quantize_layer", "quantizer", "activation_clamp"]
+
+
+@dataclass(frozen=True)
+class LayerTypes:
+    """What a layer's quantizer may use: number types of its inputs and of its output, options, rounding of weights."""
+
+    inputs: list[NumType]
+    output: NumType
+    options: QuantOptions
+    rounding: Rounding = round_nearest
+
+
+Quantizer = Callable[[Node, LayerTypes], QuantNode]
+_QUANTIZERS: dict[str, Quantizer] = {}
+
+
+def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
+    """Registers the quantizer of operator kinds; a second one for a kind is an InternalError."""
+    def register(function: Quantizer) -> Quantizer:
+        for kind in kinds:
+            if kind in _QUANTIZERS:
+                raise InternalError(f"two quantizers for {kind}")
+            _QUANTIZERS[kind] = function
+        return function
+    return register
+
+
+def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
+    """The integer form of one layer.
+
+    Raises:
+        N2D2Error: E510 when the operator has none.
+    """
+    function = _QUANTIZERS.get(node.op.kind)
+    if function is None:
+        raise N2D2Error("E510", f"layer '{node.name}' ({node.op.kind}) has no integer arithmetic",
+                        where=node.location, remedy="remove the layer or export in floating point with -nbbits -32")
+    return function(node, types)
+
+
+def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
+    """Inclusive integer range of the output: the type's range cut by a clamping activation.
+
+    Raises:
+        N2D2Error: E511 for an activation that is not a clamp (it must be a layer of its own).
+    """
+    if node.activation is None:
+        return output.qmin, output.qmax
+    if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
+        return max(output.zero_point, output.qmin), output.qmax  # no range exceeds the lowest limit
+    if not isinstance(node.activation, Clip):
+        raise N2D2Error("E511", f"layer '{node.name}': {node.activation.kind} cannot be part of an integer layer",
+                        where=node.location, remedy="declare the activation as a layer of its own")
+    low, high = node.activation.low, node.activation.high
+    limits = [output.qmin if low == -np.inf else round(low / output.scale) + output.zero_point,
+              output.qmax if high == np.inf else round(high / output.scale) + output.zero_point]
+    return (int(np.clip(limits[0], output.qmin, output.qmax)), int(np.clip(limits[1], output.qmin, output.qmax)))
+
+
+def _peak(kind: NumType) -> int:
+    """Largest magnitude of stored value minus zero point."""
+    return max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
+
+
+def _new(node: Node, types: LayerTypes, **fields) -> QuantNode:
+    return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs),
+                     clamp=activation_clamp(node, types.output), location=node.location,
+                     source=list(node.source), **fields)
+
+
+def _acc_bits(bound: int) -> int:
+    return max(32, int(bound).bit_length() + 1)
+
+
+def _rescale(node: Node, factors: np.ndarray, bound: int, options: QuantOptions):
+    """The rescale of the chosen mode; a shift needs weights that take up its error, else Fixed-point16."""
+    mode = options.rescaling
+    if mode.endswith("-shift") and "weights" not in node.params:
+        mode = "Fixed-point16"
+    rescale, replaced = make_rescale(mode, factors, _acc_bits(bound))
+    if replaced:
+        log.warning("W502", f"layer '{node.name}': {options.rescaling} cannot hold its factor "
+                    f"{float(np.max(factors)):.4g}; {type(rescale).__name__} is used", where=node.location)
+    return rescale
+
+
+@quantizer("Conv", "Deconv", "Fc", "Affine")
+def _weighted(node: Node, types: LayerTypes) -> QuantNode:
+    """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y."""
+    options, x = types.options, types.inputs[0]
+    per_output = options.per_output or node.op.kind == "Affine"
+    limit = 2 ** 31 - 1 if options.bits == 8 else 2 ** 52
+    settings = dict(bits=options.bits, per_output=per_output, clipping=options.wt_clipping, limit=limit,
+                    rounding=types.rounding)
+    result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), **settings)
+    factors = x.scale * result.scales / types.output.scale
+    rescale = _rescale(node, factors if per_output else factors[:1], result.bound, options)
+    if options.rescaling in ("Single-shift", "Double-shift"):
+        gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
+        result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), gain=gain,
+                                  **settings)
+    if result.widened:
+        log.detail("%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
+                   node.name, result.widened)
+    bias = result.bias
+    if x.zero_point and not isinstance(node.op, Deconv):
+        sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
+        bias = bias - x.zero_point * sums
+    acc_type = np.int32 if result.bound < 2 ** 31 else np.int64
+    return _new(node, types, params={"weights": result.weights, "bias": bias.astype(acc_type)},
+                rescale=rescale, bound=result.bound)
+
+
+@quantizer("Pool")
+def _pool(node: Node, types: LayerTypes) -> QuantNode:
+    """Max: no arithmetic. Average: acc = sum of the window; factor s_x / (count s_y)."""
+    if node.op.mode == "Max":
+        return _new(node, types)
+    x, window = types.inputs[0], node.op.kernel[0] * node.op.kernel[1]
+    uniform = node.op.count_pad or not any(node.op.pads)
+    counts = np.array([window]) if uniform else np.arange(1, window + 1)
+    bound = window * _peak(x)
+    factors = x.scale / (counts * types.output.scale)
+    return _new(node, types, rescale=_rescale(node, factors, bound, types.options), bound=bound)
+
+
+def _multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
+    """Integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms; and the unit, a power of two."""
+    unit = 2.0 ** (np.ceil(np.log2(np.max(np.abs(factors)))) - bits)
+    whole = [int(v) for v in np.rint(factors / unit)]
+    common = gcd(*whole)
+    power = common & -common
+    return [v // power for v in whole], float(unit * power)
+
+
+@quantizer("ElemWise")
+def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
+    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 for 16-bit tensors).
+
+    The unit is a power of two, so the rescale is exact in every mode.
+    """
+    op, options = node.op, types.options
+    peaks = [_peak(kind) for kind in types.inputs]
+    scales = np.array([kind.scale for kind in types.inputs])
+    weights, shifts = (np.array(v, np.float64) for v in op.coefficients(len(types.inputs)))
+    if op.operation == "EuclideanSum" or (op.operation in ("Max", "Min") and (np.any(weights != 1) or np.any(shifts))):
+        raise N2D2Error("E510", f"layer '{node.name}' (ElemWise {op.operation}) has no integer arithmetic",
+                        where=node.location, remedy="export in floating point with -nbbits -32")
+    if op.operation == "Prod":
+        bound = int(np.prod([float(p) for p in peaks]))
+        factor = float(np.prod(scales)) / types.output.scale
+        rescale = _rescale(node, np.array([factor]), bound, options)
+        return _new(node, types, rescale=rescale, bound=bound,
+                    params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)})
+    multipliers, unit = _multipliers(weights * scales / types.output.scale, 14 if options.bits == 8 else 22)
+    offset = int(round(float(shifts.sum()) / (unit * types.output.scale))) if op.operation == "Sum" else 0
+    bound = sum(abs(m) * p for m, p in zip(multipliers, peaks)) + abs(offset)
+    acc_type = np.int32 if bound < 2 ** 31 else np.int64
+    rescale = _rescale(node, np.array([unit]), bound, options)
+    return _new(node, types, rescale=rescale, bound=bound,
+                params={"multipliers": np.array(multipliers, acc_type), "offset": np.array([offset], acc_type)})
+
+
+@quantizer("Activation")
+def _activation(node: Node, types: LayerTypes) -> QuantNode:
+    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q; where f is not defined,
+    its value at the nearest q where it is."""
+    x = types.inputs[0]
+    if x.bits > 8:
+        raise N2D2Error("E512", f"layer '{node.name}' ({node.op.function.kind}) needs a table of {2 ** x.bits} "
+                        "entries at 16 bits", where=node.location, remedy="export with -nbbits 8 or -32")
+    stored = np.arange(x.qmin, x.qmax + 1)
+    values = node.op.function(x.dequantize(stored).astype(np.float64))
+    defined = np.flatnonzero(~np.isnan(values))
+    if not defined.size:
+        raise N2D2Error("E504", f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
+                        where=node.location, remedy="check the weights and the range of the inputs")
+    nearest = defined[np.argmin(np.abs(np.arange(values.size)[:, None] - defined), axis=1)]
+    table = types.output.quantize(values[nearest])
+    return _new(node, types, params={"table": table})
+
+
+@quantizer("Concat")
+def _concat(node: Node, types: LayerTypes) -> QuantNode:
+    """Inputs of the output's type are copied; otherwise each is rescaled by s_i / s_y."""
+    if all(kind == types.output for kind in types.inputs):
+        return _new(node, types)
+    factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
+    bound = max(_peak(kind) for kind in types.inputs)
+    return _new(node, types, rescale=_rescale(node, factors, bound, types.options), bound=bound)
+
+
+@quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Reshape", "Transpose", "Identity", "Dropout")
+def _moving(node: Node, types: LayerTypes) -> QuantNode:
+    return _new(node, types)
+
+
+@quantizer("Resize")
+def _resize(node: Node, types: LayerTypes) -> QuantNode:
+    """Nearest: no arithmetic. Bilinear: acc = sum of q times weights that add up to 2^22; factor 2^-22."""
+    if node.op.mode == "Nearest":
+        return _new(node, types)
+    x = types.inputs[0]
+    bound = max(x.qmax, -x.qmin) << 2 * WEIGHT_BITS
+    factor = np.array([2.0 ** (-2 * WEIGHT_BITS)])
+    return _new(node, types, rescale=_rescale(node, factor, bound, types.options), bound=bound)
+
+
+@quantizer("Unpool")
+def _unpool(node: Node, types: LayerTypes) -> QuantNode:
+    """No arithmetic; overlapping windows would need sums beyond the range of the type."""
+    if node.op.overlaps:
+        raise N2D2Error("E510", f"layer '{node.name}' (Unpool with overlapping windows) has no integer arithmetic",
+                        where=node.location, remedy="use a stride of the size of the window, or export in floating "
+                        "point with -nbbits -32")
+    return _new(node, types)

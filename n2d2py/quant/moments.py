@@ -1,0 +1,71 @@
+"""Second moments of what a weighted layer reads."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.exact import sliding_windows
+from n2d2py.graph import Node
+from n2d2py.operators import Conv, Fc
+from n2d2py.operators.windows import pad
+
+__all__ = ["Moments", "observe", "has_moments"]
+
+_MIN_COLUMNS = 4096
+_MAX_COLUMNS = 16384
+_COLUMNS_PER_INPUT = 8
+
+
+@dataclass
+class Moments:
+    """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
+
+    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones.
+
+    Attributes:
+        square: sums of products of two inputs (G, K, K).
+    """
+
+    count: int
+    square: np.ndarray
+
+    def merge(self, other: "Moments") -> None:
+        """Adds the sums of other positions."""
+        self.count += other.count
+        self.square = self.square + other.square
+
+
+def has_moments(node: Node) -> bool:
+    """Whether the layer computes sums of several weighted inputs that `observe` can gather."""
+    return isinstance(node.op, (Conv, Fc))
+
+
+def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int) -> Moments:
+    """The moments over a batch of stored inputs (n, ...) of number type `kind`, in steps of its scale.
+
+    At most a fixed number of positions is taken from all `stimuli` together, at even distances.
+    """
+    columns = _columns(node, stored, kind.zero_point, stimuli).astype(np.float32) - np.float32(kind.zero_point)
+    return Moments(columns.shape[1], np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64))
+
+
+def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int) -> np.ndarray:
+    """Sampled inputs of the layer's sums (G, P, K)."""
+    if isinstance(node.op, Fc):
+        return x.reshape(1, len(x), -1)
+    op, weights = node.op, node.params["weights"]
+    windows = sliding_windows(pad(x, op.pads, fill), weights.shape[2:], op.stride, op.dilation)
+    n, _, lines, columns = windows.shape[:4]
+    inputs = int(np.prod(weights.shape[1:]))
+    wanted = min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
+    chosen = _positions(lines * columns, wanted, stimuli)
+    picked = windows[:, :, chosen // columns, chosen % columns]
+    return picked.transpose(0, 2, 1, 3, 4).reshape(n * len(chosen), op.groups, inputs).transpose(1, 0, 2)
+
+
+def _positions(available: int, wanted: int, stimuli: int) -> np.ndarray:
+    """Indices at even distances, so that `stimuli` stimuli give about `wanted` positions together."""
+    count = min(available, -(-wanted // stimuli))
+    return ((np.arange(count) + 0.5) * available / count).astype(np.int64)

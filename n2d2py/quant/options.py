@@ -1,0 +1,46 @@
+"""What the user asked of the quantization."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["QuantOptions", "QUALITIES"]
+
+QUALITIES = ("fast", "default", "best")
+"""Levels of `-quality`."""
+
+
+@dataclass(frozen=True)
+class QuantOptions:
+    """Options of the command line that decide the integers; names as in N2D2.
+
+    Attributes:
+        bits: width of weights and activations, 8 or 16.
+        act_clipping, quantile: `-act-clipping-mode`, `-act-quantile-value`.
+        wt_clipping: `-wt-clipping-mode`.
+        rescaling: `-act-rescaling-mode`.
+        per_output: `-act-rescale-per-output`; a weight scale for each output channel.
+        unsigned: False with `-no-unsigned`.
+        equalize: False with `-no-cle`.
+        correct_bias: `-bias-correction`; the mean of every output of a weighted layer is kept.
+        input_bits: `-input-bits`; 0 takes 16 for an input that 8 bits would spoil.
+        output_bits: `-output-bits`; width of the network's outputs.
+        adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
+    """
+
+    bits: int = 8
+    act_clipping: str = "MSE"
+    quantile: float = 0.9999
+    wt_clipping: str = "None"
+    rescaling: str = "Floating-point"
+    per_output: bool = True
+    unsigned: bool = True
+    equalize: bool = True
+    correct_bias: bool = False
+    adaptive_rounding: bool = False
+    input_bits: int = 8
+    output_bits: int = 8
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether layers are quantized one after the other on stimuli."""
+        return self.correct_bias or self.adaptive_rounding

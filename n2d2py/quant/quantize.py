@@ -1,0 +1,80 @@
+"""Builds the QuantGraph: integer from statistics, or floating point."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import FLOAT32, FLOAT64
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.moments import has_moments
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.rounding import CompensatedRounding, Remembered
+from n2d2py.quant.types import TensorTypes, choose_types
+from n2d2py.quant.walk import Walk
+
+__all__ = ["quantize", "float_graph"]
+
+
+def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptions,
+             ranges: dict[str, tuple[float, float] | None] | None = None,
+             samples: Sequence[np.ndarray] = ()) -> tuple[QuantGraph, TensorTypes]:
+    """The integer network for a fused float graph and the histograms of its calibrated tensors.
+
+    `samples` are batches (n, C, H, W) of the only input, for the corrections that `options` ask for;
+    without any, these are left out.
+
+    Raises:
+        N2D2Error: E51x, all layers without integer arithmetic together.
+    """
+    types = choose_types(graph, histograms, ranges or {}, options)
+    result = QuantGraph(graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
+                        aliases=dict(graph.aliases))
+    result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
+    errors: list[N2D2Error] = []
+    walk = Walk(graph, result, samples) if samples and options.needs_samples else None
+    for node in graph.nodes:
+        layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options)
+        try:
+            result.nodes.append(_corrected(node, layer, walk) if walk and not errors else quantize_layer(node, layer))
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    result.verify()
+    log.detail("quantized %d layers to %d bits", len(result.nodes), options.bits)
+    return result, types
+
+
+def _corrected(node: Node, layer: LayerTypes, walk: Walk) -> QuantNode:
+    """The integer form of the next layer of the walk, with the corrections that the options ask for."""
+    options = layer.options
+    if options.adaptive_rounding and has_moments(node):
+        layer = replace(layer, rounding=Remembered(CompensatedRounding(walk.moments(node))))
+    typed = quantize_layer(node, layer)
+    error = walk.advance(node, typed)
+    if options.correct_bias and error is not None:
+        bias = node.params["bias"] + error
+        typed = quantize_layer(replace(node, params={**node.params, "bias": bias}), layer)
+        walk.redo(typed)
+    walk.forget()
+    return typed
+
+
+def float_graph(graph: Graph, bits: int) -> QuantGraph:
+    """The same network with floating-point types on every edge; bits is -32 or -64."""
+    kind = FLOAT32 if bits == -32 else FLOAT64
+    result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
+                        aliases=dict(graph.aliases))
+    result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
+    for node in graph.nodes:
+        params = {role: np.asarray(array, kind.dtype) for role, array in node.params.items()}
+        result.nodes.append(QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), params,
+                                      activation=node.activation, location=node.location,
+                                      source=list(node.source)))
+    result.verify()
+    return result

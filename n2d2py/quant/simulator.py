@@ -1,0 +1,50 @@
+"""Runs a QuantGraph on NumPy arrays: the integers that every exported project must reproduce."""
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py.concurrency import ordered_map
+from n2d2py.graph import QuantGraph, QuantNode
+
+__all__ = ["simulate", "simulate_all", "run_node", "quantize_inputs"]
+
+
+def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs."""
+    return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs)]
+
+
+def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Stored output values of one layer from the stored values of its inputs."""
+    if graph.is_integer(node):
+        return node.op.run_integer(inputs, node, graph)
+    outputs = node.op.run(inputs, node)
+    if node.activation is not None:
+        outputs = [node.activation(y) for y in outputs]
+    return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(outputs, node.outputs)]
+
+
+def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False) -> dict[str, np.ndarray]:
+    """Stored values of the network outputs, or with `keep` of every tensor, for a batch.
+
+    `inputs` holds the stored values (N, C, H, W) of each network input, in order.
+    """
+    values = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(graph.inputs, inputs)}
+    last_use = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+    for index, node in enumerate(graph.nodes):
+        results = run_node(graph, node, [values[name] for name in node.inputs])
+        values.update(zip(node.outputs, results))
+        if not keep:
+            for name in node.inputs:
+                if last_use[name] == index and name not in graph.outputs:
+                    values.pop(name, None)
+    return values if keep else {name: values[name] for name in graph.outputs}
+
+
+def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:
+    """Stored network outputs for any number of stimuli, in batches of `size` on all cores."""
+    batches = ([x[start:start + size] for x in inputs] for start in range(0, len(inputs[0]), size))
+    parts = list(ordered_map(lambda batch: simulate(graph, batch), batches))
+    return {name: np.concatenate([part[name] for part in parts]) for name in graph.outputs}

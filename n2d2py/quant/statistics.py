@@ -1,0 +1,141 @@
+"""Statistics of a float network's tensors over stimuli: collected, merged, stored."""
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterable
+
+import numpy as np
+
+from n2d2py.concurrency import ordered_map
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.graph import Graph
+from n2d2py.graph.shapes import elements
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.types import calibrated_tensors
+from n2d2py.reference import FloatEngine
+
+__all__ = ["Statistics", "collect", "batch_size", "network_key"]
+
+_BATCH_ELEMENTS = 16_000_000
+"""Elements of all tensors that a batch may hold at once (64 MB of float32)."""
+
+
+@dataclass
+class Statistics:
+    """Histograms by tensor over `stimuli` stimuli; `key` identifies network, data and pipeline.
+
+    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py).
+    """
+
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    stimuli: int = 0
+    key: str = ""
+    factors: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def merge(self, other: "Statistics") -> None:
+        """Adds the counts of another part of the data."""
+        for name, histogram in other.histograms.items():
+            self.histograms.setdefault(name, Histogram()).merge(histogram)
+        self.stimuli += other.stimuli
+
+    def save(self, path: Path) -> None:
+        """Writes an .npz with a fixed content for fixed statistics."""
+        arrays = {"key": np.array(self.key), "stimuli": np.array(self.stimuli),
+                  "names": np.array(list(self.histograms)), "scaled": np.array(list(self.factors), np.str_)}
+        arrays.update({f"factors.{index}": array for index, array in enumerate(self.factors.values())})
+        for index, histogram in enumerate(self.histograms.values()):
+            arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
+        save_arrays(path, arrays)
+
+    @staticmethod
+    def load(path: Path, key: str) -> "Statistics":
+        """Reads what `save` wrote.
+
+        Raises:
+            N2D2Error: E501 absent, E502 unreadable, E503 collected on something else.
+        """
+        if not path.is_file():
+            raise N2D2Error("E501", "there are no statistics of a previous calibration",
+                            where=Location(str(path)), remedy="calibrate without -calib-reload first")
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]))
+                result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
+                for index, name in enumerate(stored["names"]):
+                    parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
+                    result.histograms[str(name)] = Histogram.from_arrays(parts)
+        except (ValueError, KeyError, OSError, EOFError, TypeError, AttributeError, NotImplementedError, zlib.error,
+                zipfile.BadZipFile) as error:
+            raise N2D2Error("E502", f"unreadable statistics ({error})", where=Location(str(path)),
+                            remedy="calibrate without -calib-reload") from None
+        if result.key != key:
+            raise N2D2Error("E503", "these statistics are of another network, other data or another pipeline",
+                            where=Location(str(path)), remedy="calibrate without -calib-reload")
+        return result
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Writes a compressed .npz whose bytes depend on the arrays alone (no time stamps)."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w") as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def network_key(graph: Graph, *parts: str) -> str:
+    """SHA-256 over the structure and parameters of a graph and further texts."""
+    digest = hashlib.sha256(repr(graph.dump()).encode())
+    for node in graph.nodes:
+        for role, array in sorted(node.params.items()):
+            digest.update(role.encode() + np.ascontiguousarray(array).tobytes())
+    for part in parts:
+        digest.update(b"\0" + part.encode())
+    return digest.hexdigest()
+
+
+def batch_size(graph: Graph) -> int:
+    """Stimuli that can pass through the network at once within the memory set for a batch."""
+    total = sum(elements(tensor.shape) for tensor in graph.tensors.values())
+    return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
+
+
+def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
+    """Histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
+
+    Batches are worked on by all cores; the result does not depend on the number of threads.
+
+    Raises:
+        N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
+    """
+    wanted = calibrated_tensors(graph)
+    engine = FloatEngine(graph, taps=wanted, threads=1)
+
+    def measure(batch: np.ndarray) -> Statistics:
+        values = engine.run(batch)
+        part = Statistics(stimuli=len(batch))
+        for name in wanted:
+            part.histograms[name] = _histogram(values.pop(name), name)
+        return part
+
+    result = Statistics(key=key)
+    for part in ordered_map(measure, batches):
+        result.merge(part)
+    if not result.stimuli:
+        raise N2D2Error("E508", "no stimuli to calibrate on", remedy="check the database, or give -calib-data")
+    return result
+
+
+def _histogram(values: np.ndarray, name: str) -> Histogram:
+    histogram = Histogram()
+    try:
+        histogram.add(values)
+    except ValueError:
+        raise N2D2Error("E504", f"the tensor '{name}' holds values that are not finite during calibration",
+                        remedy="check the weights and the range of the input data") from None
+    return histogram

@@ -1,0 +1,152 @@
+"""Decides the number type of every tensor from the statistics."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from n2d2py.arithmetic import NumType
+from n2d2py.graph import Graph
+from n2d2py.operators import ChannelClip, Concat, Conv, ElemWise, Fc, Pool
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.thresholds import activation_threshold
+
+__all__ = ["TensorTypes", "choose_types", "calibrated_tensors", "nonnegative_tensors"]
+
+_JOIN_RATIO = 0.5
+"""A concat input whose range is at least this share of the widest shares the output's scale."""
+
+_INPUT_SQNR = 35.0
+"""Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
+
+
+@dataclass(frozen=True)
+class TensorTypes:
+    """types: number type of each tensor; thresholds: real clipping threshold of the calibrated ones."""
+
+    types: dict[str, NumType]
+    thresholds: dict[str, float]
+
+
+def _moves(node) -> bool:
+    return node.op.moves_values
+
+
+def calibrated_tensors(graph: Graph) -> list[str]:
+    """The tensors whose range must be measured: all that some layer computes, and the inputs."""
+    made = [name for node in graph.nodes if not _moves(node) and not isinstance(node.op, Concat)
+            for name in node.outputs]
+    pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
+    return list(dict.fromkeys(graph.inputs + made + pooled))
+
+
+def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
+    """Tensors that cannot be negative, given which inputs cannot: by activation and by what preserves it."""
+    known = set(inputs)
+    for node in graph.nodes:
+        all_known = all(name in known for name in node.inputs)
+        activation = node.activation or getattr(node.op, "function", None)
+        preserves = _moves(node) or isinstance(node.op, (Concat, Pool))
+        if isinstance(node.op, ElemWise):
+            weights, shifts = node.op.coefficients(len(node.inputs))
+            plain = min(weights) >= 0 and min(shifts) >= 0
+            preserves = plain or node.op.operation in ("Prod", "Max", "Min")
+            all_known = all_known or node.op.operation == "EuclideanSum" or (
+                node.op.operation == "AbsSum" and min(weights) >= 0)
+        if (activation is not None and activation.nonnegative) or (preserves and all_known and activation is None):
+            known.update(node.outputs)
+        elif preserves and all_known and activation is not None and activation.is_clamp:
+            known.update(node.outputs)
+    return known
+
+
+def _sources(graph: Graph) -> dict[str, str]:
+    """For each tensor, the tensor whose integers it holds unchanged (itself unless values are moved)."""
+    source = {name: name for name in graph.inputs}
+    for node in graph.nodes:
+        for name in node.outputs:
+            source[name] = source[node.inputs[0]] if _moves(node) else name
+    return source
+
+
+def _measured(graph: Graph, name: str) -> str:
+    """The tensor whose histogram rates `name`: the pooled one when only a max pool reads it."""
+    reader = graph.sole_consumer(name)
+    if reader is not None and isinstance(reader.op, Pool) and reader.op.mode == "Max" and reader.activation is None:
+        return reader.output
+    return name
+
+
+def _width(graph: Graph, name: str, source: dict[str, str], final: set[str], histograms: dict[str, Histogram],
+           known: tuple[float, float] | None, options: QuantOptions) -> int:
+    """Bits of a tensor: those of the network, but for inputs and outputs what their options say.
+
+    16 bits at an edge are taken only where weighted layers alone read the values.
+    """
+    holders = [tensor for tensor, origin in source.items() if origin == name]
+    readers = [node for tensor in holders for node in graph.consumers(tensor) if not _moves(node)]
+    if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
+        if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
+            return 16
+    if options.bits == 8 and name in final and name not in graph.inputs and not readers:
+        return options.output_bits
+    return options.bits
+
+
+def _is_spoiled(histogram: Histogram) -> bool:
+    """Whether rounding to 127 steps leaves less than 35 dB between the signal and the error."""
+    step = histogram.largest / 127
+    return step * step / 12 > 10 ** (-_INPUT_SQNR / 10) * histogram.deviation ** 2
+
+
+def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None],
+                 options: QuantOptions) -> TensorTypes:
+    """Integer types for all tensors.
+
+    `ranges` gives the known value range of inputs (None: measured). Inputs and outputs are never
+    clipped. Tensors that hold moved values share their source's type; concat inputs share the
+    output's type where their ranges are alike, else the concat rescales them.
+    """
+    source = _sources(graph)
+    inputs = {name for name in graph.inputs
+              if (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0}
+    positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
+    final = {source[name] for name in graph.outputs}
+    types: dict[str, NumType] = {}
+    thresholds: dict[str, float] = {}
+    for name in dict.fromkeys(source.values()):
+        producer = graph.producer(name)
+        if producer is not None and isinstance(producer.op, Concat):
+            continue
+        signed = name not in positive
+        known = ranges.get(name)
+        kind = NumType(_width(graph, name, source, final, histograms, known, options), signed)
+        if known is not None:
+            threshold = max(abs(known[0]), abs(known[1]))
+        else:
+            plain = name in final or name in graph.inputs
+            threshold = activation_threshold(histograms[_measured(graph, name)],
+                                             "None" if plain else options.act_clipping, kind.qmax, options.quantile)
+        if producer is not None and isinstance(producer.activation, ChannelClip):
+            threshold = min(threshold, *producer.activation.highs)
+        thresholds[name] = threshold
+        types[name] = kind.with_scale(threshold / kind.qmax)
+    _type_concats(graph, source, types, positive, options)
+    for name, origin in source.items():
+        types[name] = types[origin]
+    return TensorTypes(types, thresholds)
+
+
+def _type_concats(graph: Graph, source: dict[str, str], types: dict[str, NumType], positive: set[str],
+                  options: QuantOptions) -> None:
+    """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it."""
+    for node in graph.nodes:
+        if not isinstance(node.op, Concat):
+            continue
+        origins = [source[name] for name in node.inputs]
+        kind = NumType(options.bits, node.output not in positive)
+        reach = max(types[o].scale * types[o].qmax for o in origins)
+        types[node.output] = kind.with_scale(reach / kind.qmax)
+        for origin in origins:
+            near = types[origin].scale * types[origin].qmax >= _JOIN_RATIO * reach
+            if near and types[origin].signed == kind.signed and origin not in graph.inputs:
+                types[origin] = types[node.output]

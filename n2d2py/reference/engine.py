@@ -1,0 +1,136 @@
+"""Runs float networks on batches: ONNX Runtime where every layer has an ONNX spelling, NumPy elsewhere."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Iterable, Mapping
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.graph import Graph
+from n2d2py.reference.executor import run_graph
+from n2d2py.reference.to_onnx import NoSpelling, to_onnx
+
+__all__ = ["FloatEngine", "OnnxFileEngine", "original_engine"]
+
+Batch = np.ndarray | Mapping[str, np.ndarray]
+"""A batch of the only input, or one for each input by name."""
+
+
+class FloatEngine:
+    """The floating-point reference of a Graph; may be called from several threads.
+
+    Attributes:
+        taps: the tensors that `run` gives beside the outputs.
+        backend: "onnxruntime" or "numpy".
+    """
+
+    def __init__(self, graph: Graph, taps: Iterable[str] = (), *, threads: int = 2,
+                 dtype: type[np.floating] = np.float32):
+        """`dtype` float64 computes in double precision, always with NumPy."""
+        self.graph = graph
+        self.taps = tuple(dict.fromkeys(taps))
+        self._dtype = dtype
+        self._wanted = tuple(dict.fromkeys([*graph.outputs, *self.taps]))
+        self._session = _graph_session(graph, self.taps, threads) if dtype is np.float32 else None
+        self.backend = "numpy" if self._session is None else "onnxruntime"
+
+    def run(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W)."""
+        inputs = _as_mapping(batch, self.graph.inputs, self._dtype)
+        if self._session is None:
+            return run_graph(self.graph, inputs, self.taps)
+        computed = [name for name in self._wanted if name not in inputs]
+        values = dict(zip(computed, self._session.run(computed, inputs))) if computed else {}
+        return {name: inputs[name] if name in inputs else values[name] for name in self._wanted}
+
+
+class OnnxFileEngine:
+    """The user's ONNX file as it is, on ONNX Runtime: what an import is compared with.
+
+    Attributes:
+        inputs, outputs: names in the file.
+    """
+
+    def __init__(self, path: str | Path, *, threads: int = 2):
+        runtime = _runtime()
+        if runtime is None:
+            raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)),
+                            remedy="pip install onnxruntime")
+        try:
+            self._session = runtime.InferenceSession(str(path), _options(runtime, threads),
+                                                     providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime has no common base class for its errors
+            raise N2D2Error("E321", f"ONNX Runtime cannot run this file ({_first_line(error)})",
+                            where=Location(str(path)), remedy="check it with onnx.checker") from None
+        self.inputs = [value.name for value in self._session.get_inputs()]
+        self.outputs = [value.name for value in self._session.get_outputs()]
+        first = self._session.get_inputs()[0]
+        self._batch = first.shape[0] if first.shape and isinstance(first.shape[0], int) else None
+        self._types = {value.name: _TYPES.get(value.type, np.float32) for value in self._session.get_inputs()}
+
+    def run(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Output name -> values for a batch in the file's own layout; a static batch of 1 is looped over."""
+        inputs = _as_mapping(batch, self.inputs, None)
+        inputs = {name: array.astype(self._types[name], copy=False) for name, array in inputs.items()}
+        count = len(next(iter(inputs.values())))
+        step = count if self._batch is None else self._batch
+        parts = [self._session.run(None, {name: array[start:start + step] for name, array in inputs.items()})
+                 for start in range(0, count, step)]
+        return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts))}
+
+
+def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
+    """ONNX Runtime on the file `path`, unchanged.
+
+    Raises:
+        N2D2Error: E320 without ONNX Runtime, E321 when it refuses the file.
+    """
+    return OnnxFileEngine(path, threads=threads)
+
+
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
+          "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}
+
+
+def _as_mapping(batch: Batch, names: list[str], dtype: type[np.floating] | None) -> dict[str, np.ndarray]:
+    arrays = dict(batch) if isinstance(batch, Mapping) else {names[0]: batch}
+    return {name: np.ascontiguousarray(arrays[name], dtype) for name in names}
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    return onnxruntime
+
+
+def _options(runtime: Any, threads: int) -> Any:
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
+    """A session of the graph, or None where NumPy must do it."""
+    runtime = _runtime()
+    if runtime is None:
+        log.notice("onnxruntime is not installed: NumPy computes the float reference, which is slower")
+        return None
+    try:
+        model = to_onnx(graph, taps)
+    except NoSpelling as reason:
+        log.detail("NumPy computes the float reference: %s", reason)
+        return None
+    # its Pad fusion makes pools that the runtime then refuses when a pad is as wide as the window
+    return runtime.InferenceSession(model.SerializeToString(), _options(runtime, threads),
+                                    providers=["CPUExecutionProvider"], disabled_optimizers=["Pad_Fusion"])
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]

@@ -1,0 +1,29 @@
+"""Runs a Graph with NumPy: the operators' own arithmetic, layer by layer."""
+from __future__ import annotations
+
+from typing import Collection, Mapping
+
+import numpy as np
+
+from n2d2py.graph import Graph
+
+__all__ = ["run_graph"]
+
+
+def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """The network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.
+
+    `inputs` maps each network input to a batch (n, C, H, W). Other tensors are freed after their last reader.
+    """
+    wanted = [*dict.fromkeys([*graph.outputs, *keep])]
+    last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+    values = dict(inputs)
+    for index, node in enumerate(graph.nodes):
+        results = node.op.run([values[name] for name in node.inputs], node)
+        if node.activation is not None:
+            results = [node.activation(y) for y in results]
+        values.update(zip(node.outputs, results))
+        for name in {*node.inputs, *node.outputs}:
+            if last.get(name, -1) <= index and name not in wanted:
+                values.pop(name, None)
+    return {name: values[name] for name in wanted}

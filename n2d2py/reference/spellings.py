@@ -1,0 +1,265 @@
+"""How each operator and each activation function is written in ONNX."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.graph import Node
+from n2d2py.operators import Function
+from n2d2py.operators.windows import Pads
+from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_function, register_spelling
+
+__all__: list[str] = []
+
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+def _pad(writer: OnnxWriter, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
+    top, left, bottom, right = pads
+    amounts = writer.constant([0, 0, top, left, 0, 0, bottom, right])
+    return writer.emit("Pad", [x, amounts, writer.constant(fill)], output)
+
+
+def _padded(writer: OnnxWriter, x: str, pads: Pads, limit: tuple[int, int] | None,
+            fill: float = 0.0) -> tuple[str, list[int]]:
+    """(tensor, pads attribute): pads that an attribute cannot hold are written as a Pad before.
+
+    `limit`: the attribute must stay below these (vertical, horizontal) amounts.
+    """
+    fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
+    return (x, list(pads)) if fits else (_pad(writer, x, pads, fill), [0, 0, 0, 0])
+
+
+def _conv(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x, pads = _padded(writer, node.inputs[0], op.pads, None)
+    weights = node.params["weights"]
+    writer.emit("Conv", [x, writer.constant(weights, f"{node.name}_weights"),
+                         writer.constant(node.params["bias"], f"{node.name}_bias")], output,
+                kernel_shape=list(weights.shape[2:]), strides=list(op.stride), pads=pads,
+                dilations=list(op.dilation), group=op.groups)
+
+
+def _fc(writer: OnnxWriter, node: Node, output: str) -> None:
+    x = node.inputs[0]
+    if len(writer.graph.shape(x)) > 2:
+        x = writer.emit("Flatten", [x], axis=1)
+    writer.emit("Gemm", [x, writer.constant(node.params["weights"], f"{node.name}_weights"),
+                         writer.constant(node.params["bias"], f"{node.name}_bias")], output, transB=1)
+
+
+def _pool(writer: OnnxWriter, node: Node, output: str) -> None:
+    op, x = node.op, node.inputs[0]
+    counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(
+        writer.graph.shape(x)[2:]))
+    if not counts.all() and not (op.mode == "Average" and op.count_pad):
+        raise NoSpelling(f"the layer {node.name} has windows outside the image")
+    if op.mode == "Max":
+        x, pads = _padded(writer, x, op.pads, op.kernel, _LOWEST)
+        writer.emit("MaxPool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads)
+        return
+    if op.count_pad:
+        x, pads = (_pad(writer, x, op.pads) if any(op.pads) else x), [0, 0, 0, 0]
+    else:
+        if min(op.pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(op.pads)):
+            raise NoSpelling(f"the pads of layer {node.name} are too large for an ONNX pool")
+        pads = list(op.pads)
+    writer.emit("AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads,
+                count_include_pad=0)
+
+
+def _affine(writer: OnnxWriter, node: Node, output: str) -> None:
+    _gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
+
+
+def _batchnorm(writer: OnnxWriter, node: Node, output: str) -> None:
+    _gain_and_shift(writer, node, *node.op.factors(node), output)
+
+
+def _gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:
+    shape = writer.graph.shape(node.inputs[0])
+    scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
+    writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
+
+
+def _elemwise(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    if op.operation in ("Max", "Min"):
+        writer.emit(op.operation, node.inputs, output)
+        return
+    if op.operation == "Prod":
+        _chain(writer, "Mul", node.inputs, output)
+        return
+    terms = []
+    for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs))):
+        if op.operation == "AbsSum":
+            x, shift = writer.emit("Abs", [x]), 0.0
+        x = x if weight == 1 else writer.emit("Mul", [x, writer.constant(float(weight))])
+        x = x if shift == 0 else writer.emit("Add", [x, writer.constant(float(shift))])
+        terms.append(writer.emit("Mul", [x, x]) if op.operation == "EuclideanSum" else x)
+    if op.operation == "EuclideanSum":
+        writer.emit("Sqrt", [_chain(writer, "Add", terms, writer.fresh(f"{output}_sum"))], output)
+    else:
+        _chain(writer, "Add", terms, output)
+
+
+def _chain(writer: OnnxWriter, op_type: str, terms: list[str], output: str) -> str:
+    """((t0 op t1) op t2) ..., named `output`."""
+    if len(terms) == 1:
+        return writer.emit("Identity", terms, output)
+    result = terms[0]
+    for index, term in enumerate(terms[1:], 2):
+        result = writer.emit(op_type, [result, term], output if index == len(terms) else None)
+    return result
+
+
+def _softmax(writer: OnnxWriter, node: Node, output: str) -> None:
+    kind = "LogSoftmax" if node.op.log else "Softmax"
+    shape = writer.graph.shape(node.inputs[0])
+    size = node.op.group_size or shape[1]
+    if size == shape[1]:
+        writer.emit(kind, node.inputs, output, axis=1)
+        return
+    grouped = writer.emit("Reshape", [node.inputs[0], writer.constant([0, shape[1] // size, size, *shape[2:]])])
+    result = writer.emit(kind, [grouped], axis=2)
+    writer.emit("Reshape", [result, writer.constant([0, *shape[1:]])], output)
+
+
+def _concat(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Concat", node.inputs, output, axis=1)
+
+
+def _padding(writer: OnnxWriter, node: Node, output: str) -> None:
+    _pad(writer, node.inputs[0], node.op.pads, 0.0, output)
+
+
+def _take(writer: OnnxWriter, node: Node, output: str) -> None:
+    chosen = [(axis, taken) for axis, taken in enumerate(node.op.indices, 1) if taken is not None]
+    x = node.inputs[0]
+    for axis, taken in chosen:
+        last = axis == chosen[-1][0]
+        x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
+    if not chosen:
+        _identity(writer, node, output)
+
+
+def _blocks(writer: OnnxWriter, node: Node, output: str) -> None:
+    """A Reshape to blocks, a Transpose, a Reshape: the SpaceToDepth of ONNX has one order only."""
+    op, (_, c, h, w) = node.op, writer.graph.shape(node.inputs[0])
+    b = op.block
+    if op.kind == "DepthToSpace":
+        writer.emit("DepthToSpace", node.inputs, output, blocksize=b, mode="CRD" if op.channels_first else "DCR")
+        return
+    split = writer.emit("Reshape", [node.inputs[0], writer.constant([0, c, h // b, b, w // b, b])])
+    order = [0, 1, 3, 5, 2, 4] if op.channels_first else [0, 3, 5, 1, 2, 4]
+    turned = writer.emit("Transpose", [split], perm=order)
+    writer.emit("Reshape", [turned, writer.constant([0, c * b * b, h // b, w // b])], output)
+
+
+def _reshape(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Reshape", [node.inputs[0], writer.constant([0, *node.op.dims])], output)
+
+
+def _transpose(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Transpose", node.inputs, output, perm=list(node.op.perm))
+
+
+def _identity(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Identity", node.inputs, output)
+
+
+def _activation(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.apply(node.op.function, node.inputs[0], output)
+
+
+for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "Affine": _affine, "BatchNorm": _batchnorm,
+                         "ElemWise": _elemwise, "Softmax": _softmax, "Concat": _concat, "Padding": _padding, "Take": _take, "DepthToSpace": _blocks, "SpaceToDepth": _blocks,
+                         "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity,
+                         "Activation": _activation}.items():
+    register_spelling(_kind, _spelling)
+
+
+def _channel_clip(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    highs = writer.constant(np.array(function.highs, np.float32).reshape(1, -1, 1, 1))
+    raised = writer.emit("Max", [x, writer.constant(float(function.low))])
+    writer.emit("Min", [raised, highs], y)
+
+
+def _clip(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    if function.low == 0 and function.high == np.inf:
+        writer.emit("Relu", [x], y)
+        return
+    low = "" if function.low == -np.inf else writer.constant(float(function.low))
+    high = "" if function.high == np.inf else writer.constant(float(function.high))
+    writer.emit("Clip", [x, low, high], y)
+
+
+def _leaky(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    if function.high == np.inf:
+        writer.emit("LeakyRelu", [x], y, alpha=float(function.slope))
+    else:
+        leaky = writer.emit("LeakyRelu", [x], alpha=float(function.slope))
+        writer.emit("Clip", [leaky, "", writer.constant(float(function.high))], y)
+
+
+def _swish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    writer.emit("Mul", [x, writer.emit("Sigmoid", [x])], y)
+
+
+def _tanh(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    scaled = x if function.alpha == 1 else writer.emit("Mul", [x, writer.constant(float(function.alpha))])
+    writer.emit("Tanh", [scaled], y)
+
+
+def _elu(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    if function.rate != 1 and function.gain == 1 and function.rate * function.alpha == 1:
+        writer.emit("Celu", [x], y, alpha=float(function.alpha))
+    elif function.rate != 1:
+        raise NoSpelling(f"{function} has no ONNX spelling")
+    elif function.gain != 1:
+        writer.emit("Selu", [x], y, alpha=float(function.alpha), gamma=float(function.gain))
+    else:
+        writer.emit("Elu", [x], y, alpha=float(function.alpha))
+
+
+def _hard_sigmoid(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    writer.emit("HardSigmoid", [x], y, alpha=float(function.gain), beta=float(function.shift))
+
+
+def _hard_swish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    scaled = writer.emit("Mul", [x, writer.constant(float(function.gain))])
+    shifted = writer.emit("Add", [scaled, writer.constant(float(function.shift))])
+    gate = writer.emit("Clip", [shifted, writer.constant(0.0), writer.constant(float(function.high))])
+    writer.emit("Mul", [x, gate], y)
+
+
+def _gelu(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    erf = writer.emit("Erf", [writer.emit("Mul", [x, writer.constant(float(np.sqrt(0.5)))])])
+    half = writer.emit("Mul", [x, writer.constant(0.5)])
+    writer.emit("Mul", [half, writer.emit("Add", [erf, writer.constant(1.0)])], y)
+
+
+def _gelu_tanh(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    cube = writer.emit("Mul", [writer.emit("Mul", [x, x]), x])
+    inner = writer.emit("Add", [x, writer.emit("Mul", [cube, writer.constant(0.044715)])])
+    tanh = writer.emit("Tanh", [writer.emit("Mul", [inner, writer.constant(float(np.sqrt(2 / np.pi)))])])
+    half = writer.emit("Mul", [x, writer.constant(0.5)])
+    writer.emit("Mul", [half, writer.emit("Add", [tanh, writer.constant(1.0)])], y)
+
+
+def _mish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+    writer.emit("Mul", [x, writer.emit("Tanh", [writer.emit("Softplus", [x])])], y)
+
+
+def _named(op_type: str):
+    def write(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
+        writer.emit(op_type, [x], y)
+
+    return write
+
+
+for _kind, _function in {"Clip": _clip, "ChannelClip": _channel_clip, "LeakyRectifier": _leaky, "Swish": _swish, "Tanh": _tanh,
+                         "Logistic": _named("Sigmoid"), "Elu": _elu, "HardSigmoid": _hard_sigmoid,
+                         "HardSwish": _hard_swish, "Gelu": _gelu, "GeluTanh": _gelu_tanh, "Mish": _mish,
+                         **{name: _named(name) for name in ("Softplus", "Softsign", "Abs", "Erf", "Exp", "Log",
+                                                            "Sqrt")}}.items():
+    register_function(_kind, _function)

@@ -1,0 +1,144 @@
+"""The record of a calibration: ranges, histograms, the thresholds chosen and those of the other modes."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.concurrency import ordered_map
+from n2d2py.quant.histogram import BINS, Histogram
+from n2d2py.quant.thresholds import CLIPPING_MODES, activation_threshold
+from n2d2py.report.data import ReportData
+from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
+from n2d2py.report.text import file_stems, write_text
+
+__all__ = ["TensorRange", "tensor_ranges", "write_calibration", "folded"]
+
+_SHOWN_BINS = 128
+"""Largest number of bins shown on each side of zero."""
+
+
+@dataclass(frozen=True)
+class TensorRange:
+    """What calibration saw of one tensor and made of it.
+
+    Attributes:
+        layer: name to show; stem: file name without extension.
+        edges, counts: folded histogram, ascending, K + 1 and K.
+        threshold: largest magnitude that the exported type holds, None for float types.
+        candidates: threshold of each clipping mode.
+        clipped: share of the values beyond the threshold, 0..1.
+        mode: the clipping mode that gave the threshold; "shared" where the type is another tensor's
+            (concatenations), "given" otherwise (known input ranges, ranges after a pool).
+    """
+
+    layer: str
+    tensor: str
+    stem: str
+    histogram: Histogram
+    edges: np.ndarray
+    counts: np.ndarray
+    threshold: float | None
+    candidates: dict[str, float]
+    clipped: float
+    mode: str
+
+
+def folded(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
+    """(edges, counts) of at most 2 x 128 bins over the occupied range; exact zeros count as positive."""
+    if histogram.largest == 0.0:
+        return np.array([0.0, 1.0]), np.array([histogram.count], np.int64)
+    positive = histogram.positive.copy()
+    positive[0] += histogram.zeros
+    used = [int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0 for counts in (positive, histogram.negative)]
+    group = 1
+    while -(-max(used) // group) > _SHOWN_BINS:
+        group *= 2
+    up, down = (counts.reshape(-1, group).sum(axis=1)[:-(-last // group)]
+                for counts, last in ((positive, used[0]), (histogram.negative, used[1])))
+    step = histogram.limit / BINS * group
+    return np.arange(-len(down), len(up) + 1) * step, np.concatenate([down[::-1], up])
+
+
+def _beyond(histogram: Histogram, threshold: float) -> float:
+    """Share of the values in bins that begin at or above `threshold`."""
+    if histogram.largest <= threshold or not histogram.count:
+        return 0.0
+    first = int(np.ceil(threshold / histogram.limit * BINS))
+    return float((histogram.positive[first:].sum() + histogram.negative[first:].sum()) / histogram.count)
+
+
+def _threshold(data: ReportData, name: str, candidates: dict[str, float]) -> tuple[float | None, str]:
+    """(threshold, mode) of a tensor; see `TensorRange`."""
+    kind, chosen = data.qgraph.type(name), data.thresholds.get(name)
+    if kind.is_float:
+        return None, ""
+    reach = kind.scale * max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
+    if chosen is None or not np.isclose(chosen, reach, rtol=1e-6, atol=0.0):
+        return reach, "shared"
+    modes = [data.quant.act_clipping] if data.quant is not None else []
+    return chosen, next((mode for mode in (*modes, "None") if candidates.get(mode) == chosen), "given")
+
+
+def tensor_ranges(data: ReportData) -> list[TensorRange]:
+    """One entry per calibrated tensor of the typed network, in the order of the histograms."""
+    names = [name for name in data.histograms if name in data.qgraph.tensors and data.histograms[name].count]
+    layers = {name: data.layer_of(name) for name in names}
+    stems = file_stems(layers.values())
+    quantile = data.quant.quantile if data.quant is not None else 0.9999
+
+    def one(name: str) -> TensorRange:
+        histogram = data.histograms[name]
+        kind = data.qgraph.type(name)
+        candidates = {} if kind.is_float else {
+            mode: activation_threshold(histogram, mode, kind.qmax, quantile) for mode in CLIPPING_MODES}
+        threshold, mode = _threshold(data, name, candidates)
+        edges, counts = folded(histogram)
+        clipped = _beyond(histogram, threshold) if threshold is not None else 0.0
+        return TensorRange(layers[name], name, stems[layers[name]], histogram, edges, counts, threshold, candidates,
+                           clipped, mode)
+
+    return list(ordered_map(one, names))
+
+
+def _range_lines(ranges: list[TensorRange]) -> list[str]:
+    lines = ["# name min max mean std"]
+    for r in ranges:
+        h = r.histogram
+        lines.append(f"{r.layer} {h.minimum:.9g} {h.maximum:.9g} {h.mean:.9g} {h.deviation:.9g}")
+    return lines
+
+
+def _weight_lines(data: ReportData) -> list[str]:
+    lines = ["# name min max mean std channels largest_channel_peak smallest_channel_peak"]
+    for node in data.graph.nodes:
+        weights = node.params.get("weights")
+        if weights is None or not weights.size:
+            continue
+        real = weights.reshape(len(weights), -1).astype(np.float64)
+        peaks = np.abs(real).max(axis=1)
+        lines.append(f"{node.name} {real.min():.9g} {real.max():.9g} {real.mean():.9g} {real.std():.9g} {len(real)} "
+                     f"{peaks.max():.9g} {peaks.min():.9g}")
+    return lines
+
+
+def _histogram_lines(r: TensorRange) -> list[str]:
+    chosen = "none" if r.threshold is None else f"{r.threshold:.9g} ({r.mode}), {100 * r.clipped:.6g}% beyond"
+    lines = [f"# {r.layer}: {r.histogram.count} values, {r.histogram.zeros} exact zeros", f"# threshold {chosen}"]
+    lines += [f"# candidate {mode} {value:.9g}" for mode, value in r.candidates.items()]
+    lines.append("# from to count")
+    return lines + [f"{low:.9g} {high:.9g} {count}" for low, high, count in zip(r.edges, r.edges[1:], r.counts)]
+
+
+def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange]) -> None:
+    """Writes weights_range.dat and, after a calibration, outputs_range.dat and outputs_histogram/<layer>.dat, .svg."""
+    write_text(folder / "weights_range.dat", "\n".join(_weight_lines(data)) + "\n")
+    if not ranges:
+        return
+    write_text(folder / "outputs_range.dat", "\n".join(_range_lines(ranges)) + "\n")
+    for r in ranges:
+        home = folder / "outputs_histogram"
+        write_text(home / f"{r.stem}.dat", "\n".join(_histogram_lines(r)) + "\n")
+        picture = HistogramPlot(r.edges, r.counts, r.threshold, r.candidates)
+        write_text(home / f"{r.stem}.svg", draw_histogram(picture, width=640, height=300, title=r.layer) + "\n")

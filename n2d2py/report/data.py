@@ -1,0 +1,60 @@
+"""What a report is made of: plain references to what the stages computed."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Sequence
+
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.memory import MemoryPlan, MemoryProblem
+from n2d2py.quant.compare import LayerComparison
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.options import QuantOptions
+from n2d2py.targets import Score
+
+__all__ = ["ReportData"]
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Nothing in it may depend on time or on the machine: equal data give equal files.
+
+    Attributes:
+        network: name of the network.
+        graph: the fused float network; holds the real weights.
+        qgraph: the typed network that is exported.
+        options: options of the run by name, in the order to show.
+        quant: options of the quantization; None for a float export.
+        histograms: of the calibrated tensors; empty without calibration.
+        thresholds: clipping threshold by tensor, as `TensorTypes.thresholds`.
+        problem, plan: the static memory; both None when the target places memory itself.
+        scores: (label, score) pairs; labels "float", "simulated", "compiled". The first score of a
+            label is the one in the summary.
+        comparisons: float against integers, layer by layer; empty when not asked for.
+        fusion: what each rewrite did, a line each.
+        warnings: the warnings of the run, a line each.
+        pipeline: the steps of the data pipeline, a line each.
+    """
+
+    network: str
+    graph: Graph
+    qgraph: QuantGraph
+    options: Mapping[str, object] = field(default_factory=dict)
+    quant: QuantOptions | None = None
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    problem: MemoryProblem | None = None
+    plan: MemoryPlan | None = None
+    scores: Sequence[tuple[str, Score]] = ()
+    comparisons: Sequence[LayerComparison] = ()
+    fusion: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    pipeline: Sequence[str] = ()
+
+    def score(self, label: str) -> Score | None:
+        """The first score of that label."""
+        return next((score for name, score in self.scores if name == label), None)
+
+    def layer_of(self, tensor: str) -> str:
+        """The name to show for a tensor: its layer's, or its own for inputs and layers of several outputs."""
+        producer = next((node for node in self.qgraph.nodes if tensor in node.outputs), None)
+        return producer.name if producer is not None and len(producer.outputs) == 1 else tensor

@@ -1,0 +1,155 @@
+"""The table of layers: shapes, cost, number types, rescale and geometry of each."""
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict, dataclass, fields
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.operators import Conv, ElemWise, Pool
+from n2d2py.report.text import decimal, grouped
+from n2d2py.targets import text_table
+
+__all__ = ["LayerRow", "Totals", "layer_rows", "layer_type", "totals", "layers_csv", "layers_text",
+           "stored_parameters"]
+
+_GENERATED = ("multipliers", "offset")
+"""Roles of constants that are part of the generated code, not of the stored parameters."""
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One layer. Dimensions are X x Y x C (width, height, channels); several inputs are joined by " + ".
+
+    `parameters` counts weights, biases and tables, `parameter_bytes` their bytes as stored integers;
+    rescale factors are not among them. `activation_bytes` is the size of the output. Pads are top,
+    left, bottom, right; kernel, stride and dilation are vertical x horizontal.
+    """
+
+    name: str
+    type: str
+    inputs: str
+    input_dims: str
+    output_dims: str
+    macs: int
+    parameters: int
+    parameter_bytes: int
+    activation_bytes: int
+    input_types: str
+    weight_type: str
+    accumulator: str
+    output_type: str
+    output_scale: float | None
+    rescale_min: float | None
+    rescale_max: float | None
+    clamp: str
+    kernel: str
+    stride: str
+    pads: str
+    dilation: str
+    groups: str
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the layers; `largest_activation` is the largest single output in bytes."""
+
+    layers: int
+    macs: int
+    parameters: int
+    parameter_bytes: int
+    largest_activation: int
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, n2d2_dims(shape)))
+
+
+def _pair(values: Sequence[int]) -> str:
+    return "x".join(map(str, values))
+
+
+def layer_type(node: QuantNode) -> str:
+    """The operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
+    op = node.op
+    if isinstance(op, Conv):
+        return "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else (
+            "Conv grouped" if op.groups > 1 else "Conv")
+    if isinstance(op, Pool):
+        return f"Pool {op.mode}"
+    if isinstance(op, ElemWise):
+        return f"ElemWise {op.operation}"
+    return op.kind
+
+
+def stored_parameters(node: QuantNode) -> list[np.ndarray]:
+    """The weights, biases and tables of a layer."""
+    return [array for role, array in node.params.items() if role not in _GENERATED]
+
+
+def _row(node: QuantNode, graph: QuantGraph) -> LayerRow:
+    op = node.op
+    shapes = [graph.shape(name) for name in node.inputs]
+    out = graph.tensors[node.outputs[0]]
+    integer = graph.is_integer(node)
+    weights = node.params.get("weights")
+    stored = stored_parameters(node)
+    factors = node.rescale.effective() if node.rescale is not None else None
+    kernel = weights.shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
+    conv = isinstance(op, Conv)
+    window = conv or isinstance(op, Pool)
+    return LayerRow(
+        node.name, layer_type(node), " + ".join(node.inputs), " + ".join(map(_dims, shapes)), _dims(out.shape),
+        int(op.macs(shapes, out.shape, node)), sum(int(a.size) for a in stored),
+        sum(int(a.nbytes) for a in stored), sum(graph.tensors[name].bytes for name in node.outputs),
+        " + ".join(graph.type(name).name for name in node.inputs), weights.dtype.name if weights is not None else "",
+        f"int{node.acc_bits}" if integer and node.rescale is not None else "", out.type.name,
+        out.type.scale if integer else None, float(factors.min()) if factors is not None else None,
+        float(factors.max()) if factors is not None else None,
+        f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
+        _pair(kernel), _pair(op.stride) if window else "",
+        " ".join(map(str, op.pads)) if hasattr(op, "pads") else "", _pair(op.dilation) if conv else "",
+        str(op.groups) if conv else "")
+
+
+def layer_rows(graph: QuantGraph) -> list[LayerRow]:
+    """The rows in execution order."""
+    return [_row(node, graph) for node in graph.nodes]
+
+
+def totals(rows: Sequence[LayerRow]) -> Totals:
+    """The sums of a table."""
+    return Totals(len(rows), sum(r.macs for r in rows), sum(r.parameters for r in rows),
+                  sum(r.parameter_bytes for r in rows), max((r.activation_bytes for r in rows), default=0))
+
+
+def layers_csv(rows: Sequence[LayerRow]) -> str:
+    """All columns, one line per layer, no totals."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([f.name for f in fields(LayerRow)])
+    for row in rows:
+        writer.writerow([decimal(v, 9) if isinstance(v, float) or v is None else v for v in asdict(row).values()])
+    return text.getvalue()
+
+
+def layers_text(rows: Sequence[LayerRow]) -> str:
+    """The columns that fit a wide terminal, then the totals."""
+    header = ["layer", "type", "input", "output", "MACs", "parameters", "bytes", "output bytes", "types", "scale",
+              "rescale", "kernel", "stride", "pads"]
+    body = []
+    for r in rows:
+        types = f"{r.input_types}{' * ' + r.weight_type if r.weight_type else ''} -> {r.output_type}"
+        low, high = decimal(r.rescale_min, 4), decimal(r.rescale_max, 4)
+        body.append([r.name, r.type, r.input_dims, r.output_dims, grouped(r.macs), grouped(r.parameters),
+                     grouped(r.parameter_bytes), grouped(r.activation_bytes), types, decimal(r.output_scale),
+                     low if low == high else f"{low}..{high}", r.kernel, r.stride, r.pads])
+    t = totals(rows)
+    body.append(["total", f"{t.layers} layers", "", "", grouped(t.macs), grouped(t.parameters),
+                 grouped(t.parameter_bytes), *[""] * 7])
+    return ("# dimensions X x Y x C; bytes: weights, biases, tables; pads top left bottom right\n"
+            + text_table(header, body, left=4))

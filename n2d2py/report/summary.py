@@ -1,0 +1,37 @@
+"""The figures of an export that other programs read: `statistics/summary.json`."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from n2d2py.report.data import ReportData
+from n2d2py.report.layers import LayerRow, totals
+
+__all__ = ["summary", "SCORE_LABELS"]
+
+SCORE_LABELS = ("float", "simulated", "compiled")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
+    """Network, precision, cost, scores and comparison as JSON data.
+
+    `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
+    auto-encoders, only when there is one. An SQNR without any error is null.
+    """
+    sums = totals(rows)
+    scores = {label: data.score(label) for label in SCORE_LABELS}
+    result: dict[str, Any] = {
+        "network": data.network, "nbbits": data.qgraph.bits,
+        "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
+        "weights_bytes": sums.parameter_bytes, "parameters": sums.parameters, "macs": sums.macs, "layers": sums.layers,
+        "scores": {label: score.top1 if score is not None else None for label, score in scores.items()}}
+    if any(score is not None and score.errors is not None for score in scores.values()):
+        result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
+    result["compare"] = {c.layer: {"sqnr_db": _finite(c.sqnr_db), "cosine": c.cosine, "max_error": c.max_error,
+                                   "saturated_percent": 100 * c.saturated, "identical": c.identical}
+                         for c in data.comparisons}
+    return result

@@ -1,0 +1,73 @@
+"""SVG text, element by element; colours come from style classes so that a page can restyle them."""
+from __future__ import annotations
+
+from html import escape
+
+__all__ = ["Svg", "number", "STYLE"]
+
+STYLE = """
+svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+.bars{fill:#5b7fb5}.kept{fill:#5b7fb5;opacity:.13}.axis{stroke:#8a94a3;stroke-width:1}
+.threshold{stroke:#d1443c;stroke-width:1.6}.candidate{stroke-width:2.2;fill:none}
+.c0{stroke:#8a94a3}.c1{stroke:#d98a1f}.c2{stroke:#7b57b8}.c3{stroke:#2f9275}
+.tick{font-size:9.5px;fill:#6b7585}.title{font-size:13px;font-weight:600;fill:#1d2530}
+.note{font-size:11px;fill:#d1443c}
+.box{fill:#fff;stroke:#aab4c2;stroke-width:1}.name{font-size:11px;font-weight:600;fill:#1d2530}
+.info{font-size:10px;fill:#4b5666}.edge{fill:none;stroke:#8a94a3;stroke-width:1.3}.arrow{fill:#8a94a3}
+.end{fill:#eef1f5;stroke:#8a94a3;stroke-width:1}
+.k-conv{fill:#3f6fb5}
+.k-dw{fill:#2f9275}.k-fc{fill:#7b57b8}.k-pool{fill:#d98a1f}.k-join{fill:#c4517f}.k-other{fill:#8a94a3}
+"""
+"""Light colours of all pictures; the report's page holds its own, dark ones included."""
+
+
+def number(value: float) -> str:
+    """A coordinate with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+class Svg:
+    """Collects the elements of one picture of `width` x `height` pixels."""
+
+    def __init__(self, width: float, height: float, kind: str, *, standalone: bool):
+        size = f'width="{number(width)}" height="{number(height)}"'
+        box = f'viewBox="0 0 {number(width)} {number(height)}"'
+        self._parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" {box} {size} role="img">']
+        if standalone:
+            self._parts.append(f'<style>{STYLE.strip()}</style><rect width="100%" height="100%" fill="#fff"/>')
+
+    def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0,
+             title: str = "") -> None:
+        """A rectangle; `title` shows when the pointer rests on it."""
+        rounded = f' rx="{number(radius)}"' if radius else ""
+        self._element(f'rect class="{style}" x="{number(x)}" y="{number(y)}" width="{number(width)}" '
+                      f'height="{number(height)}"{rounded}', title)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str, title: str = "") -> None:
+        """A straight line."""
+        self._element(f'line class="{style}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" '
+                      f'y2="{number(y2)}"', title)
+
+    def path(self, d: str, style: str, title: str = "") -> None:
+        """A path in SVG's path language."""
+        self._element(f'path class="{style}" d="{d}"', title)
+
+    def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
+        """One line of text with its baseline at y."""
+        self._parts.append(f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">'
+                           f'{escape(text)}</text>')
+
+    def upright(self, x: float, y: float, text: str, style: str, anchor: str = "start") -> None:
+        """One line of text that runs upwards, anchored at (x, y)."""
+        self._parts.append(f'<text class="{style}" transform="translate({number(x)} {number(y)}) rotate(-90)" '
+                           f'text-anchor="{anchor}">'
+                           f'{escape(text)}</text>')
+
+    def _element(self, opening: str, title: str) -> None:
+        name = opening.split(" ", 1)[0]
+        self._parts.append(f"<{opening}><title>{escape(title)}</title></{name}>" if title else f"<{opening}/>")
+
+    def finish(self) -> str:
+        """The whole picture."""
+        return "".join(self._parts) + "</svg>"

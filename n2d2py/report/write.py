@@ -1,0 +1,39 @@
+"""Writes `statistics/`: every table, picture and figure of an export."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from n2d2py.memory import write_memory_files
+from n2d2py.report.calibration import tensor_ranges, write_calibration
+from n2d2py.report.comparison import comparison_csv, comparison_text
+from n2d2py.report.data import ReportData
+from n2d2py.report.drawing import draw_network
+from n2d2py.report.layers import layer_rows, layers_csv, layers_text
+from n2d2py.report.page import report_page
+from n2d2py.report.summary import summary
+from n2d2py.report.text import write_text
+
+__all__ = ["write_report"]
+
+
+def write_report(data: ReportData, folder: Path) -> None:
+    """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
+
+    layers.csv, layers.txt, summary.json, report.html; calibration/ (ranges and histograms); memory/ with a
+    plan; graph/network.svg and graph.json; compare.txt and compare.csv with comparisons.
+    """
+    rows = layer_rows(data.qgraph)
+    ranges = tensor_ranges(data)
+    write_text(folder / "layers.csv", layers_csv(rows))
+    write_text(folder / "layers.txt", layers_text(rows))
+    write_text(folder / "summary.json", json.dumps(summary(data, rows), indent=1, allow_nan=False) + "\n")
+    write_calibration(folder / "calibration", data, ranges)
+    if data.problem is not None and data.plan is not None:
+        write_memory_files(folder / "memory", data.problem, data.plan)
+    write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
+    write_text(folder / "graph" / "graph.json", json.dumps(data.qgraph.dump(), indent=1) + "\n")
+    if data.comparisons:
+        write_text(folder / "compare.txt", comparison_text(data.comparisons))
+        write_text(folder / "compare.csv", comparison_csv(data.comparisons))
+    write_text(folder / "report.html", report_page(data, rows, ranges))

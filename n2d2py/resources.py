@@ -1,0 +1,46 @@
+"""Where the top-level folders (`kernels`, `export_templates`, `params`, `models`) are found.
+
+In `$N2D2PY_DATA` when it is set, else in the first of: the checkout that holds this package;
+`share/n2d2py` where a wheel puts it (the prefix of this Python, the user's, or the folder of
+`pip install --target`).
+"""
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from n2d2py.errors import N2D2Error
+
+__all__ = ["folder"]
+
+
+def _candidates() -> list[Path]:
+    """The folders that may hold the top-level folders, best first."""
+    home = Path(__file__).resolve().parent.parent
+    found = []
+    if (home / "setup.cfg").is_file():  # else `home` is a site-packages, with others' folders
+        found.append(home)
+    prefixes = [home, Path(sysconfig.get_path("data")), Path(sys.prefix),
+                Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))]
+    return found + [prefix / "share" / "n2d2py" for prefix in prefixes]
+
+
+def folder(name: str) -> Path:
+    """The folder `name` ("kernels", "export_templates", "params" or "models") of this installation.
+
+    Raises:
+        N2D2Error: E001 when no installation folder holds it.
+    """
+    chosen = os.environ.get("N2D2PY_DATA")
+    if chosen:
+        if not (Path(chosen) / name).is_dir():
+            raise N2D2Error("E001", f"N2D2PY_DATA={chosen} holds no folder '{name}'",
+                            remedy="unset it, or set it to a checkout of n2d2py")
+        return Path(chosen) / name
+    for root in _candidates():
+        if (root / name).is_dir():
+            return root / name
+    raise N2D2Error("E001", f"the folder '{name}' of this installation is missing",
+                    remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout")

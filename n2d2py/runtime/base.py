@@ -1,0 +1,156 @@
+"""What compiled and simulated networks share: their description, checks of arrays, quantization."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+
+__all__ = ["ArrayError", "TensorInfo", "LayerInfo", "NetworkInfo", "Network"]
+
+
+class ArrayError(N2D2Error, ValueError):
+    """An array that does not fit the network (E804)."""
+
+    def __init__(self, what: str, remedy: str):
+        super().__init__("E804", what, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or an output: `shape` has batch 1, `type` holds scale and zero point."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: NumType
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type of the stored values."""
+        return self.type.dtype
+
+    @property
+    def scale(self) -> float:
+        """real = scale * (stored - zero_point)."""
+        return self.type.scale
+
+    @property
+    def zero_point(self) -> int:
+        """The stored value of 0."""
+        return self.type.zero_point
+
+
+@dataclass(frozen=True)
+class LayerInfo(TensorInfo):
+    """The result of a layer; `operation` is the layer's kind, `name` its name."""
+
+    operation: str = ""
+
+
+@dataclass(frozen=True)
+class NetworkInfo:
+    """A network: inputs, outputs, layers in the order in which they run.
+
+    Attributes:
+        arena_bytes: working memory of one inference in the compiled project; 0 when it is simulated.
+    """
+
+    name: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    layers: tuple[LayerInfo, ...]
+    arena_bytes: int
+
+
+class Network:
+    """A network that runs on NumPy arrays (N, C, H, W) or (N, C), for any batch N.
+
+    Attributes:
+        info: its inputs, outputs and layers.
+    """
+
+    info: NetworkInfo
+
+    def __call__(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Real outputs for real inputs, one array for each input of the network.
+
+        Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64
+        for 64-bit networks); a tuple when the network has several outputs.
+
+        Raises:
+            ArrayError: E804 for arrays of another number, shape or type, or with NaN.
+        """
+        arrays = self._batches(inputs)
+        for info, x in zip(self.info.inputs, arrays):
+            if x.dtype.kind not in "fiu":
+                raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
+            if x.dtype.kind == "f" and np.isnan(x).any():
+                raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
+        results = self._run([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)])
+        return _single([info.type.dequantize(y) for info, y in zip(self.info.outputs, results)])
+
+    def run_raw(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Stored outputs for stored inputs: integers, or the reals of a floating-point network.
+
+        Raises:
+            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold.
+        """
+        return _single(self._run(self._stored(inputs)))
+
+    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
+
+        Arrays of the stored integer type are taken as they are, others are quantized.
+        """
+        arrays = self._batches(inputs)
+        ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays))
+        stored = (self._stored(inputs) if ready
+                  else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)])
+        return self._run_layers(stored)
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Stored outputs for checked stored inputs of the right type."""
+        raise NotImplementedError
+
+    def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """Stored results of all layers for checked stored inputs of the right type."""
+        raise NotImplementedError
+
+    def _batches(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inputs as arrays with the same batch and the network's shapes."""
+        if len(inputs) != len(self.info.inputs):
+            raise ArrayError(f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
+                             f"give {', '.join(info.name for info in self.info.inputs)}")
+        arrays = [np.asarray(x) for x in inputs]
+        for info, x in zip(self.info.inputs, arrays):
+            if x.ndim != len(info.shape) or x.shape[1:] != info.shape[1:]:
+                wanted = ", ".join(["N", *map(str, info.shape[1:])])
+                remedy = "add the batch axis with x[None]" if x.shape == info.shape[1:] else "reshape or transpose it"
+                raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not ({wanted})", remedy)
+        if len({len(x) for x in arrays}) > 1:
+            raise ArrayError(f"inputs of {', '.join(str(len(x)) for x in arrays)} stimuli",
+                             "give the same number for each input")
+        return arrays
+
+    def _stored(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The inputs in their stored types, checked to hold the same values."""
+        arrays = self._batches(inputs)
+        for info, x in zip(self.info.inputs, arrays):
+            if info.type.is_float:
+                if x.dtype.kind not in "fiu":
+                    raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", f"give {info.dtype}")
+                continue
+            if x.dtype.kind not in "iu":
+                raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}",
+                                 f"give stored integers ({info.dtype}), or call the network with real numbers")
+            if x.size and not info.type.qmin <= int(x.min()) <= int(x.max()) <= info.type.qmax:
+                raise ArrayError(f"the input '{info.name}' holds {int(x.min())} to {int(x.max())}",
+                                 f"its integers go from {info.type.qmin} to {info.type.qmax}")
+        return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays)]
+
+
+def _single(results: list[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
+    return results[0] if len(results) == 1 else tuple(results)

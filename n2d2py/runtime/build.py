@@ -1,0 +1,87 @@
+"""Building the shared library of an export with make, when it is older than what it is made from."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+
+__all__ = ["build_library"]
+
+_LOG = "build/make.log"
+_SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
+
+
+def build_library(folder: Path, library: Path) -> None:
+    """Runs ``make lib`` in the export `folder` unless `library` is newer than all sources.
+
+    Two processes build one after the other.
+
+    Raises:
+        N2D2Error: E801 without make or a compiler, E802 when the build fails, with the place of its log, E807
+            when the folder cannot be written.
+    """
+    if not _stale(folder, library):
+        return
+    if shutil.which("make") is None:
+        raise N2D2Error("E801", "the export cannot be built: make is not installed",
+                        remedy="install make and g++ (apt install make g++)")
+    with _alone(folder):
+        if _stale(folder, library):
+            _make(folder, library)
+
+
+def _stale(folder: Path, library: Path) -> bool:
+    try:
+        built = library.stat().st_mtime_ns
+    except OSError:
+        return True
+    files = (path for name in _SOURCES for path in (folder / name, *(folder / name).rglob("*")))
+    return any(path.is_file() and path.stat().st_mtime_ns > built for path in files)
+
+
+def _make(folder: Path, library: Path) -> None:
+    log.notice("building %s", library)
+    command = ["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", "lib"]
+    # Not the flags of a make that runs this process, nor messages in another language.
+    foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
+    done = subprocess.run(command, env={**environment, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    (folder / _LOG).write_text(done.stdout, encoding="utf-8")
+    if done.returncode:
+        _explain(done.stdout, folder / _LOG)
+    os.utime(library)  # make leaves it as it is where only comments of the manifest changed
+
+
+def _explain(output: str, log_path: Path) -> None:
+    """Raises E801 where a program could not be started, else E802 with the first error."""
+    lines = [line.strip() for line in output.splitlines()]
+    missing = [line for line in lines if "not found" in line or (
+        line.startswith("make") and "No such file or directory" in line)]
+    if missing and any(line.endswith("Error 127") for line in lines):
+        raise N2D2Error("E801", f"the export cannot be built, its compiler does not run: {missing[0]}",
+                        remedy="install g++ (apt install g++), or name a compiler in the variable CXX")
+    first = next((line for line in lines if "error" in line.lower()), "make failed")
+    raise N2D2Error("E802", f"the export cannot be built: {first}", remedy=f"the whole log is in {log_path}")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds `build/lock`, so that no other process builds here."""
+    import fcntl
+
+    try:
+        (folder / "build").mkdir(exist_ok=True)
+        lock = (folder / "build" / "lock").open("w")
+    except OSError as reason:
+        raise N2D2Error("E807", f"{folder} cannot be built in: {reason.strerror}",
+                        remedy="copy the export to a folder that you may write") from reason
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

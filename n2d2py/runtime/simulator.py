@@ -1,0 +1,51 @@
+"""An export run in Python: the integers that its compiled form must give."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.export.graph_file import GRAPH_FILE, read_graph
+from n2d2py.graph import QuantGraph
+from n2d2py.quant.simulator import simulate
+from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+
+__all__ = ["Simulator", "load_simulator"]
+
+
+class Simulator(Network):
+    """A QuantGraph behind the interface of a compiled export."""
+
+    def __init__(self, graph: QuantGraph):
+        self.graph = graph
+
+        def ports(names: list[str]) -> tuple[TensorInfo, ...]:
+            return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
+
+        layers = tuple(LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind)
+                       for node in graph.nodes)
+        self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, 0)
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        values = self._simulate(inputs, keep=False)
+        return [values[name] for name in self.graph.outputs]
+
+    def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        values = self._simulate(inputs, keep=True)
+        return {node.name: values[node.output] for node in self.graph.nodes}
+
+    def _simulate(self, inputs: list[np.ndarray], keep: bool) -> dict[str, np.ndarray]:
+        """The stored values by tensor; no stimulus is simulated as one that is dropped again."""
+        if len(inputs[0]):
+            return simulate(self.graph, inputs, keep)
+        values = simulate(self.graph, [np.zeros((1, *x.shape[1:]), x.dtype) for x in inputs], keep)
+        return {name: array[:0] for name, array in values.items()}
+
+
+def load_simulator(path: Path | str) -> Simulator:
+    """The network of the export in folder `path`, run by the Python integers.
+
+    Raises:
+        N2D2Error: E806 when the folder holds no readable network.
+    """
+    return Simulator(read_graph(Path(path) / GRAPH_FILE))

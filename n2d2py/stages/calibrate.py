@@ -1,0 +1,134 @@
+"""Stage calibrate: float statistics over stimuli, then integers."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.equalize import equalize
+from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
+from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.walk import SAMPLE_BATCH, sample_count
+from n2d2py.stages.load import Network
+from n2d2py.stages.settings import Settings, export_folder_name
+
+__all__ = ["Calibration", "calibrate_stage", "STATISTICS_FILE", "calibration_folder_name"]
+
+_MOST_SAMPLES = {"fast": 32, "default": 64, "best": 256}
+"""Stimuli for the corrections by `-quality`; more of them cost time and change little."""
+
+STATISTICS_FILE = "statistics/calibration/statistics.npz"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The typed network and, for integers, what its types were chosen from."""
+
+    graph: QuantGraph
+    float_graph: Graph
+    statistics: Statistics | None = None
+    types: TensorTypes | None = None
+
+
+def calibration_folder_name(network: str, bits: int) -> str:
+    """Such as calib_MobileNet_int8, the folder of `-calibOnly`."""
+    return f"calib_{network}_int{bits}"
+
+
+def calibrate_stage(network: Network, settings: Settings) -> Calibration:
+    """Types on every edge: floating point, or integers from statistics that are collected or reloaded.
+
+    Raises:
+        N2D2Error: E50x; E508 when there are no stimuli to calibrate on.
+    """
+    graph = network.graph
+    if not settings.integer:
+        return Calibration(float_graph(graph, settings.arguments.nbbits), graph)
+    options = settings.quant
+    if options.equalize and not options.per_output:
+        graph = equalize(graph)
+    by_channel = options.equalize and options.per_output
+    key = network_key(graph, network.data.origin, f"equalized by channel: {by_channel}")
+    if settings.arguments.calib_reload:
+        statistics = Statistics.load(previous_statistics(network, settings), key)
+        log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
+        samples = correction_samples(graph, network, settings, statistics.stimuli) if options.needs_samples else []
+        graph = scale_channels(graph, statistics.factors)
+    else:
+        stimuli = calibration_stimuli(network, settings)
+        samples = correction_samples(graph, network, settings, len(stimuli)) if (
+            by_channel or options.needs_samples) else []
+        factors = channel_factors(graph, samples) if by_channel else {}
+        graph = scale_channels(graph, factors)
+        statistics = _collected(graph, stimuli, key)
+        statistics.factors = factors
+    ranges = {name: network.data.value_range for name in graph.inputs}
+    quantized, types = quantize(graph, statistics.histograms, options, ranges, samples)
+    return Calibration(quantized, graph, statistics, types)
+
+
+def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:
+    size = batch_size(graph)
+    batches = log.progress((x for x, _, _ in stimuli.batches(size)), "calibrating",
+                           total=-(-len(stimuli) // size), unit="batch")
+    statistics = collect(graph, batches, key)
+    log.notice("calibration: %d stimuli", statistics.stimuli)
+    return statistics
+
+
+def correction_samples(graph: Graph, network: Network, settings: Settings, calibrated: int) -> list[np.ndarray]:
+    """Batches for the corrections: as many of the `calibrated` stimuli as fit into memory together, spread evenly.
+
+    With reloaded statistics they are read again; none, with a notice, where the data are no longer there.
+    """
+    if len(graph.inputs) != 1 or set_to_calibrate(network) is None:
+        log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
+        return []
+    count = min(calibrated, sample_count(graph), _MOST_SAMPLES[settings.arguments.quality])
+    chosen = spread(spread(set_to_calibrate(network), calibrated), count)
+    batches = log.progress((x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples",
+                           total=-(-len(chosen) // SAMPLE_BATCH), unit="batch")
+    return list(batches)
+
+
+def set_to_calibrate(network: Network) -> Stimuli | None:
+    """Validation, else Test; None without stimuli."""
+    stimuli = network.data.get("Validation")
+    return stimuli if stimuli is not None else network.data.get("Test")
+
+
+def calibration_stimuli(network: Network, settings: Settings) -> Stimuli:
+    """The first `-calib` stimuli, spread evenly over Validation, else over Test."""
+    stimuli = set_to_calibrate(network)
+    if stimuli is not None and network.data.get("Validation") is None:
+        log.notice("there is no validation set: the test set calibrates, so its int8 score is optimistic")
+    if stimuli is None:
+        raise N2D2Error("E508", "there are no stimuli to calibrate on",
+                        where=str(network.files[0]),
+                        remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz")
+    count = settings.arguments.calib
+    return stimuli if count < 0 else spread(stimuli, count)
+
+
+def spread(stimuli: Stimuli, count: int) -> Stimuli:
+    """`count` stimuli at even distances, so that sorted sets are sampled over all their classes."""
+    if count >= len(stimuli):
+        return stimuli
+    return stimuli.take(np.unique(np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64)))
+
+
+def previous_statistics(network: Network, settings: Settings) -> Path:
+    """Where the last calibration of this network left its statistics."""
+    bits = settings.arguments.nbbits
+    places = [settings.out / calibration_folder_name(network.graph.name, bits) / STATISTICS_FILE]
+    if settings.arguments.export:
+        places.insert(0, settings.out / export_folder_name(settings.arguments.export, bits) / STATISTICS_FILE)
+    found = [place for place in places if place.is_file()]
+    return max(found, key=lambda place: place.stat().st_mtime) if found else places[0]

@@ -1,0 +1,51 @@
+"""Stage compare: every layer, float against integers, and Python's integers against the compiled ones."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.quant.compare import Accumulator, LayerComparison
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import batch_size
+from n2d2py.reference import FloatEngine
+from n2d2py.runtime import Export
+
+__all__ = ["compare_stage"]
+
+
+def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Export | None) -> list[LayerComparison]:
+    """One comparison per layer over the stimuli; the compiled values too when a library is given."""
+    layers = [(node.name, node.output) for node in quantized.nodes]
+    engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
+    accumulators = [Accumulator(layer, tensor, quantized.type(tensor)) for layer, tensor in layers]
+    size = batch_size(graph)
+    for x, _, _ in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
+        real = engine.run(x)
+        inputs = quantize_inputs(quantized, [x])
+        stored = simulate(quantized, inputs, keep=True)
+        found = compiled.layers(*inputs) if compiled is not None else {}
+        for accumulator in accumulators:
+            values = found.get(accumulator.layer)
+            expected = stored[accumulator.tensor]
+            accumulator.add(real[accumulator.tensor], expected,
+                            None if values is None else np.asarray(values).reshape(expected.shape))
+    return [accumulator.result() for accumulator in accumulators]
+
+
+def summary(comparisons: list[LayerComparison], bits: int) -> str:
+    """One line: whether all layers agree, else the first that does not and where.
+
+    Integers (`bits` > 0) must be identical; floating-point values equal within 1e-4 of the layer's largest.
+    """
+    run = [c for c in comparisons if c.identical is not None]
+    if not run:
+        return "compiled values were not compared"
+    for comparison in run:
+        if not comparison.identical:
+            d = comparison.difference
+            return (f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
+                    f"compiled {d.found:g}")
+    how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
+    return f"{len(run)} layers: compiled values {how}"

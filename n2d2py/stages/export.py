@@ -1,0 +1,78 @@
+"""Stage export: the typed network and its memory plan become a project."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
+from n2d2py.export import ExportRequest, Target, exporter
+from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.export.weights import WEIGHTS_FOLDER, write_weights
+from n2d2py.frontend.ini.targets import Target as IniTarget
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.quant.simulator import quantize_inputs
+from n2d2py.quant.statistics import batch_size
+from n2d2py.stages.calibrate import spread
+from n2d2py.stages.load import Network
+from n2d2py.stages.memory import Memory
+from n2d2py.stages.settings import Settings
+from n2d2py.stages.test import expected_labels
+
+__all__ = ["exported_stimuli", "stored_stimuli", "export_request", "export_stage"]
+
+
+def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | None, np.ndarray]:
+    """The `-db-export` stimuli, spread evenly over the test stimuli, and their positions among them."""
+    if stimuli is None or count == 0:
+        return None, np.zeros(0, np.int64)
+    chosen = stimuli if count < 0 else spread(stimuli, count)
+    positions = np.arange(len(stimuli)) if chosen is stimuli else np.unique(
+        np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
+    return chosen, positions
+
+
+def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
+    """The stored integers (or floats) of stimuli, with the expected outputs of each target."""
+    if stimuli is None or len(graph.inputs) != 1:
+        return StoredStimuli()
+    parts = [quantize_inputs(graph, [x])[0] for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
+    labels = tuple(_target_labels(network, target, graph.shape(target.tensor), stimuli.labels)
+                   for target in network.targets)
+    return StoredStimuli((np.concatenate(parts),), labels, tuple(stimuli.names))
+
+
+def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
+    """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
+    label but the output several positions.
+
+    Raises:
+        N2D2Error: E451 a label beyond the outputs.
+    """
+    expected = expected_labels(network, target.name, labels)
+    if not target.as_data and expected.max(initial=-1) >= channels(shape):
+        raise N2D2Error("E451", f"a stimulus has label {expected.max()}, but '{target.tensor}' has {channels(shape)} "
+                        "classes", where=target.location or f"[{target.name}]",
+                        remedy="check the network, or set LabelsMapping")
+    positions = height(shape) * width(shape)
+    known = expected if target.as_data or positions == 1 else np.full_like(expected, -1)
+    return np.repeat(known.astype(np.int32)[:, None], positions, axis=1)
+
+
+def export_request(network: Network, graph: QuantGraph, memory: Memory, stimuli: StoredStimuli,
+                   settings: Settings) -> ExportRequest:
+    """Everything that the exporter may use."""
+    settings.params.check_layers([node.name for node in graph.nodes])
+    targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
+    return ExportRequest(graph, stimuli, targets, memory.problem, memory.plan, settings.params.as_dict(),
+                         options=settings.arguments.described(), hashes=network.hashes())
+
+
+def export_stage(request: ExportRequest, kind: str, folder: Path) -> None:
+    """Writes the project and its parameters as text into the folder; the exporter has checked the request."""
+    exporter(kind).write(request, folder)
+    write_weights(request.graph, folder / WEIGHTS_FOLDER)
+    log.notice("export %s: %d layers, %d stimuli", kind, len(request.graph.nodes), request.stimuli.count)

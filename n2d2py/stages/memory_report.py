@@ -1,0 +1,61 @@
+"""Stage memory report: what every strategy needs, without an export."""
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Callable
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph
+from n2d2py.ini.params import STRATEGIES, Params
+from n2d2py.memory import MemoryPlan, MemoryProblem, StreamPlanner, check_plan
+from n2d2py.memory.from_graph import memory_problem
+from n2d2py.quant.quantize import float_graph
+from n2d2py.stages.memory import plan_by_params, settings_by_params
+
+__all__ = ["memory_report", "report_problem"]
+
+
+def report_problem(graph: Graph, bits: int) -> MemoryProblem:
+    """The memory problem of a fused network whose tensors all have elements of |bits| bits."""
+    problem = memory_problem(float_graph(graph, -32))
+    size = abs(bits) // 8
+    return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
+
+
+def memory_report(graph: Graph, bits: int, params: Params) -> str:
+    """A table: for each strategy the arena, the bound where it has one, and the seconds of planning and of proving.
+
+    The other export parameters are those of `params`. Element sizes are those of the precision alone: nothing is
+    calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values.
+    """
+    problem = report_problem(graph, bits)
+    rows = [_row(problem, name, lambda name=name: plan_by_params(problem, name, params)) for name in STRATEGIES]
+    settings = settings_by_params(params)
+    for title, by_rows in (("OptimizeStream*", False), ("OptimizeStream, input by rows*", True)):
+        planner = StreamPlanner(by_rows)
+        rows.append(_row(problem, title, lambda planner=planner: planner.plan(problem, settings)))
+    tensors = list(problem.tensors.values())
+    head = (f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
+            f"bytes, {abs(bits)}-bit elements\n")
+    titles = ("strategy", "arena", "bound", "plan s", "proof s")
+    widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
+    lines = ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in [titles, *rows]]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return head + "\n".join(lines) + "\n* planned and proved; no export runs line by line yet"
+
+
+def _row(problem: MemoryProblem, title: str, make: Callable[[], MemoryPlan]) -> tuple[str, ...]:
+    start = time.perf_counter()
+    try:
+        plan = make()
+    except N2D2Error as error:
+        if error.code != "E606":
+            raise
+        return title, "needs ortools", "", "", ""
+    planned = time.perf_counter()
+    proved = not check_plan(problem, plan)
+    seconds = time.perf_counter() - planned
+    return (title, f"{plan.arena_bytes:,}" if proved else "unsafe", "" if plan.bound is None else f"{plan.bound:,}",
+            f"{planned - start:.2f}", f"{seconds:.2f}")

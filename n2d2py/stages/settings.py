@@ -1,0 +1,95 @@
+"""What the command line asks of the stages, in their own terms."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from n2d2py.errors import N2D2Error
+from n2d2py.ini.params import Params, load_params
+from n2d2py.options import Arguments
+from n2d2py.quant.options import QuantOptions
+
+__all__ = ["Settings", "read_settings", "export_folder_name"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run, checked together, and the export parameters."""
+
+    arguments: Arguments
+    params: Params
+    out: Path
+
+    @property
+    def integer(self) -> bool:
+        """Whether the export computes in integers."""
+        return self.arguments.nbbits > 0
+
+    @property
+    def quant(self) -> QuantOptions:
+        """The options of the quantization."""
+        a = self.arguments
+        best, fast = a.quality == "best", a.quality == "fast"
+        rounding = a.wt_rounding or ("nearest" if fast else "adaptive")
+        return QuantOptions(a.nbbits, a.act_clipping_mode, a.act_quantile_value, a.wt_clipping_mode,
+                            a.act_rescaling_mode, bool(a.act_rescale_per_output), not a.no_unsigned, not a.no_cle,
+                            correct_bias=not (fast or a.no_bias_correction), adaptive_rounding=rounding == "adaptive",
+                            input_bits=a.input_bits or (16 if best else 0),
+                            output_bits=a.output_bits or (16 if best else 8))
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether any stage reads stimuli."""
+        a = self.arguments
+        if a.describe or a.memory_report:
+            return False
+        return bool(a.test or a.calib or a.calib_reload or a.compare or a.calibOnly or a.log_outputs
+                    or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether integers are derived from statistics in this run."""
+        return self.integer and bool(self.arguments.export or self.arguments.calibOnly)
+
+
+def export_folder_name(kind: str, bits: int) -> str:
+    """Such as export_CPP_int8 or export_CPP_float32."""
+    return f"export_{kind}_{'int' if bits > 0 else 'float'}{abs(bits)}"
+
+
+def read_settings(arguments: Arguments) -> Settings:
+    """Checks what single options cannot know: precision, contradictions, the export parameters.
+
+    Raises:
+        N2D2Error: E007 options that contradict each other, E506 an unknown precision, and what
+            reading the export parameters raises.
+    """
+    a = arguments
+    if a.nbbits not in (8, 16, -32, -64):
+        raise N2D2Error("E506", f"-nbbits {a.nbbits} is not supported",
+                        remedy="use 8 or 16 for integers, -32 or -64 for floating point")
+    if not 0 < a.act_quantile_value <= 1:
+        raise N2D2Error("E003", f"-act-quantile-value {a.act_quantile_value} is not a share",
+                        remedy="give a number above 0 and at most 1")
+    if a.act_rescale_per_output not in (0, 1):
+        raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1",
+                        remedy="give 0 or 1")
+    for name, bits in (("input-bits", a.input_bits), ("output-bits", a.output_bits)):
+        if bits not in (0, 8, 16):
+            raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
+    integer = a.nbbits > 0
+    wants_integers = integer and bool(a.export or a.calibOnly)
+    if wants_integers and not a.describe and not a.memory_report and a.calib == 0 and not a.calib_reload:
+        raise N2D2Error("E507", "an integer export needs the ranges of its activations",
+                        remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32")
+    if a.calibOnly and not integer:
+        raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
+    if a.test_index >= 0 and a.nb_test >= 0:
+        raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
+    if a.compare and not a.export:
+        raise N2D2Error("E007", "-compare needs an export", remedy="add -export CPP")
+    if a.pre_samples >= 0 and not a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
+    if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+    return Settings(arguments, load_params(a.export_parameters), Path(a.o))

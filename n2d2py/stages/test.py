@@ -1,0 +1,132 @@
+"""Stage test: the scores of the float network, of its integers, and of the compiled export."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
+from n2d2py.data.stimuli import Batch, Stimuli
+from n2d2py.errors import N2D2Error
+from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.quant.compare import first_difference
+from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
+from n2d2py.quant.statistics import batch_size
+from n2d2py.reference import FloatEngine
+from n2d2py.stages.calibrate import spread
+from n2d2py.stages.load import Network
+from n2d2py.stages.settings import Settings
+from n2d2py.targets import Score, Scorer, write_target_files
+
+__all__ = ["Scores", "test_stimuli", "test_stage", "expected_labels", "simulated_name", "compiled_scores"]
+
+
+@dataclass
+class Scores:
+    """Scores by target name, each a list of (row label, score): float, simulated, compiled."""
+
+    rows: dict[str, list[tuple[str, Score]]] = field(default_factory=dict)
+
+    def add(self, label: str, score: Score) -> None:
+        """Appends a row to the table of the score's target."""
+        self.rows.setdefault(score.target, []).append((label, score))
+
+
+def simulated_name(bits: int) -> str:
+    """Row label of the simulated network, such as "simulated int8"."""
+    return f"simulated {'int' if bits > 0 else 'float'}{abs(bits)}"
+
+
+def test_stimuli(network: Network, settings: Settings) -> Stimuli | None:
+    """The stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
+
+    Raises:
+        N2D2Error: E513 when `-test-index` is beyond the set.
+    """
+    arguments = settings.arguments
+    stimuli = network.data.get("Test")
+    if stimuli is None:
+        stimuli = network.data.get("Validation")
+        if stimuli is not None and arguments.test:
+            log.notice("there is no test set: the validation set is run")
+    if stimuli is None:
+        return None
+    if arguments.test_index >= 0:
+        if arguments.test_index >= len(stimuli):
+            raise N2D2Error("E513", f"-test-index {arguments.test_index} is beyond the {len(stimuli)} test stimuli",
+                            remedy=f"give 0 to {len(stimuli) - 1}")
+        return stimuli.take([arguments.test_index])
+    return stimuli if arguments.nb_test < 0 else spread(stimuli, arguments.nb_test)
+
+
+def expected_labels(network: Network, target_name: str, labels: np.ndarray) -> np.ndarray:
+    """The expected output of each label id, by the target's LabelsMapping when it has one."""
+    mapping = network.mappings.get(target_name)
+    return labels if mapping is None else mapping.targets(labels)
+
+
+def class_names(network: Network, target_name: str) -> Sequence[str]:
+    """Class names by output; empty where a mapping renumbers the labels."""
+    return () if target_name in network.mappings else network.data.classes
+
+
+def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli,
+               folder: Path) -> Scores:
+    """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders.
+
+    Batches are worked on by all cores; results do not depend on their number.
+    """
+    tensors = [target.tensor for target in network.targets]
+    engine = FloatEngine(graph, taps=tensors, threads=1)
+
+    def run(batch: Batch) -> tuple[Batch, dict, dict]:
+        values = engine.run(batch[0])
+        stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
+        return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
+
+    floats = [Scorer(t, class_names(network, t.name)) for t in network.targets]
+    typed = [] if quantized is None else [Scorer(t, class_names(network, t.name), type=quantized.type(t.tensor))
+                                          for t in network.targets]
+    size = batch_size(graph)
+    batches = ordered_map(run, stimuli.batches(size))
+    for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size),
+                                                           unit="batch"):
+        for index, target in enumerate(network.targets):
+            expected = expected_labels(network, target.name, labels)
+            floats[index].add(values[target.tensor], expected, names, inputs=x)
+            if typed:
+                typed[index].add(stored[target.tensor], expected, names, inputs=x)
+    scores = Scores()
+    for index in range(len(network.targets)):
+        scores.add("float", floats[index].result())
+        if typed:
+            scores.add(simulated_name(quantized.bits), typed[index].result())
+        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test")
+    return scores
+
+
+def compiled_scores(network: Network, graph: QuantGraph, outputs: dict[str, np.ndarray], stored: StoredStimuli,
+                    positions: np.ndarray, scores: Scores) -> None:
+    """Adds the compiled export's scores on the exported stimuli, and checks its outputs against the simulation.
+
+    `positions` are the places of the exported stimuli among the tested ones.
+
+    Raises:
+        N2D2Error: E812 when a compiled output differs from the simulated one.
+    """
+    simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
+    for name in graph.outputs:
+        found = first_difference(simulated[name], outputs[name], graph.type(name))
+        if found is not None:
+            raise N2D2Error("E812", f"the compiled output '{name}' differs from the simulated one at element "
+                            f"{list(found.index)}: Python {found.expected:g}, compiled {found.found:g}",
+                            remedy="run again with -compare to see the first layer; this is a defect, report it")
+    real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
+    for target, labels in zip(network.targets, stored.labels):
+        scorer = Scorer(target, class_names(network, target.name), type=graph.type(target.tensor))
+        scorer.add(outputs[target.tensor], labels[:, 0], stored.names, inputs=real, indices=positions)
+        scores.add("compiled", scorer.result())

@@ -1,0 +1,134 @@
+"""The result of scoring one target over a set of stimuli."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from n2d2py.targets.metrics import Metrics, area_under_roc, mean_metrics
+
+__all__ = ["Miss", "Score", "agreement", "common"]
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A stimulus whose best output is not its label; `value` is the real value of the best output."""
+
+    index: int
+    name: str
+    label: int
+    estimated: int
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What a target's outputs are worth.
+
+    A stimulus with label -1 is not counted, but its estimation is kept. All arrays have one entry
+    per stimulus, in the order in which they came.
+
+    Attributes:
+        target: name of the target.
+        classes: names of the outputs; two for a single thresholded output; empty for auto-encoders.
+        top_n: how many of the best outputs may hold the label.
+        names: of the stimuli.
+        indices: int64, the number of each stimulus in its set; scores are compared by it.
+        labels: int64, output that is expected, -1 when ignored.
+        best: int64 (n, min(top_n, classes)) best outputs, best first; (n, 1) for a single output.
+        values: float64, real values of `best`.
+        ranks: int64, how many outputs come before the label; -1 when ignored.
+        errors: float64 mean squared error of each stimulus, for targets whose data are the target.
+    """
+
+    target: str
+    classes: tuple[str, ...]
+    top_n: int
+    names: tuple[str, ...]
+    indices: np.ndarray
+    labels: np.ndarray
+    best: np.ndarray
+    values: np.ndarray
+    ranks: np.ndarray
+    errors: np.ndarray | None = None
+
+    @property
+    def stimuli(self) -> int:
+        """How many were given, ignored ones included."""
+        return len(self.labels)
+
+    @property
+    def count(self) -> int:
+        """How many have a label that counts."""
+        return int(np.count_nonzero(self.labels >= 0))
+
+    @property
+    def correct(self) -> int:
+        """How many have their label as best output."""
+        return int(np.count_nonzero(self.ranks == 0))
+
+    @property
+    def estimated(self) -> np.ndarray:
+        """Best output of each stimulus (n,)."""
+        return self.best[:, 0]
+
+    @property
+    def top1(self) -> float | None:
+        """Percent of the counted stimuli whose best output is the label; None without labels, or auto-encoder."""
+        return 100.0 * self.correct / self.count if self.count and self.errors is None else None
+
+    @property
+    def topn(self) -> float | None:
+        """Percent whose label is among the `top_n` best outputs; None when top_n is 1, or as `top1`."""
+        if self.top1 is None or self.top_n == 1:
+            return None
+        return 100.0 * int(np.count_nonzero((self.ranks >= 0) & (self.ranks < self.top_n))) / self.count
+
+    @cached_property
+    def confusion(self) -> np.ndarray:
+        """Counts (K, K) int64: rows are labels, columns are best outputs."""
+        size = len(self.classes)
+        counted = self.labels >= 0
+        if self.errors is not None or not size:
+            return np.zeros((0, 0), np.int64)
+        flat = self.labels[counted] * size + self.estimated[counted]
+        return np.bincount(flat, minlength=size * size).reshape(size, size)
+
+    @cached_property
+    def misclassified(self) -> tuple[Miss, ...]:
+        """The counted stimuli whose best output is not the label, in order."""
+        return tuple(Miss(int(self.indices[i]), self.names[i], int(self.labels[i]), int(self.best[i, 0]),
+                          float(self.values[i, 0])) for i in np.flatnonzero(self.ranks > 0))
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """Means over the classes; None without labels."""
+        return mean_metrics(self.confusion)
+
+    @property
+    def mse(self) -> float | None:
+        """Mean squared error between outputs and inputs, for auto-encoders."""
+        return float(self.errors.mean()) if self.errors is not None and self.errors.size else None
+
+    @property
+    def auc(self) -> float | None:
+        """For auto-encoders: area under the ROC of the error as a detector of label 1 among labels 0 and 1."""
+        if self.errors is None or np.any(self.labels > 1):
+            return None
+        counted = self.labels >= 0
+        return area_under_roc(self.errors[counted], self.labels[counted] == 1)
+
+
+def common(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:
+    """Positions, in each of two scores, of the stimuli that both have."""
+    _, left, right = np.intersect1d(first.indices, second.indices, assume_unique=True, return_indices=True)
+    return left, right
+
+
+def agreement(first: Score, second: Score) -> float | None:
+    """Percent of the stimuli of both scores with the same best output; None for auto-encoders or without any."""
+    left, right = common(first, second)
+    if not left.size or first.errors is not None:
+        return None
+    return 100.0 * float(np.mean(first.estimated[left] == second.estimated[right]))

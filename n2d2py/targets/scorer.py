@@ -1,0 +1,151 @@
+"""Scores the outputs of a network, batch by batch."""
+from __future__ import annotations
+
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from n2d2py.arithmetic import FLOAT64, NumType
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.frontend.ini.targets import Target
+from n2d2py.targets.score import Score
+
+__all__ = ["Scorer"]
+
+
+class Scorer:
+    """Collects what one target needs of each batch; `result` gives the score so far.
+
+    The best output is the first of the largest ones, as in the exported program. A single output is
+    class 1 when its real value is above the target's threshold.
+    """
+
+    def __init__(self, target: Target, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None,
+                 type: NumType = FLOAT64):
+        """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the label id is the output.
+
+        `type` tells what stored integers stand for; the default takes outputs as real values.
+
+        Raises:
+            N2D2Error: E220 a kind of target that is not scored.
+        """
+        if target.kind != "TargetScore":
+            raise N2D2Error("E220", f"Type={target.kind} is not supported by -test", where=target.location,
+                            remedy="use TargetScore, or export without -test")
+        self.target = target
+        self._labels = tuple(labels)
+        self._mapping = mapping
+        self._type = type
+        self._outputs: int | None = None
+        self._names: list[str] = []
+        self._parts: list[dict[str, np.ndarray]] = []
+        self._next = 0
+
+    def add(self, outputs: np.ndarray, labels: np.ndarray | None, names: Sequence[str] = (), *,
+            inputs: np.ndarray | None = None, indices: Sequence[int] | None = None) -> None:
+        """Scores a batch.
+
+        `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
+        `inputs` of the same size. `labels` (n,) label ids, -1 for none; None when nothing is labelled.
+        `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
+
+        Raises:
+            N2D2Error: E450 a label without an output in the mapping, E451 a label beyond the outputs,
+                E452 outputs with several positions, E453 outputs that are not finite.
+        """
+        stored = np.asarray(outputs)
+        count = len(stored)
+        where = self.target.location or f"[{self.target.name}]"
+        if not np.all(np.isfinite(stored)):
+            raise N2D2Error("E453", f"the outputs of '{self.target.tensor}' hold NaN or infinite values", where=where,
+                            remedy="check the weights and the pre-processing")
+        numbers = np.arange(self._next, self._next + count) if indices is None else np.asarray(indices, np.int64)
+        self._next = int(numbers[-1]) + 1 if count else self._next
+        texts = list(names) if len(names) else [str(number) for number in numbers]
+        ids = np.full(count, -1, np.int64) if labels is None else np.asarray(labels, np.int64).reshape(count)
+        if len(texts) != count or len(numbers) != count:
+            raise InternalError("outputs, names and indices differ in number")
+        if self.target.as_data:
+            part = self._errors(stored, ids, inputs)
+        else:
+            if stored.reshape(count, -1).shape[1] != stored.shape[1]:
+                raise N2D2Error("E452", f"the output '{self.target.tensor}' has {'x'.join(map(str, stored.shape[1:]))} "
+                                "values; classification needs one per class", where=where,
+                                remedy="put the target on the layer that gives one value per class")
+            part = self._ranked(stored.reshape(count, -1), ids, where)
+        self._names += texts
+        self._parts.append({"indices": numbers, **part})
+
+    def _errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
+        """Mean squared error of each stimulus; the labels are kept as they are, to rate the detection."""
+        if inputs is None or inputs.size != stored.size:
+            raise InternalError(f"{self.target.name}: the inputs do not fit the outputs")
+        real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)
+        errors = np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)
+        nothing = np.zeros((len(stored), 0), np.int64)
+        return {"labels": ids, "best": nothing, "values": nothing.astype(np.float64),
+                "ranks": np.full(len(stored), -1, np.int64), "errors": errors}
+
+    def _ranked(self, stored: np.ndarray, ids: np.ndarray, where: object) -> dict[str, np.ndarray]:
+        """Best outputs, their values and the rank of the label, for stored (n, C)."""
+        channels = stored.shape[1]
+        self._outputs = channels
+        labels = self._expected(ids, max(channels, 2), where)
+        real = self._type.dequantize(stored).astype(np.float64)
+        if channels == 1:
+            best = (real > self.target.binary_threshold).astype(np.int64)
+            ranks = np.where(labels < 0, -1, (best[:, 0] != labels).astype(np.int64))
+            return {"labels": labels, "best": best, "values": real, "ranks": ranks}
+        kept = min(self.target.top_n, channels)
+        wide = stored.astype(np.int64 if stored.dtype.kind in "iu" else np.float64)
+        best = np.argsort(-wide, axis=1, kind="stable")[:, :kept]
+        own = np.take_along_axis(wide, np.maximum(labels, 0)[:, None], axis=1)
+        before = np.arange(channels) < labels[:, None]
+        ranks = np.count_nonzero((wide > own) | ((wide == own) & before), axis=1)
+        return {"labels": labels, "best": best, "values": np.take_along_axis(real, best, axis=1),
+                "ranks": np.where(labels < 0, -1, ranks)}
+
+    def _expected(self, ids: np.ndarray, outputs: int, where: object) -> np.ndarray:
+        """The output expected for each label id, -1 for ignored ones."""
+        wanted = {}
+        for label in (int(v) for v in np.unique(ids)):
+            name = f"{label} ('{self._labels[label]}')" if 0 <= label < len(self._labels) else str(label)
+            if self._mapping is not None and label >= 0 and label not in self._mapping:
+                raise N2D2Error("E450", f"the label {name} is mapped to no output", where=where,
+                                remedy="add it to the LabelsMapping file, or a line 'default'")
+            output = label if self._mapping is None or label < 0 else self._mapping[label]
+            if output >= outputs:
+                raise N2D2Error("E451", f"the label {name} means output {output}, but '{self.target.tensor}' has "
+                                f"{outputs} classes", where=where, remedy="check the network, or set LabelsMapping")
+            wanted[label] = max(output, -1)
+        return np.array([wanted[int(v)] for v in ids], np.int64)
+
+    def _classes(self) -> tuple[str, ...]:
+        """Names of the outputs: of the label or labels that mean each, else its number."""
+        if self._outputs is None:
+            return ()
+        held: list[list[str]] = [[] for _ in range(max(self._outputs, 2))]
+        for label, name in enumerate(self._labels):
+            output = label if self._mapping is None else self._mapping.get(label, -1)
+            if 0 <= output < len(held):
+                held[output].append(name)
+        return tuple(names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k)
+                     for k, names in enumerate(held))
+
+    @property
+    def rate(self) -> float | None:
+        """Percent of top-1 hits so far; None before the first label."""
+        counted = sum(int(np.count_nonzero(part["ranks"] >= 0)) for part in self._parts)
+        hits = sum(int(np.count_nonzero(part["ranks"] == 0)) for part in self._parts)
+        return 100.0 * hits / counted if counted else None
+
+    def result(self) -> Score:
+        """The score of all batches so far."""
+        def joined(key: str, empty: np.ndarray) -> np.ndarray:
+            return np.concatenate([part[key] for part in self._parts]) if self._parts else empty
+
+        numbers, table = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
+        errors = joined("errors", np.zeros(0)) if self.target.as_data else None
+        return Score(self.target.name, self._classes(), self.target.top_n, tuple(self._names),
+                     joined("indices", numbers), joined("labels", numbers), joined("best", table),
+                     joined("values", table.astype(np.float64)), joined("ranks", numbers), errors)

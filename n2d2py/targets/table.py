@@ -1,0 +1,98 @@
+"""Scores as text: the lines of one score, the table that compares several."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py.targets.score import Score, agreement, common
+
+__all__ = ["ScoreRow", "score_columns", "score_lines", "score_table", "text_table"]
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One line of the table: a name such as "float", "simulated int8" or "compiled", and its score."""
+
+    label: str
+    score: Score
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Columns aligned with two blanks between; the first `left` columns to the left, numbers to the right."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    lines = []
+    for row in (header, ["-" * width for width in widths], *rows):
+        cells = [cell.ljust(width) if k < left else cell.rjust(width)
+                 for k, (cell, width) in enumerate(zip(row, widths))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}%"
+
+
+def score_lines(score: Score) -> list[str]:
+    """The final lines of a test, as N2D2 words them."""
+    if score.errors is not None:
+        lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
+        return lines + ([f"Area under the ROC: {score.auc:.4f}"] if score.auc is not None else [])
+    if score.top1 is None:
+        return [f"No labels: {score.stimuli} stimuli run, none scored"]
+    lines = [f"Final recognition rate: {score.top1:.2f}%    (error rate: {100 - score.top1:.2f}%)"]
+    if score.topn is not None:
+        lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
+    m = score.metrics
+    shares = zip(("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness"),
+                 (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness))
+    return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%")
+                                        for name, v in shares)]
+
+
+def _difference(base: Score, other: Score) -> str:
+    """Points of top-1 (relative MSE for auto-encoders) by which `other` leaves `base`, on the stimuli of both."""
+    left, right = common(base, other)
+    if base.errors is not None:
+        before = float(base.errors[left].mean()) if left.size else 0.0
+        return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
+    counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)
+    if not counted.any():
+        return "-"
+    hits = [float(np.mean(score.ranks[where][counted] == 0)) for score, where in ((base, left), (other, right))]
+    return f"{100 * (hits[1] - hits[0]):+.2f}"
+
+
+def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]], str]:
+    """(header, cells of each row, note or "") of the table of scores; see `score_table`."""
+    base = rows[0].score
+    if base.errors is not None:
+        header = ["", "stimuli", "MSE", "AUC", "MSE difference"]
+        return header, [[row.label, str(row.score.stimuli), "-" if row.score.mse is None else f"{row.score.mse:.6g}",
+                         "-" if row.score.auc is None else f"{row.score.auc:.4f}",
+                         "" if row is rows[0] else _difference(base, row.score)] for row in rows], ""
+    ranked = base.top_n > 1
+    header = ["", "stimuli", "top-1", *([f"top-{base.top_n}"] if ranked else []), f"agrees with {rows[0].label}",
+              "points"]
+    body = []
+    for row in rows:
+        score, first = row.score, row is rows[0]
+        body.append([row.label, str(score.count or score.stimuli), _percent(score.top1),
+                     *([_percent(score.topn)] if ranked else []),
+                     "" if first else _percent(agreement(base, score)), "" if first else _difference(base, score)])
+    partial = [row.label for row in rows[1:] if row.score.stimuli != base.stimuli]
+    note = f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}"
+    return header, body, note if partial else ""
+
+
+def score_table(rows: Sequence[ScoreRow]) -> str:
+    """The table that `-test` prints: scores of one target side by side, the first row being the reference.
+
+    Agreement is the share of stimuli with the same best output as the reference. Agreement and
+    difference are over the stimuli that both rows have, so rows over different stimuli compare fairly.
+    """
+    if not rows:
+        return ""
+    header, body, note = score_columns(rows)
+    return text_table(header, body) + (note + "\n" if note else "")

@@ -1,0 +1,399 @@
+"""Each type of database: labels, sets, names and stimuli; what is refused."""
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.data import database_schemas, read_database
+from n2d2py.data.database import Partition
+from n2d2py.data.database.base import register
+from n2d2py.data.database.cifar import cifar_database
+from n2d2py.data.database.directory import directory_database
+from n2d2py.data.database.idx import idx_database
+from n2d2py.data.database.ilsvrc import ilsvrc_database
+from n2d2py.data.database.listed import listed_database
+from n2d2py.data.database.numpy_file import numpy_database
+from n2d2py.data.database.random_data import random_database
+from n2d2py.data.database.tables import csv_database
+from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.ini import Schema
+
+IN_ORDER = Partition(shuffle=False)
+
+
+def _error(call):
+    with pytest.raises(N2D2Error) as caught:
+        call()
+    return caught.value.line()
+
+
+def _gray(value):
+    return np.full((2, 2), value, np.uint8)
+
+
+def _labelled(database, name="Test"):
+    return [(database.items.name(index), database.label_names[database.labels[index]])
+            for index in database.sets[name]]
+
+
+# --- DIR_Database
+
+
+@pytest.fixture
+def tree(tmp_path, picture):
+    for name in ("root/b/2.png", "root/b/1.png", "root/a/x/deep.png", "root/a/0.png"):
+        picture(name, _gray(1))
+    (tmp_path / "root/a/notes.txt").write_text("no picture")
+    (tmp_path / "root/.hidden.png").write_text("hidden")
+    return tmp_path / "root"
+
+
+def test_directory_labels_are_folders_in_order(tree):
+    assert _labelled(directory_database(tree, IN_ORDER)) == [
+        ("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]
+
+
+@pytest.mark.parametrize("options, expected", [
+    ({"depth": -1}, [("a/0.png", "/a"), ("a/x/deep.png", "/a"), ("b/1.png", "/b"),
+                     ("b/2.png", "/b")]),
+    ({"depth": 2, "label_depth": 2}, [("a/0.png", "/a"), ("a/x/deep.png", "/a/x"),
+                                      ("b/1.png", "/b"), ("b/2.png", "/b")]),
+    ({"label_depth": 0, "label_name": "all"}, [("a/0.png", "all"), ("b/1.png", "all"),
+                                               ("b/2.png", "all")]),
+    ({"label_name": "L"}, [("a/0.png", "L/a"), ("b/1.png", "L/b"), ("b/2.png", "L/b")]),
+    ({"ignore_masks": ("b/1", "a/*.png")}, [("b/2.png", "/b")]),
+    ({"ignore_masks": ("2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")])])
+def test_directory_options(tree, options, expected):
+    assert _labelled(directory_database(tree, IN_ORDER, **options)) == expected
+
+
+def test_directory_without_labels(tree):
+    database = directory_database(tree, IN_ORDER, label_depth=-1)
+    assert database.labels.tolist() == [-1, -1, -1] and database.label_names == ()
+
+
+def test_directory_extensions(tree, picture):
+    picture("root/a/9.bmp", _gray(3))
+    found = directory_database(tree, IN_ORDER, valid_extensions=("BMP",))
+    assert _labelled(found) == [("a/9.bmp", "/a")]
+    assert "holds no stimulus" in _error(
+        lambda: directory_database(tree, IN_ORDER, valid_extensions=("jpg",)))
+
+
+def test_files_beside_labelled_folders_are_a_warning(tree, picture):
+    picture("root/stray.png", _gray(0))
+    directory_database(tree, IN_ORDER)
+    assert [(one.code, "stray.png" in one.what) for one in log.warnings_seen()] == [("W404", True)]
+
+
+def test_directory_from_an_ini_with_more_folders(ini, tree, picture):
+    picture("more/a/7.png", _gray(2))
+    picture("more/c/8.png", _gray(2))
+    database = read_database(ini("[database]\nType=DIR_Database\nDataPath=root\nLearn=0.5\n"
+                                 "EquivLabelPartitioning=0\nRandomPartitioning=0\n"
+                                 "LoadMore=database.more\nLabelDepth=1\n\n"
+                                 "[database.more]\nDataPath=more\nLearn=0\nTest=1\n"
+                                 "RandomPartitioning=0\n"))
+    assert database.label_names == ("/a", "/b", "/c")
+    assert _labelled(database, "Learn") == [("a/0.png", "/a"), ("b/1.png", "/b")]
+    assert _labelled(database) == [("b/2.png", "/b"), ("a/7.png", "/a"), ("c/8.png", "/c")]
+    assert log.warnings_seen() == ()
+
+
+def test_a_circular_chain_of_folders(ini, tree):
+    document = ini("[database]\nType=DIR_Database\nDataPath=root\nLoadMore=more\n\n"
+                   "[more]\nDataPath=root\nLoadMore=database\n")
+    assert "N2D2-E419: " in _error(lambda: read_database(document))
+
+
+# --- IDX
+
+
+def _idx(path, array, compress=False):
+    data = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+    path.write_bytes(data) if not compress else gzip.open(path, "wb").write(data)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "gz"])
+def idx_folder(tmp_path, request):
+    images = np.arange(10 * 6, dtype=np.uint8).reshape(10, 2, 3)
+    for prefix, count in (("train", 10), ("t10k", 4)):
+        for kind, data in (("images-idx3", images[:count]),
+                           ("labels-idx1", np.arange(count, dtype=np.uint8))):
+            suffix = ".gz" if request.param else ""
+            _idx(tmp_path / f"{prefix}-{kind}-ubyte{suffix}", data, request.param)
+    return tmp_path
+
+
+def test_idx(idx_folder):
+    database = idx_database(idx_folder, validation=0.3, seed=1)
+    assert database.sizes() == {"Learn": 7, "Validation": 3, "Test": 4}
+    last = database.sets["Test"][-1]
+    assert database.items.name(last) == "t10k-images-idx3-ubyte[3]" and database.labels[last] == 3
+    assert database.items.read(last)[:, :, 0].tolist() == [[18, 19, 20], [21, 22, 23]]
+    assert database.label_names == tuple("0123456789")
+
+
+def test_idx_damages(idx_folder):
+    path = next(idx_folder.glob("t10k-images*"))
+    data = path.read_bytes()
+    path.write_bytes(data[:-3])
+    line = _error(lambda: idx_database(idx_folder))
+    assert line.startswith("N2D2-E402: ") and path.name in line
+    path.write_bytes(b"")
+    assert "E402" in _error(lambda: idx_database(idx_folder))
+    path.unlink()
+    assert f"holds neither {path.name.removesuffix('.gz')} nor" in _error(
+        lambda: idx_database(idx_folder))
+
+
+def test_idx_says_what_is_declared(tmp_path, idx_folder):
+    _idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((2, 2, 2), np.uint8))
+    line = _error(lambda: idx_database(idx_folder))
+    assert "t10k-images-idx3-ubyte holds 2 images and t10k-labels-idx1-ubyte 4 labels" in line
+    path = tmp_path / "t10k-images-idx3-ubyte"
+    path.write_bytes(path.read_bytes() + b"x")
+    assert "declares 2x2x2 = 8 bytes and holds 9" in _error(lambda: idx_database(idx_folder))
+
+
+# --- CIFAR
+
+
+def _cifar(path, labels, label_bytes=1):
+    planes = np.repeat([10, 20, 30], 1024)  # red, green, blue
+    rows = [np.concatenate([np.full(label_bytes, label), planes]) for label in labels]
+    path.write_bytes(np.array(rows, np.uint8).tobytes())
+
+
+def test_cifar(tmp_path):
+    _cifar(tmp_path / "data_batch_1.bin", [1, 0, 1, 0])
+    _cifar(tmp_path / "test_batch.bin", [1, 0])
+    (tmp_path / "batches.meta.txt").write_text("plane\ncar\n\n")
+    database = cifar_database(tmp_path, learn_files=("data_batch_1.bin", "data_batch_2.bin"),
+                              test_file="test_batch.bin", names_file="batches.meta.txt",
+                              validation=0.25, test_validates=True)
+    assert database.sizes() == {"Learn": 3, "Validation": 3, "Test": 2}
+    assert _labelled(database) == [("test_batch.bin[0]", "car"), ("test_batch.bin[1]", "plane")]
+    assert database.items.read(4)[0, 0].tolist() == [30, 20, 10]  # blue first
+
+
+def test_cifar_100_coarse_labels(tmp_path, ini, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _cifar(tmp_path / "test.bin", [1], label_bytes=2)
+    (tmp_path / "coarse_label_names.txt").write_text("fish\nfruit\n")
+    database = read_database(ini("[database]\nType=CIFAR100_Database\nDataPath=.\nUseCoarse=1\n"))
+    assert _labelled(database) == [("test.bin[0]", "fruit")]
+
+
+def test_cifar_damages(tmp_path):
+    (tmp_path / "test_batch.bin").write_bytes(b"12345")
+    call = lambda: cifar_database(tmp_path, learn_files=(), test_file="test_batch.bin",  # noqa: E731
+                                  names_file="batches.meta.txt")
+    assert "test_batch.bin has 5 bytes, not a multiple of 3073" in _error(call)
+    (tmp_path / "test_batch.bin").unlink()
+    assert "N2D2-E401: " in _error(call)
+
+
+# --- ILSVRC2012
+
+
+@pytest.fixture
+def imagenet(tmp_path, picture):
+    for name in ("train/n01/b.png", "train/n01/a.png", "train/n02/c.png", "val/v1.png",
+                 "val/v2.png"):
+        picture(name, _gray(1))
+    (tmp_path / "synsets.txt").write_text("n02 second thing\nn01 first thing\n")
+    (tmp_path / "val.txt").write_text("v1.png 1\nv2.png 0\n")
+    return tmp_path
+
+
+def test_ilsvrc(imagenet):
+    database = ilsvrc_database(imagenet, imagenet / "synsets.txt", learn=1.0, shuffle=False)
+    assert _labelled(database) == [("val/v1.png", "n01 first thing"),
+                                   ("val/v2.png", "n02 second thing")]
+    assert database.sets["Validation"].tolist() == database.sets["Test"].tolist()
+    assert sorted(_labelled(database, "Learn"))[0] == ("train/n01/a.png", "n01 first thing")
+
+
+def test_ilsvrc_background_shifts_the_labels(imagenet):
+    database = ilsvrc_database(imagenet, imagenet / "synsets.txt", background=True,
+                               use_validation_for_test=False)
+    assert database.label_names[0] == "background" and database.sizes()["Test"] == 0
+    assert database.labels[database.sets["Validation"]].tolist() == [2, 1]
+
+
+def test_ilsvrc_labels_out_of_range(imagenet):
+    (imagenet / "val.txt").write_text("v1.png 1\nv2.png 2\n")
+    line = _error(lambda: ilsvrc_database(imagenet, imagenet / "synsets.txt"))
+    assert "val.txt:2: 'v2.png 2' is not 'file label' with a label from 0 to 1" in line
+
+
+# --- CSV_Database
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;label\n1;2;0\n3;4.5;2\n")
+    database = csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[1])
+    assert database.items.read(1).reshape(-1).tolist() == [3, 4.5]
+    assert database.labels.tolist() == [0, 2] and database.label_names == ("0", "1", "2")
+
+
+def test_csv_with_names_in_the_first_column(tmp_path, ini):
+    (tmp_path / "t.csv").write_text("cat, 1, 2\ndog, 3, 4\ncat, 5, 6\n")
+    database = read_database(ini("[database]\nType=CSV_Database\nDataPath=t.csv\nLabelColumn=0\n"
+                                 "Learn=0\nValidation=0\nRandomPartitioning=0\n"))
+    assert _labelled(database) == [("t.csv[0]", "cat"), ("t.csv[1]", "dog"), ("t.csv[2]", "cat")]
+    assert database.items.read(2).tolist() == [[[5.0], [6.0]]]
+
+
+def test_csv_errors_come_together(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2,0\n1,x,0\n1,0\n")
+    with pytest.raises(ErrorList) as caught:
+        csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[0])
+    lines = [one.line() for one in caught.value.errors]
+    assert "t.csv:2: could not convert string to float: 'x'" in lines[0]
+    assert "t.csv:3: a row of 2 columns, the first one has 3" in lines[1]
+    assert "no column 3 in rows of 3" in _error(
+        lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
+    assert "holds no row" in _error(
+        lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
+
+
+# --- Numpy_Database
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_numpy(tmp_path, save):
+    x = np.arange(2 * 3 * 4 * 5, dtype=np.uint8).reshape(2, 3, 4, 5)
+    save(tmp_path / "d.npz", x=x, y=[1, 0], labels=["no", "yes"])
+    database = numpy_database(tmp_path / "d.npz", IN_ORDER)
+    np.testing.assert_array_equal(database.items.read(1), x[1].transpose(1, 2, 0))
+    assert _labelled(database) == [("d.npz[0]", "yes"), ("d.npz[1]", "no")]
+
+
+def test_numpy_stored_without_compression_is_mapped(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.ones((4, 2, 2), np.float64), y=np.zeros(4))
+    database = numpy_database(tmp_path / "d.npz", IN_ORDER)
+    assert isinstance(database.items.array, np.memmap)
+    assert database.items.read(0).dtype == np.float32
+
+
+def test_numpy_without_labels(tmp_path):
+    np.save(tmp_path / "d.npy", np.zeros((3, 7), np.float32))
+    database = numpy_database(tmp_path / "d.npy", IN_ORDER)
+    assert database.labels.tolist() == [-1] * 3 and database.items.read(0).shape == (1, 7, 1)
+
+
+@pytest.mark.parametrize("arrays, message", [
+    ({"x": np.zeros((2, 3), np.int64)}, "E414: d.npz: stimuli of type int64 cannot be used"),
+    ({"x": np.zeros(3)}, "x has 1 axes"),
+    ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
+    ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),
+    ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "y holds <U1"),
+    ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "labels names 1 labels, y has label 2"),
+    ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "holds no array x, but a, b"),
+    ({"x": np.array([[None]])}, "E402: ")])
+def test_numpy_refusals(tmp_path, arrays, message):
+    np.savez(tmp_path / "d.npz", **arrays)
+    assert message in _error(lambda: numpy_database(tmp_path / "d.npz", IN_ORDER))
+
+
+@pytest.mark.parametrize("name", ["d.npz", "d.npy"])
+def test_numpy_damages(tmp_path, name):
+    path = tmp_path / name
+    (np.save if name == "d.npy" else np.savez)(path, np.zeros((20, 30), np.float32))
+    data = path.read_bytes()
+    for damaged in (b"", data[:40], data[:-1500], b"junk" * 100):
+        path.write_bytes(damaged)
+        assert _error(lambda: numpy_database(path, IN_ORDER)).startswith("N2D2-E402: ")
+
+
+# --- List_Database
+
+
+def test_list(tmp_path, picture):
+    for name in ("i/a b.png", "i/c.png", "i/v.png"):
+        picture(name, _gray(0))
+    (tmp_path / "test.txt").write_text("a b.png 1\n# comment\nc.png 0\n")
+    (tmp_path / "valid.txt").write_text("v.png 1\n")
+    (tmp_path / "names.txt").write_text("no\nyes\nperhaps\n")
+    database = listed_database(tmp_path / "i", tmp_path / "test.txt", IN_ORDER,
+                               validation_file=tmp_path / "valid.txt",
+                               names_file=tmp_path / "names.txt")
+    assert _labelled(database) == [("a b.png", "yes"), ("c.png", "no")]
+    assert _labelled(database, "Validation") == [("v.png", "yes")]
+    assert database.label_names == ("no", "yes", "perhaps")
+
+
+def test_list_refusals(tmp_path):
+    (tmp_path / "l.txt").write_text("gone.png 1\nonly\n")
+    with pytest.raises(ErrorList) as caught:
+        listed_database(tmp_path, tmp_path / "l.txt", IN_ORDER)
+    lines = [one.line() for one in caught.value.errors]
+    assert "E401" in lines[0] and "l.txt:1: gone.png does not exist in" in lines[0]
+    assert "E410" in lines[1] and "l.txt:2: 'only' is not 'file label'" in lines[1]
+
+
+# --- Random_Database, the registry, [database]
+
+
+def test_random_is_a_function_of_the_seed():
+    first, again, other = (random_database(5, (3, 4, 2), 2, IN_ORDER, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.items.read(3), again.items.read(3))
+    assert not np.array_equal(first.items.read(3), other.items.read(3))
+    assert not np.array_equal(first.items.read(3), first.items.read(4))
+    assert first.items.read(0).shape == (3, 4, 2) and first.labels.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_random_of_an_ini_warns_and_has_the_size_of_the_input(ini):
+    document = ini("[database]\nType=Random_Database\nNbStimuli=7\nNbLabels=3\n")
+    database = read_database(document, seed=1, shape=(3, 5, 4))
+    assert database.items.read(0).shape == (5, 4, 3) and database.sizes()["Test"] == 7
+    assert [one.code for one in log.warnings_seen()] == ["W402"]
+
+
+def test_the_registry_refuses_a_second_type():
+    with pytest.raises(InternalError, match="registered twice"):
+        register(Schema("DIR_Database", ()))(lambda values, context: None)
+
+
+def test_every_key_is_documented():
+    schemas = database_schemas()
+    assert len(schemas) == 13 + 1
+    assert [key.name for schema in schemas for key in schema.keys if not key.doc] == []
+
+
+def test_no_database_is_an_empty_one_with_a_warning(ini):
+    database = read_database(ini("[sp]\nSizeX=1\n"))
+    assert database.sizes() == {"Learn": 0, "Validation": 0, "Test": 0}
+    assert [one.code for one in log.warnings_seen()] == ["W401"]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("Type=MNIST_Database", "net.ini:2 [database]: unknown type of database 'MNIST_Database'; "
+                            "did you mean 'MNIST_IDX_Database'?"),
+    ("Type=DIR_Database", "net.ini:1 [database]: the required property 'DataPath' is missing"),
+    ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
+    ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
+    ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
+    ("Type=DIR_Database\nDataPath=.\nCompositeLabel=Disjoint",
+     "E406: {}/net.ini:4 [database]: CompositeLabel=Disjoint is not supported"),
+    ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
+    ("Type=DIR_Database\nDataPath=.\n[database.sortAndDropLabels]\nNbKeep=3",
+     "net.ini:4 [database.sortAndDropLabels]: this step on the database is not supported"),
+    ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
+    ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1")])
+def test_section_errors(ini, monkeypatch, tmp_path, text, message):
+    monkeypatch.delenv("N2D2_DATA", raising=False)
+    document = ini("[database]\n" + text + "\n")
+    assert message.replace("{}", str(tmp_path)) in _error(lambda: read_database(document))
+
+
+def test_the_default_path_is_under_n2d2_data(ini, monkeypatch, tmp_path):
+    monkeypatch.setenv("N2D2_DATA", str(tmp_path))
+    document = ini("[database]\nType=MNIST_IDX_Database\n")
+    assert f"DataPath={tmp_path}/mnist does not exist" in _error(lambda: read_database(document))

@@ -1,0 +1,83 @@
+"""Pictures of each kind as arrays."""
+import numpy as np
+import pytest
+from PIL import Image
+
+from n2d2py.data.decode import read_stimulus, register_reader
+from n2d2py.errors import InternalError, N2D2Error
+
+
+def _saved(path, image, **options):
+    image.save(path, **options)
+    return read_stimulus(path)
+
+
+def test_colours_are_blue_green_red(tmp_path):
+    image = Image.new("RGB", (2, 1), (1, 2, 3))
+    assert _saved(tmp_path / "a.png", image).tolist() == [[[3, 2, 1], [3, 2, 1]]]
+    assert _saved(tmp_path / "a.ppm", image).tolist() == [[[3, 2, 1], [3, 2, 1]]]
+
+
+def test_alpha_stays_last(tmp_path):
+    assert _saved(tmp_path / "a.png", Image.new("RGBA", (1, 1), (1, 2, 3, 4))).tolist() == [
+        [[3, 2, 1, 4]]]
+
+
+def test_gray_stays_one_channel(tmp_path):
+    assert _saved(tmp_path / "a.png", Image.new("L", (1, 1), 9)).tolist() == [[[9]]]
+    assert _saved(tmp_path / "a.pgm", Image.new("L", (1, 1), 9)).tolist() == [[[9]]]
+
+
+def test_one_bit_is_0_or_255(tmp_path):
+    assert _saved(tmp_path / "a.png", Image.new("1", (1, 1), 1)).tolist() == [[[255]]]
+
+
+def test_palettes_are_colours(tmp_path):
+    image = Image.new("RGB", (1, 1), (10, 200, 30)).quantize(2)
+    assert _saved(tmp_path / "a.png", image).tolist() == [[[30, 200, 10]]]
+
+
+def test_16_bits(tmp_path):
+    result = _saved(tmp_path / "a.png", Image.fromarray(np.array([[1000, 65535]], np.uint16)))
+    assert result.dtype == np.uint16 and result.tolist() == [[[1000], [65535]]]
+
+
+def test_real_pictures(tmp_path):
+    result = _saved(tmp_path / "a.tif", Image.fromarray(np.array([[0.5]], np.float32)))
+    assert result.dtype == np.float32 and result.tolist() == [[[0.5]]]
+
+
+def test_cmyk_is_a_colour_picture(tmp_path):
+    assert _saved(tmp_path / "a.jpg", Image.new("CMYK", (8, 8))).shape == (8, 8, 3)
+
+
+@pytest.mark.parametrize("shape, image", [((3, 1, 2), (1, 2, 3)), ((4, 5), (4, 5, 1)),
+                                          ((6,), (1, 6, 1))])
+def test_arrays_are_channels_first(tmp_path, shape, image):
+    np.save(tmp_path / "a.npy", np.zeros(shape, ">f8"))
+    result = read_stimulus(tmp_path / "a.npy")
+    assert result.shape == image and result.dtype == np.float32
+
+
+@pytest.mark.parametrize("name, content, message", [
+    ("a.png", b"", "N2D2-E403: a.png is not a picture"),
+    ("a.jpg", b"\xff\xd8\xff\xe0 nothing", "N2D2-E403: "),
+    ("a.npy", b"\x93NUMPY", "N2D2-E402: a.npy is not a valid .npy file"),
+    ("a.xyz", b"x", "N2D2-E406: a.xyz: files '.xyz' cannot be read as stimuli")])
+def test_damages(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(N2D2Error) as caught:
+        read_stimulus(tmp_path / name, name)
+    assert caught.value.line().startswith(message)
+
+
+def test_pictures_too_large_to_be_meant(tmp_path, monkeypatch):
+    Image.new("L", (100, 100)).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(N2D2Error, match="E403: a.png cannot be decoded"):
+        read_stimulus(tmp_path / "a.png", "a.png")
+
+
+def test_one_reader_per_extension():
+    with pytest.raises(InternalError, match="two readers for .png"):
+        register_reader(".png", lambda path, name: np.zeros((1, 1, 1)))

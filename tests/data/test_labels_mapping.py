@@ -1,0 +1,74 @@
+"""The file of LabelsMapping."""
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.data import LabelsMapping, read_labels_mapping
+from n2d2py.errors import ErrorList, N2D2Error
+
+NAMES = ("/cat", "/dog", "/big dog", "/bird")
+
+
+@pytest.fixture
+def mapping(tmp_path):
+    def read(text):
+        path = tmp_path / "labels.dat"
+        path.write_text(text)
+        return read_labels_mapping(path, NAMES)
+    return read
+
+
+def test_labels_blanks_quotes_and_comments(mapping):
+    read = mapping('# classes\n/cat 1 # the cat\n"/big dog"   0\n/bird -1\n\n/dog 2\n')
+    assert read.targets(np.array([0, 1, 2, 3])).tolist() == [1, 2, 0, -1]
+    assert mapping("/big dog 7\ndefault 0\n").targets(np.array([2, 0])).tolist() == [7, 0]
+
+
+def test_wildcards_default_and_no_label(mapping):
+    read = mapping("/*dog 1\n/c?t 0\ndefault -1\n* 3\n")
+    assert read.targets(np.array([0, 1, 2, 3, -1])).tolist() == [0, 1, 1, -1, 3]
+    assert read.names(3) == ["/cat", "/dog, /big dog", "2"]
+
+
+def test_without_mapping_the_output_is_the_label():
+    identity = LabelsMapping.identity(NAMES)
+    assert identity.targets(np.array([3, 0, -1])).tolist() == [3, 0, -1]
+
+
+def test_a_label_without_output_is_an_error_when_it_is_met(mapping, tmp_path):
+    read = mapping("/cat 0\n")
+    assert read.targets(np.array([0, 0])).tolist() == [0, 0]
+    for label, called in ((1, "label '/dog'"), (-1, "a stimulus without label"), (9, "label 9")):
+        with pytest.raises(N2D2Error) as caught:
+            read.targets(np.array([0, label]))
+        assert caught.value.line().startswith(f"N2D2-E413: {tmp_path}/labels.dat: {called} has no")
+
+
+def test_a_label_that_the_database_does_not_have(mapping):
+    mapping("/cats 0\n")
+    (warning,) = log.warnings_seen()
+    assert warning.code == "W405" and "did you mean '/cat'?" in warning.line()
+
+
+@pytest.mark.parametrize("text, message", [
+    ("/cat\n", "1: '/cat' is not 'label output'"), ("/cat x\n", "1: 'x' is not the number"),
+    ("\n/cat -2\n", "2: '-2' is not the number of an output"),
+    ("/cat 0\n/c* 1\n", "2: the label '/cat' is mapped twice"),
+    ("/cat 0\n/cat 0\n", "2: the label '/cat' is mapped twice"),
+    ("default 0\ndefault 1\n", "2: the label 'default' is mapped twice"),
+    ('"/cat 0\n', "1: '\"/cat 0' is not 'label output'")])
+def test_malformed_lines(mapping, text, message):
+    with pytest.raises(N2D2Error) as caught:
+        mapping(text)
+    assert caught.value.code == "E412" and f"labels.dat:{message}" in caught.value.line()
+
+
+def test_all_malformed_lines_together(mapping):
+    with pytest.raises(ErrorList) as caught:
+        mapping("/cat\n/dog 0\n/dog x\n")
+    assert len(caught.value.errors) == 2
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(N2D2Error, match="E401"):
+        read_labels_mapping(tmp_path / "gone", NAMES)

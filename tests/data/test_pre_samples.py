@@ -1,0 +1,71 @@
+"""-pre-samples: pictures and arrays of one stimulus after each step."""
+import numpy as np
+import pytest
+from PIL import Image
+
+from n2d2py.data import build_provider
+from n2d2py.data.pre_samples import write_pre_samples
+from n2d2py.errors import N2D2Error
+
+RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
+TEXT = ("[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
+        "[sp]\nSizeX=2\nSizeY=2\nNbChannels=3\n"
+        "[sp.Transformation-1]\nType=FlipTransformation\nHorizontalFlip=1\n"
+        "[sp.Transformation-2]\nType=ColorSpaceTransformation\nColorSpace=RGB\n"
+        "[sp.Transformation-3]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+        "FirstValue=128\n")
+
+
+@pytest.fixture
+def provider(ini, picture):
+    picture("data/a/0.png", np.zeros((2, 2, 3)))
+    picture("data/a/1.png", RGB)
+    return build_provider(ini(TEXT))
+
+
+def test_files_of_each_step(provider, tmp_path):
+    written = write_pre_samples(provider, 1, tmp_path / "out")
+    assert [path.name for path in written] == [
+        "1_00_as_read.png", "1_01_Flip.png", "1_02_ColorSpace.png", "1_03_RangeAffine.npy",
+        "1_03_RangeAffine.png"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+        path.name for path in written)
+    flipped = np.array(RGB)[:, ::-1]
+    np.testing.assert_array_equal(np.asarray(Image.open(written[0])), RGB)
+    for path in written[1:3]:      # true colours whatever the order in memory
+        np.testing.assert_array_equal(np.asarray(Image.open(path)), flipped)
+    np.testing.assert_array_equal(np.load(written[3]), flipped - 128.0)
+    stretched = np.rint((flipped - 10) * (255 / 245))
+    np.testing.assert_array_equal(np.asarray(Image.open(written[4])), stretched)
+
+
+def test_channels_and_spectra(ini, picture, tmp_path):
+    picture("data/a/0.png", RGB)
+    provider = build_provider(ini(
+        TEXT[:TEXT.index("[sp.")].replace("NbChannels=3", "NbChannels=2")
+        + "[sp.ChannelTransformation]\nType=ChannelExtractionTransformation\nCSChannel=Gray\n"
+        "[sp.ChannelsTransformation]\nType=DFTTransformation\n"))
+    written = write_pre_samples(provider, 0, tmp_path / "out")
+    assert [path.name for path in written] == [
+        "0_00_as_read.png", "0_01_channel_0_ChannelExtraction.png", "0_02_channel_0_DFT.npy",
+        "0_03_channels_together.npy"]
+    assert np.load(written[2]).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize("position", [-1, 2])
+def test_a_stimulus_that_is_not_there(provider, tmp_path, position):
+    with pytest.raises(N2D2Error) as caught:
+        write_pre_samples(provider, position, tmp_path / "out")
+    assert f"E416: there is no stimulus {position} in the test set of 2" in caught.value.line()
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_option(request, tmp_path, capsys):
+    from n2d2py.cli import main
+
+    network = str(request.config.rootpath / "models" / "LeNet.ini")
+    assert main([network, "-w", "/dev/null", "-pre-samples", "2", "-o", str(tmp_path)]) == 0
+    assert "pipeline: as read: 8x8x1 uint8" in capsys.readouterr().err
+    picture = np.asarray(Image.open(tmp_path / "pre_samples" / "2_01_Rescale.png"))
+    assert picture.shape == (32, 32)
+    assert main([network, "-w", "/dev/null", "-pre-samples", "99999", "-o", str(tmp_path)]) == 1

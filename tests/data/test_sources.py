@@ -1,0 +1,93 @@
+"""Calibration sources: pictures, arrays, synthetic data."""
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.data import open_source, synthetic
+from n2d2py.errors import N2D2Error
+
+
+def _all(stimuli):
+    return np.concatenate([x for x, _, _ in stimuli.batches(16)])
+
+
+def _error(call):
+    with pytest.raises(N2D2Error) as caught:
+        call()
+    return caught.value.line()
+
+
+def test_pictures_are_red_green_blue_in_the_input_range(tmp_path, picture):
+    picture("d/b.png", [[[255, 0, 51]]])
+    picture("d/a/a.png", [[7]])
+    stimuli = open_source(tmp_path / "d", (3, 1, 1), (-1.0, 1.0))
+    assert stimuli.names == ["b.png", "a/a.png"] and stimuli.labels.tolist() == [-1, -1]
+    np.testing.assert_allclose(_all(stimuli).reshape(2, 3), [[1, -1, -0.6], [-0.945098] * 3],
+                               rtol=1e-6)
+
+
+@pytest.mark.parametrize("bounds, expected", [((0.0, 1.0), 0.2), ((0.0, 255.0), 51.0)])
+def test_gray_networks_and_ranges(tmp_path, picture, bounds, expected):
+    picture("d/a.png", [[[51, 51, 51]]])
+    assert _all(open_source(tmp_path / "d", (1, 1, 1), bounds)).reshape(-1) == np.float32(expected)
+
+
+def test_pictures_are_resized(tmp_path, picture):
+    picture("d/a.png", [[0, 100]])
+    (values,) = _all(open_source(tmp_path / "d", (1, 1, 4), (0.0, 255.0)))
+    assert values.tolist() == [[[0, 25, 75, 100]]]
+
+
+@pytest.mark.parametrize("save, dtype, expected", [
+    ("npy", np.float32, [3.0, 200.0]), ("npz", np.float64, [3.0, 200.0]),
+    ("npz", np.uint8, [3 / 255, 200 / 255])])
+def test_arrays(tmp_path, save, dtype, expected):
+    x = np.array([3, 200], dtype).reshape(2, 1, 1, 1)
+    path = tmp_path / f"d.{save}"
+    np.save(path, x) if save == "npy" else np.savez(path, x=x, y=[4, 2])
+    stimuli = open_source(path, (1, 1, 1))
+    np.testing.assert_array_equal(_all(stimuli).reshape(-1), np.array(expected, np.float32))
+    assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
+
+
+def test_gray_arrays_without_axis_of_channels(tmp_path):
+    np.save(tmp_path / "d.npy", np.ones((2, 3, 4), np.float32))
+    assert _all(open_source(tmp_path / "d.npy", (1, 3, 4))).shape == (2, 1, 3, 4)
+
+
+@pytest.mark.parametrize("x, shape, message", [
+    (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; transpose"),
+    (np.zeros((3, 4, 5)), (3, 4, 5), "add an axis of stimuli in front"),
+    (np.zeros((2, 7)), (8,), "an array 2x7, the network takes Nx8"),
+    (np.zeros((2, 7), np.int16), (7,), "E414: "), (np.zeros((0, 7)), (7,), "E416: ")])
+def test_arrays_that_do_not_fit(tmp_path, x, shape, message):
+    np.save(tmp_path / "d.npy", x)
+    assert message in _error(lambda: open_source(tmp_path / "d.npy", shape))
+
+
+def test_what_is_no_source(tmp_path, picture):
+    assert "does not exist" in _error(lambda: open_source(tmp_path / "gone", (3, 1, 1)))
+    (tmp_path / "x.bin").write_text("x")
+    assert "neither a folder nor" in _error(lambda: open_source(tmp_path / "x.bin", (3, 1, 1)))
+    (tmp_path / "empty").mkdir()
+    assert "holds no picture" in _error(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
+    picture("d/a.png", [[0]])
+    assert "pictures cannot be the input 640" in _error(lambda: open_source(tmp_path / "d", (640,)))
+    assert "pictures cannot be the input 1x1x2" in _error(
+        lambda: open_source(tmp_path / "d", (2, 1, 1)))
+    assert "the input range 1:1 is empty" in _error(
+        lambda: open_source(tmp_path / "d", (1, 1, 1), (1.0, 1.0)))
+
+
+def test_values_that_are_not_finite(tmp_path):
+    np.save(tmp_path / "d.npy", np.array([[0.0], [np.inf]]))
+    line = _error(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
+    assert "E418: stimulus 1 of d.npy holds NaN or infinity" in line
+
+
+def test_synthetic_data_warn_and_depend_on_the_seed():
+    first, again, other = (_all(synthetic((3, 8, 8), 4, seed, (-1.0, 1.0))) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other) and not np.array_equal(first[0], first[1])
+    assert -1 <= first.min() < -0.9 and 0.9 < first.max() <= 1
+    assert [one.code for one in log.warnings_seen()] == ["W402"] * 3

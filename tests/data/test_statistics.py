@@ -1,0 +1,174 @@
+"""StimuliData: statistics at a point of the pipeline, and what refers to them."""
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.data import build_provider
+from n2d2py.data.matrices import read_matrix, write_matrix
+from n2d2py.data.statistics import statistics
+from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations.matrix import Affine
+from n2d2py.errors import InternalError, N2D2Error
+
+DATABASE = ("[database]\nType=Numpy_Database\nDataPath=d.npz\nLearn=0.5\nRandomPartitioning=0\n"
+            "PerLabelPartitioning=0\n[sp]\nSizeX=3\nSizeY=2\n")
+AFFINE = ("[sp.Transformation-z]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+          "FirstValue=[sp.StimuliData-raw]_GlobalValue.mean\nSecondOperator=Divides\n"
+          "SecondValue=[sp.StimuliData-raw]_GlobalValue.stdDev\n")
+
+
+@pytest.fixture
+def images(tmp_path):
+    x = np.random.RandomState(3).randint(0, 256, (40, 2, 3)).astype(np.uint8)
+    np.savez(tmp_path / "d.npz", x=x, y=np.arange(40) % 2)
+    return x.astype(np.float64)
+
+
+def _error(call):
+    with pytest.raises(N2D2Error) as caught:
+        call()
+    return caught.value.line()
+
+
+def test_of_images_of_one_size():
+    images = [np.random.RandomState(seed).normal(1e6, 1e-2, (4, 5, 3)) for seed in range(7)]
+    found = statistics(iter(images), True, True)
+    every = np.stack(images)
+    assert (found.count, found.smallest, found.largest) == (7, (5, 4, 3), (5, 4, 3))
+    assert (found.minimum, found.maximum) == (every.min(), every.max())
+    np.testing.assert_allclose([found.mean, found.deviation], [every.mean(), every.std()],
+                               rtol=1e-6)
+    np.testing.assert_allclose(found.mean_data, every.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.deviation_data, every.std(axis=0), rtol=1e-5)
+
+
+def test_of_images_of_different_sizes_and_of_none():
+    images = [np.full((2, 3, 1), 1, np.uint8), np.full((1, 4, 1), 4, np.uint8)]
+    found = statistics(images, True, True)
+    assert (found.mean, found.mean_data, found.deviation_data) == (2.2, None, None)
+    assert str(found) == ("2 stimuli, width 3 to 4, height 1 to 2, channels 1, values 1 to 4, "
+                          f"mean 2.2, standard deviation {np.sqrt(2.16):g}")
+    assert statistics([]) is None
+
+
+def test_normalization_by_the_learning_set(ini, images):
+    provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n"
+                                  "LogSizeRange=1\n" + AFFINE))
+    learn = np.concatenate([x for x, _, _ in provider.stimuli("Learn").batches(8)])
+    np.testing.assert_allclose([learn.mean(), learn.std()], [0, 1], atol=1e-6)
+    seen = provider.statistics["sp.StimuliData-raw"]
+    assert (seen.count, seen.minimum, seen.maximum) == (20, images[:20].min(), images[:20].max())
+    expected = (images[20] - images[:20].mean()) / images[:20].std()
+    np.testing.assert_allclose(provider.stimuli("Test")[0][0], expected, rtol=1e-5)
+
+
+def test_it_looks_at_its_point_of_the_pipeline(ini, images):
+    double = ("[sp.Transformation-{}]\nType=RangeAffineTransformation\nFirstOperator=Multiplies\n"
+              "FirstValue=2\n")
+    document = ini(DATABASE + double.format("a") + "[sp.StimuliData-raw]\nApplyTo=TestOnly\n"
+                   + double.format("b") + "[x]\nA=[sp.StimuliData-raw]_GlobalValue.maxVal\n"
+                   "B=[sp.StimuliData-raw]_GlobalValue.minVal\n")
+    build_provider(document)
+    assert document.section("x").text("A") == str(2 * images[20:].max())
+    assert document.section("x").text("B") == str(2 * images[20:].min())
+
+
+def test_nothing_is_computed_that_nothing_refers_to(ini, images):
+    provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nMeanData=1\n"))
+    assert provider.statistics == {} and log.warnings_seen() == ()
+
+
+def test_the_mean_image(ini, images, tmp_path):
+    provider = build_provider(ini(
+        DATABASE + "[sp.StimuliData-m]\nApplyTo=LearnOnly\nMeanData=1\nStdDevData=1\n"
+        "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Minus\n"
+        "FirstValue=[sp.StimuliData-m]_MeanData\nSecondOperator=Divides\n"
+        "SecondValue=[sp.StimuliData-m]_StdDevData\n"))
+    learn = images[:20]
+    expected = (images[20] - learn.mean(axis=0)) / learn.std(axis=0)
+    np.testing.assert_allclose(provider.stimuli("Test")[0][0], expected, rtol=1e-5)
+    assert provider.value_range is None
+    provider.write_statistics(tmp_path / "out")
+    written = read_matrix(tmp_path / "out" / "sp.StimuliData-m" / "meanData.bin")
+    np.testing.assert_allclose(written[:, :, 0], learn.mean(axis=0), rtol=1e-12)
+    assert (tmp_path / "out" / "sp.StimuliData-m" / "stdDevData.bin").stat().st_size == 12 + 6 * 8
+
+
+def test_no_stimuli_no_statistics(ini, images, tmp_path):
+    document = ini(DATABASE.replace("Learn=0.5", "Learn=0") + "[sp.StimuliData-raw]\n"
+                   "ApplyTo=LearnOnly\n" + AFFINE)
+    assert (f"N2D2-E416: {tmp_path}/net.ini:10 [sp.StimuliData-raw]: the sets of ApplyTo=LearnOnly "
+            "hold no stimulus") in _error(lambda: build_provider(document))
+
+
+def test_a_reference_before_its_section_is_an_error(ini, images):
+    document = ini(DATABASE + AFFINE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n")
+    assert "property '_GlobalValue.mean' not found" in _error(lambda: build_provider(document))
+
+
+def test_mean_data_of_different_sizes_is_a_warning(ini, picture):
+    picture("p/0.png", np.zeros((2, 2), np.uint8))
+    picture("p/1.png", np.ones((2, 3), np.uint8))
+    document = ini("[database]\nType=DIR_Database\nDataPath=p\nLabelName=a\n[sp]\nSize=1 1 1\n"
+                   "[sp.StimuliData-raw]\nMeanData=1\nLogRange=1\n[x]\n"
+                   "A=[sp.StimuliData-raw]_GlobalValue.mean\n")
+    build_provider(document)
+    assert [one.code for one in log.warnings_seen()] == ["W102", "W406"]
+
+
+# --- matrices
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64])
+def test_matrices_in_files(tmp_path, dtype):
+    matrix = np.arange(12).reshape(2, 3, 2).astype(dtype)
+    write_matrix(tmp_path / "m.bin", matrix)
+    read = read_matrix(tmp_path / "m.bin")
+    assert read.dtype == dtype
+    np.testing.assert_array_equal(read, matrix)
+
+
+def test_the_header_of_a_matrix(tmp_path):
+    write_matrix(tmp_path / "m.bin", np.zeros((2, 3, 1), np.float64))
+    assert (tmp_path / "m.bin").read_bytes()[:12] == bytes([2, 0, 0, 0, 3, 0, 0, 0, 6, 0, 0, 0])
+    with pytest.raises(InternalError):
+        write_matrix(tmp_path / "m.bin", np.zeros((2, 3, 1), complex))
+
+
+def test_damaged_and_missing_matrices(tmp_path):
+    (tmp_path / "m.bin").write_bytes(bytes([2, 0, 0, 0, 3, 0, 0, 0, 6, 0, 0, 0]) + bytes(47))
+    assert "E402" in _error(lambda: read_matrix(tmp_path / "m.bin"))
+    assert "E401" in _error(lambda: read_matrix(tmp_path / "n.bin"))
+
+
+def _affine(operator, matrix):
+    return Affine(operator, "m", matrices=(np.array(matrix)[None, :, None],))
+
+
+@pytest.mark.parametrize("operator, expected", [
+    ("Plus", [255, 14, 0]), ("Minus", [0, 6, 0]), ("Multiplies", [255, 40, 0]),
+    ("Divides", [1, 2, 0])])
+def test_integers_are_saturated_and_quotients_rounded(operator, expected):
+    image = np.array([200, 10, 0], np.uint8)[None, :, None]
+    result = _affine(operator, np.array([210, 4, 0], np.uint8)).apply(image)
+    assert result.dtype == np.uint8 and result.reshape(-1).tolist() == expected
+
+
+def test_a_real_matrix_makes_the_image_real():
+    image = np.array([200, 10], np.uint8)[None, :, None]
+    result = _affine("Multiplies", [0.5, 0.25]).apply(image)
+    assert result.dtype == np.float32 and result.reshape(-1).tolist() == [100, 2.5]
+
+
+def test_matrices_that_do_not_fit():
+    with pytest.raises(Inapplicable, match="the matrix is 2x1x1, the image 3x1x1"):
+        _affine("Plus", [1.0, 2.0]).apply(np.zeros((1, 3, 1)))
+    with pytest.raises(Inapplicable, match="the matrix is int16, the image uint8"):
+        _affine("Plus", np.array([1, 2], np.int16)).apply(np.zeros((1, 2, 1), np.uint8))
+
+
+def test_a_missing_matrix_names_its_line(ini, images, tmp_path):
+    document = ini(DATABASE + "[sp.Transformation]\nType=AffineTransformation\n"
+                   "FirstOperator=Plus\nFirstValue=gone.bin\n")
+    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" \
+        in _error(lambda: build_provider(document))

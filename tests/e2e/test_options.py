@@ -1,0 +1,131 @@
+"""The options that decide the integers and the memory: whatever is asked, compiled equals simulated."""
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import e2e_run
+import n2d2py
+from e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
+from n2d2py.arithmetic import RESCALING_MODES
+from n2d2py.memory.strategies import strategies
+from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+
+pytestmark = needs_compiler
+
+SHIPPED = sorted(path.name for path in (ROOT / "params").glob("*.ini"))
+
+_NAMED = {"OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst", "None", "OptimizeMaxLifetimeMaxSizeFirst",
+          "aligned16.ini", "low_memory.ini", "no_reuse.ini", "default.ini"}
+
+# Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
+COVERING = (
+    ("Floating-point", "MSE", "None", "OptimizeMaxLifetimeMinSizeFirst", "-no-unsigned"),
+    ("Fixed-point", "None", "MSE", "OptimizeMaxHoleMaxLifetimeFirst", "-no-cle"),
+    ("Fixed-point16", "KL-Divergence", "KL-Divergence", "None", "-act-rescale-per-output 0"),
+    ("Fixed-point32", "Quantile", "None", "aligned16.ini", "-act-quantile-value 0.99"),
+    ("Single-shift", "MSE", "MSE", "low_memory.ini", "-act-rescale-per-output 0 -no-unsigned"),
+    ("Double-shift", "None", "None", "no_reuse.ini", ""),
+    ("Floating-point", "Quantile", "None", "default.ini", "-act-rescale-per-output 0"),
+    ("Fixed-point32", "KL-Divergence", "MSE", "OptimizeMaxLifetimeMaxSizeFirst", "-no-unsigned -no-cle"),
+    *(("Floating-point", "MSE", "None", name, "") for name in sorted({*strategies(), *SHIPPED} - _NAMED)),
+)
+
+
+def parameters(folder: Path, name: str, **others: int) -> str:
+    """A shipped file by its name, or a new one with this strategy."""
+    if name == "OptimizeOptimal":
+        pytest.importorskip("ortools", reason="the optimal planner needs ortools")
+    if name.endswith(".ini"):
+        return str(ROOT / "params" / name)
+    path = folder / "params.ini"
+    lines = [f"MemoryManagerStrategy = {name}", *(f"{key} = {value}" for key, value in others.items())]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def piecewise(tmp_path, monkeypatch):
+    """Lets "branches" be the network without curved activations, which need a table beyond 8 bits."""
+    text = (e2e_run.HERE / "branches.ini").read_text()
+    for function, other in (("Tanh", "Rectifier"), ("Logistic", "Linear")):
+        text = text.replace(f"ActivationFunction={function}\n", f"ActivationFunction={other}\n")
+    path = tmp_path / "branches.ini"
+    path.write_text(text.replace("ActivationFunction.LeakSlope=0.125\n", ""))
+    monkeypatch.setitem(e2e_run.NETWORKS, "branches", path)
+
+
+def test_the_cases_cover_everything():
+    columns = [set(column) for column in zip(*COVERING)]
+    assert columns[0] == set(RESCALING_MODES)
+    assert columns[1] == set(CLIPPING_MODES) and columns[2] == set(WEIGHT_CLIPPING_MODES)
+    assert columns[3] == set(strategies()) | set(SHIPPED)
+
+
+@pytest.mark.parametrize("case", COVERING, ids=lambda case: f"{case[0]}-{case[3]}")
+def test_every_option(case, tmp_path):
+    rescaling, activations, weights, memory, others = case
+    folder = export("branches", tmp_path, "-calib", "16", "-db-export", "2", "-act-rescaling-mode", rescaling,
+                    "-act-clipping-mode", activations, "-wt-clipping-mode", weights, "-export-parameters",
+                    parameters(tmp_path, memory), *others.split())
+    assert_compiled_is_simulated(folder)
+    unsigned = [info.name for info in n2d2py.load_simulator(folder).info.layers if info.dtype.kind == "u"]
+    assert bool(unsigned) == ("-no-unsigned" not in others)
+
+
+@pytest.mark.parametrize("network", ["LeNet", "branches"])
+def test_sixteen_bits(network, piecewise, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-compiler")  # the comparison is with float; compiled values are compared below
+    folder = export(network, tmp_path, "-calib", "-1", "-nbbits", "16", "-db-export", "2", "-compare", "4")
+    assert folder.name == "export_CPP_int16"
+    assert_compiled_is_simulated(folder)
+    assert {info.type.bits for info in n2d2py.load_simulator(folder).info.layers} == {16}
+    assert min(layer["sqnr_db"] for layer in summary(folder)["compare"].values()) > 60.0
+
+
+@pytest.mark.parametrize("bits", [-32, -64])
+def test_floating_point(bits, tmp_path):
+    folder = export("branches", tmp_path, "-nbbits", str(bits), "-db-export", "2")
+    assert folder.name == f"export_CPP_float{-bits}"
+    assert_compiled_is_simulated(folder)
+    x = np.random.default_rng(0).random((3, 3, 13, 17))
+    y = e2e_run.compiled_at_once(folder)(x)
+    assert y.dtype == np.dtype(f"float{-bits}")
+    np.testing.assert_allclose(y.sum(axis=1), 1.0, rtol=1e-5)  # the Softmax is kept
+
+
+def test_the_float_export_scores_as_the_float_network(tmp_path):
+    scores = summary(export("LeNet", tmp_path, "-nbbits", "-32", "-test", "-db-export", "-1"))["scores"]
+    assert scores["simulated"] == scores["float"] == scores["compiled"] > 98.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network,bits,rescaling,per_output,sign", list(product(
+    ("LeNet", "MobileNet", "branches"), (8, 16), RESCALING_MODES, (0, 1), ("", "-no-unsigned"))))
+def test_the_product_of_arithmetic(network, bits, rescaling, per_output, sign, tmp_path, request):
+    if network == "branches" and bits == 16:
+        request.getfixturevalue("piecewise")
+    folder = export(network, tmp_path, "-calib", "16", "-nbbits", str(bits), "-db-export", "2", "-act-rescaling-mode",
+                    rescaling, "-act-rescale-per-output", str(per_output), *sign.split())
+    assert_compiled_is_simulated(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy,included,reuse,concat,alignment", list(product(
+    strategies(), (0, 1), (0, 1), (0, 1), (1, 8))))
+def test_the_product_of_memory(strategy, included, reuse, concat, alignment, tmp_path):
+    file = parameters(tmp_path, strategy, IncludeInputInBuffer=included, OptimizeBufferMemory=reuse,
+                      OptimizeNoBranchConcat=concat, MemoryAlignment=alignment)
+    folder = export("branches", tmp_path, "-calib", "16", "-db-export", "2", "-export-parameters", file)
+    assert_compiled_is_simulated(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rescaling", RESCALING_MODES)
+def test_every_rescaling_mode_keeps_the_score(rescaling, tmp_path):
+    scores = summary(export("MobileNet", tmp_path, "-calib", "-1", "-test", "-db-export", "20",
+                            "-act-rescaling-mode", rescaling))["scores"]
+    assert scores["simulated"] >= scores["float"] - (1.5 if rescaling == "Single-shift" else 0.5)

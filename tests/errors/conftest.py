@@ -1,0 +1,38 @@
+"""A workspace with a network that works and an export of it; runs the command line inside it."""
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from error_cases import EXPORT  # noqa: E402  the helpers of this folder are importable by their names
+from error_files import write_workspace  # noqa: E402
+
+from n2d2py.cli import main  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """A workspace whose network has been exported once."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_workspace(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["net.ini", *EXPORT.split(), "-quiet"]) == 0
+    assert (folder / "export_CPP_int8" / "manifest.json").is_file()
+    return folder
+
+
+@pytest.fixture
+def workspace(finished, tmp_path, monkeypatch) -> Path:
+    """A copy of it, which is the working directory."""
+    folder = tmp_path / "work"
+    shutil.copytree(finished, folder)
+    monkeypatch.chdir(folder)
+    for variable in ("N2D2_DATA", "N2D2_MODELS", "N2D2PY_DATA", "CXX"):
+        monkeypatch.delenv(variable, raising=False)
+    return folder

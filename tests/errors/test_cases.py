@@ -1,0 +1,33 @@
+"""Wrong input of every kind: the exact lines, the exit status, and that no file is written or changed."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from error_cases import messages, read_cases, snapshot
+
+from n2d2py.cli import main
+
+CASES = [pytest.param(case, id=f"{path.stem}: {case.title}")
+         for path in sorted((Path(__file__).parent / "cases").glob("*.txt")) for case in read_cases(path)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", CASES)
+def test_case(case, workspace, capsys):
+    case.prepare(workspace)
+    before = snapshot(workspace.parent)
+    status = main(case.words)
+    printed = capsys.readouterr()
+    kinds = {"error", *(line.split()[0] for line in case.lines)}
+    assert messages(printed.err, *kinds) == case.lines
+    assert status == case.status
+    assert "Traceback" not in printed.err and "N2D2-E099" not in printed.err
+    if status:
+        assert case.lines and printed.out == ""
+        assert snapshot(workspace.parent) == before
+
+
+def test_there_are_enough_cases():
+    titles = [parameter.id for parameter in CASES]
+    assert len(titles) == len(set(titles)) >= 150

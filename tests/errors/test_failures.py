@@ -1,0 +1,231 @@
+"""Failures of the machine and of the user's patience: nothing is half-written, an earlier export survives."""
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from error_cases import EXPORT, messages, snapshot
+
+import n2d2py
+from n2d2py import pipeline
+from n2d2py.cli import main
+from n2d2py.export import writer
+
+ROOT = Path(n2d2py.__file__).resolve().parents[1]
+WORDS = ["net.ini", *EXPORT.split()]
+BINARY = (sys.executable, "-m", "n2d2py")
+
+
+def environment(**changes: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **changes}
+
+
+def failing(monkeypatch, owner: object, name: str, error: BaseException, *, after: int = 0) -> list[int]:
+    """Replaces a function by one that works `after` times, then raises; returns the list of its calls."""
+    original, calls = getattr(owner, name), []
+
+    def replacement(*args, **keywords):
+        calls.append(1)
+        if len(calls) > after:
+            raise error
+        return original(*args, **keywords)
+
+    monkeypatch.setattr(owner, name, replacement)
+    return calls
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 20])
+def test_a_full_disk_leaves_the_previous_export(workspace, monkeypatch, capsys, after):
+    before = snapshot(workspace)
+    calls = failing(monkeypatch, Path, "write_text", OSError(errno.ENOSPC, "No space left on device"), after=after)
+    assert main(WORDS) == 1
+    assert len(calls) == after + 1
+    assert messages(capsys.readouterr().err, "error") == [
+        "error N2D2-E713: no space is left to write export_CPP_int8: No space left on device; "
+        "free some space, or choose another place with -o"]
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="mounting a small disk takes root")
+def test_a_disk_that_is_really_full(workspace, tmp_path, capsys):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("a tmpfs cannot be mounted here")
+    try:
+        assert main([*WORDS, "-o", str(disk)]) == 1
+        found = messages(capsys.readouterr().err, "error")
+        assert found == [f"error N2D2-E713: no space is left to write {disk}/export_CPP_int8: "
+                         "No space left on device; free some space, or choose another place with -o"]
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("code, reason", [(errno.EACCES, "Permission denied"), (errno.EROFS, "Read-only file system")])
+def test_an_output_that_cannot_be_written(workspace, monkeypatch, capsys, code, reason):
+    before = snapshot(workspace)
+    original = os.mkdir
+
+    def mkdir(path, *args, **keywords):
+        if ".partial" in str(path):
+            raise OSError(code, reason, str(path))
+        original(path, *args, **keywords)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    assert main(WORDS) == 1
+    assert messages(capsys.readouterr().err, "error") == [
+        f"error N2D2-E712: export_CPP_int8 cannot be written: {reason}; "
+        "choose another place with -o, or change its permissions"]
+    assert snapshot(workspace) == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(workspace, capsys):
+    (workspace / "locked").mkdir(mode=0o500)
+    assert main([*WORDS, "-o", "locked"]) == 1
+    assert "N2D2-E712" in capsys.readouterr().err
+    assert list((workspace / "locked").iterdir()) == []
+
+
+@pytest.mark.parametrize("stage", ["load_stage", "calibrate_stage", "plan_stage", "export_stage", "report_stage"])
+def test_an_interrupt_in_any_stage_leaves_the_previous_export(workspace, monkeypatch, capsys, stage):
+    before = snapshot(workspace)
+    failing(monkeypatch, pipeline, stage, KeyboardInterrupt())
+    assert main(WORDS) == 130
+    assert messages(capsys.readouterr().err, "error") == [
+        "error N2D2-E010: interrupted; an export that was being written is removed, the previous one is kept"]
+    assert snapshot(workspace) == before
+
+
+def test_an_interrupt_by_signal(workspace):
+    """Ctrl-C while a real process writes: exit 130, the previous export as it was."""
+    before = snapshot(workspace)
+    script = ("import sys, os, signal\n"
+              "from n2d2py import pipeline\n"
+              "original = pipeline.export_stage\n"
+              "def stage(*args):\n"
+              "    original(*args)\n"
+              "    os.kill(os.getpid(), signal.SIGINT)\n"
+              "pipeline.export_stage = stage\n"
+              "from n2d2py.cli import main\n"
+              "sys.exit(main())\n")
+    done = subprocess.run([sys.executable, "-c", script, *WORDS], env=environment(), capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 130
+    assert messages(done.stderr, "error")[0].startswith("error N2D2-E010: interrupted;")
+    assert "Traceback" not in done.stderr
+    assert snapshot(workspace) == before
+
+
+def test_memory_that_is_exhausted(workspace, monkeypatch, capsys):
+    before = snapshot(workspace)
+    failing(monkeypatch, pipeline, "export_stage", MemoryError())
+    assert main(WORDS) == 1
+    assert messages(capsys.readouterr().err, "error") == [
+        "error N2D2-E013: the machine's memory is exhausted; "
+        "use fewer calibration or test stimuli at a time, or a smaller network"]
+    assert snapshot(workspace) == before
+
+
+def test_a_defect_of_the_tool_is_one_line(workspace, monkeypatch, capsys):
+    before = snapshot(workspace)
+    failing(monkeypatch, pipeline, "export_stage", RuntimeError("a broken\ninvariant"))
+    assert main(WORDS) == 3
+    printed = capsys.readouterr().err
+    assert messages(printed, "error") == [
+        "error N2D2-E099: internal error: RuntimeError: a broken invariant; "
+        "this is a defect of n2d2py; run again with -verbose and report it"]
+    assert "Traceback" not in printed
+    assert snapshot(workspace) == before
+    main([*WORDS, "-verbose"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_leftovers_of_a_killed_run_are_removed(workspace, capsys):
+    dead = 2 ** 22 + 1  # beyond the largest process id
+    leftover = workspace / f".export_CPP_int8.partial-{dead}"
+    leftover.mkdir()
+    (leftover / "half.cpp").write_text("int half")
+    assert main([*WORDS, "-quiet"]) == 0
+    assert [path.name for path in workspace.iterdir() if path.name.startswith(".")] == []
+    assert not (workspace / "export_CPP_int8" / "half.cpp").exists()
+
+
+def test_a_killed_swap_is_undone(workspace):
+    (workspace / "export_CPP_int8").rename(workspace / f".export_CPP_int8.old-{2 ** 22 + 1}")
+    with writer.ExportFolder("export_CPP_int8", writer.Manifest("CPP", "net")):
+        assert writer.read_manifest(workspace / "export_CPP_int8")["network"] == "net"
+
+
+def test_without_a_compiler_the_test_is_a_warning(workspace, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(workspace / "nothing"))
+    assert main([*WORDS, "-test"]) == 0
+    printed = capsys.readouterr()
+    assert messages(printed.err, "warning") == [
+        "warning N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"]
+    assert "simulated int8" in printed.out and "compiled" not in printed.out
+
+
+def test_without_a_compiler_strict_fails_and_keeps_the_previous_export(workspace, monkeypatch, capsys):
+    before = snapshot(workspace)
+    monkeypatch.setenv("PATH", str(workspace / "nothing"))
+    assert main([*WORDS, "-test", "-strict"]) == 1
+    assert messages(capsys.readouterr().err, "error") == [
+        "error N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"]
+    assert snapshot(workspace) == before
+
+
+def test_a_compiler_that_fails(workspace, monkeypatch, capsys):
+    before = snapshot(workspace)
+    monkeypatch.setenv("CXX", "false")
+    assert main([*WORDS, "-test"]) == 1
+    found, = messages(capsys.readouterr().err, "error")
+    assert found.startswith("error N2D2-E810: the compiled export failed: make")
+    assert found.endswith("; install a working g++ (or set CXX), or leave out -test and -compare")
+    assert snapshot(workspace) == before
+
+
+def test_a_compiler_that_is_not_there(workspace, monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert main([*WORDS, "-test"]) == 0
+    assert "warning N2D2-W801" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["net.ini", "-describe"], ["-h"]])
+def test_a_closed_stdout_is_no_traceback(workspace, words):
+    """As in `n2d2py ... | head -0`."""
+    process = subprocess.Popen([*BINARY, *words], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    text = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+    assert "Traceback" not in text and "Exception ignored" not in text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_stdout_is_one_line(workspace):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*BINARY, "net.ini", "-describe"], env=environment(), stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert messages(done.stderr, "error") == [
+        "error N2D2-E012: No space left on device; free some space or choose another folder with -o"]
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_a_network_that_is_a_pipe_does_not_hang(workspace, capsys):
+    os.mkfifo(workspace / "pipe.ini")
+    os.mkfifo(workspace / "pipe.onnx")
+    start = time.monotonic()
+    assert main(["pipe.ini", "-describe"]) == 1
+    assert main(["pipe.onnx", "-describe"]) == 1
+    assert time.monotonic() - start < 10
+    assert messages(capsys.readouterr().err, "error") == [
+        "error N2D2-E101: pipe.ini: is not a regular file; give an INI file",
+        "error N2D2-E301: pipe.onnx: the ONNX file cannot be read (not a regular file); check the path"]

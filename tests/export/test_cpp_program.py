@@ -1,0 +1,116 @@
+"""bin/run_export and the build files."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from export_build import make, need, run_export
+from export_networks import Builder, S8, chain, random_inputs, request, write_export
+from n2d2py.export import Stimuli, Target
+from n2d2py.operators import Conv
+from n2d2py.quant.simulator import simulate
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def test_the_program_says_what_it_is_asked(tmp_path):
+    need("g++")
+    graph = chain(True)
+    made = request(graph, count=3)
+    out = write_export(tmp_path / "out", made)
+    make(out, "OPT=-O0")
+    found = json.loads(run_export(out, "-bench", "3").stdout)
+    assert set(found) == {"min_us", "median_us", "threads"} and 0 < found["min_us"] <= found["median_us"]
+    table = run_export(out, "-profile", "2").stdout.splitlines()
+    assert [line.split()[:2] for line in table[1:4]] == [["conv/1", "Conv"], ["forward", "Pool"], ["fc", "Fc"]]
+    label = int(made.stimuli.labels[0][1])
+    assert run_export(out, "-stimulus", "stimuli/env001.ppm").stdout == f"fc: estimated {label}, expected {label}\n"
+    assert run_export(out, cwd=tmp_path).stdout.endswith("Score: 66.67%\n")  # from another folder
+    assert "-stimulus FILE" in run_export(out, "-h").stdout
+    for arguments, message in ((["-bogus"], "-bogus: unknown"), (["-bench"], "-bench: unknown, or its value"),
+                               (["-bench", "0"], "0: is not a number"), (["-stimulus", "none"], "cannot be opened"),
+                               (["-stimulus", "README.md"], "is not a stimulus"),
+                               (["-outputs", "no/where"], "cannot be written")):
+        failed = run_export(out, *arguments)
+        assert failed.returncode != 0 and message in failed.stderr, arguments
+    (out / "stimuli" / "env002.ppm").write_bytes((out / "stimuli" / "env002.ppm").read_bytes()[:-1])
+    assert run_export(out).returncode == 1
+
+
+def test_outputs_of_the_layers_are_saved_as_text(tmp_path):
+    need("g++")
+    graph = chain(True)
+    made = request(graph, count=2)
+    out = write_export(tmp_path / "out", made)
+    make(out, "OPT=-O0", "save_outputs", "STIMULUS=stimuli/env001.ppm")
+    values = simulate(graph, [made.stimuli.inputs[0][1:2]], keep=True)
+    for file, name in (("env", "env"), ("conv_1", "conv/1"), ("forward", "forward")):
+        matrices = (out / "outputs" / f"{file}_output.txt").read_text().split("\n\n")
+        np.testing.assert_array_equal([np.loadtxt(m.splitlines(), ndmin=2) for m in matrices], values[name][0])
+    np.testing.assert_array_equal(np.loadtxt(out / "outputs" / "fc_output.txt"), values["fc"][0])
+    assert int((out / "outputs" / "max_output.txt").read_text()) == values["fc"][0].argmax()
+
+
+@pytest.mark.slow
+def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
+    need("g++")
+    out = write_export(tmp_path / "out", request(chain(True)))
+    make(out, "OPT=-O0")
+    assert "-c -o" not in make(out, "OPT=-O0")
+    assert "dnn/src/fc.cpp" in make(out, "OPT=-O0 -DX")
+    os.utime(out / "kernels" / "n2d2" / "fullyconnected.hpp", (2 ** 32, 2 ** 32))
+    again = make(out, "OPT=-O0 -DX")
+    assert "dnn/src/fc.cpp" in again and "dnn/src/conv_1.cpp" not in again
+    assert "make lib" in make(out, "help")
+    make(out, "clean")
+    assert not (out / "build").exists() and not (out / "bin").exists()
+
+
+def test_a_network_without_labels_runs(tmp_path):
+    need("g++")
+    graph = chain(True)
+    made = request(graph, stimuli=Stimuli(tuple(random_inputs(graph, 2))), targets=())
+    out = write_export(tmp_path / "out", made)
+    make(out, "OPT=-O0")
+    assert run_export(out).stdout == "Ran 2 stimuli; there are no labels to score\n"
+
+
+def test_a_network_without_stimuli_can_be_measured(tmp_path):
+    need("g++")
+    out = write_export(tmp_path / "out", request(chain(True), stimuli=Stimuli(), targets=()))
+    make(out, "OPT=-O0")
+    assert run_export(out).returncode == 1
+    assert json.loads(run_export(out, "-bench", "1").stdout)["min_us"] > 0
+
+
+def test_positions_thresholds_and_missing_labels_are_scored(tmp_path):
+    need("g++")
+    build = Builder("map", (1, 2, 2, 3), True)
+    graph = build.finish(build.weighted("one", Conv(), "env", (1, 2, 1, 1), S8))
+    inputs = random_inputs(graph, 6, 3)
+    above = (S8.dequantize(simulate(graph, inputs)["one"])[:, 0] > 1.0).astype(np.int32)
+    assert 0 < above.sum() < above.size
+    labels = above.copy()
+    labels[0, 0, 0] = 1 - labels[0, 0, 0]
+    labels[1] = -1
+    made = request(graph, stimuli=Stimuli(tuple(inputs), (labels,)), targets=(Target("one", threshold=1.0),))
+    out = write_export(tmp_path / "out", made)
+    make(out, "OPT=-O0")
+    assert run_export(out).stdout.splitlines()[-2:] == ["29/30 (96.67%)", "Score: 96.67%"]
+
+
+@pytest.mark.slow
+def test_cmake_builds_it_too(tmp_path):
+    need("cmake", "g++")
+    out = write_export(tmp_path / "out", request(chain(True)))
+    for command in (["cmake", "-S", out, "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Debug"],
+                    ["cmake", "--build", tmp_path / "build"]):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and "warning" not in done.stdout.lower(), done.stdout
+    answer = subprocess.run([tmp_path / "build" / "run_export"], cwd=out, text=True, stdout=subprocess.PIPE)
+    assert answer.stdout.endswith("Score: 75.00%\n")

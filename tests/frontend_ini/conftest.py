@@ -1,0 +1,85 @@
+"""Builds the float graph of an INI text, without data, and runs it on given inputs."""
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.ini.network import build_graph
+from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.graph import Graph
+from n2d2py.ini import Document, load_document
+from n2d2py.reference import run_graph
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@dataclass
+class Built:
+    """A network whose input "sp" has shape (1, C, H, W)."""
+
+    document: Document
+    graph: Graph
+    targets: list[Target]
+
+    def run(self, x: np.ndarray, *layers: str) -> list[np.ndarray]:
+        """The values of layers for the input x (n, C, H, W), computed in double precision."""
+        values = run_graph(self.graph, {"sp": np.asarray(x, np.float64)}, layers)
+        return [values[name] for name in layers]
+
+    def dims(self, layer: str) -> list[int]:
+        """Output dimensions X Y C of a layer."""
+        c, h, w = (*self.graph.shape(layer)[1:], 1, 1)[:3]
+        return [w, h, c]
+
+    def params(self, layer: str) -> dict[str, np.ndarray]:
+        return self.graph.node(layer).params
+
+
+@pytest.fixture(autouse=True)
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    log.setup()
+    return tmp_path
+
+
+@pytest.fixture
+def build() -> Callable[..., Built]:
+    """build(text, (C, H, W), weights=..., seed=...): the network of the text after an [sp] section."""
+    def make(text: str, shape: tuple[int, ...] = (3, 8, 10), *, weights: Path | str | None = None, seed: int = 1,
+             ignore_missing: bool = False) -> Built:
+        Path("net.ini").write_text("[sp]\n" + text)
+        document = load_document(Path("net.ini"))
+        store = WeightStore(None if weights is None else Path(weights), ignore_missing=ignore_missing)
+        graph = build_graph(document, (1, *shape), store, seed)
+        graph.verify()
+        return Built(document, graph, read_targets(document, graph))
+    return make
+
+
+@pytest.fixture
+def refusal(build: Callable[..., Built]) -> Callable[..., str]:
+    """The errors, one per line, that building a text gives."""
+    def lines(text: str, *arguments, **options) -> str:
+        with pytest.raises(N2D2Error) as caught:
+            build(text, *arguments, **options)
+        error = caught.value
+        return "\n".join(one.line() for one in (error.errors if isinstance(error, ErrorList) else [error]))
+    return lines
+
+
+def image(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.fixture
+def stimulus() -> np.ndarray:
+    """Two stimuli for the default shape (3, 8, 10)."""
+    return image(2, 3, 8, 10)

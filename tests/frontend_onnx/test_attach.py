@@ -1,0 +1,103 @@
+"""An ONNX network behind the tensors of a graph that an INI builds."""
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.onnx import attach_onnx, import_onnx
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Softmax
+from n2d2py.passes import fuse
+from n2d2py.reference import FloatEngine, original_engine
+
+
+@pytest.fixture
+def small(model, tmp_path):
+    """A convolution network of 3x8x8 inputs, saved."""
+    body = "h = Conv<pads = [1, 1, 1, 1]>(x, w)\n r = Relu(h)\n p = GlobalAveragePool(r)\n y = Flatten(p)"
+    path = tmp_path / "small.onnx"
+    onnx.save(model("float[N,3,8,8] x => float[N,4] y", body, w=(4, 3, 3, 3)), path)
+    return path
+
+
+def provider(*shape: int) -> Graph:
+    graph = Graph("net")
+    graph.add_input("sp", (1, *shape))
+    return graph
+
+
+def test_layers_follow_the_provider_and_feed_ini_layers(small):
+    graph = provider(3, 8, 8)
+    assert attach_onnx(graph, small, ["sp"]) == ["y"] and graph.outputs == ["y"]
+    graph.add(Node("soft", Softmax(), ["y"], ["soft"]))
+    graph.outputs = ["soft"]
+    graph.verify()
+    assert [node.name for node in graph.nodes] == ["h", "r", "p", "y", "soft"]
+    assert graph.node("h").inputs == ["sp"] and graph.resolve("x") == "sp"
+    x = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)
+    logits = FloatEngine(import_onnx(small)).run(x)["y"]
+    powers = np.exp(logits)
+    np.testing.assert_allclose(FloatEngine(graph).run(x)["soft"], powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_other_input_size_is_a_warning_and_the_provider_decides(small):
+    log.setup(quiet=True)
+    graph = provider(3, 16, 12)
+    attach_onnx(graph, small, ["sp"])
+    assert graph.shape("h") == (1, 4, 16, 12)
+    assert [warning.code for warning in log.warnings_seen()] == ["W305"]
+    log.setup(quiet=True)
+    attach_onnx(provider(3, 16, 12), small, ["sp"], ignore_input_size=True)
+    assert not log.warnings_seen()
+
+
+def test_other_number_of_channels_is_an_error(small):
+    with pytest.raises(N2D2Error, match=r"N2D2-E313: net.ini:7 \[onnx\]: .*3 x 8 x 8 .*but it is fed 1 x 8 x 8"):
+        attach_onnx(provider(1, 8, 8), small, ["sp"], where=Location("net.ini", 7, "onnx"))
+
+
+def test_number_of_parents(small):
+    with pytest.raises(N2D2Error, match="N2D2-E313.*2 inputs are given.*has 1"):
+        attach_onnx(provider(3, 8, 8), small, ["sp", "sp"])
+
+
+def test_name_in_both(small):
+    graph = provider(3, 8, 8)
+    graph.add(Node("h", Softmax(), ["sp"], ["h"]))
+    with pytest.raises(N2D2Error, match="N2D2-E312.*'h'"):
+        attach_onnx(graph, small, ["sp"])
+
+
+def test_unknown_ignored_name_is_a_warning(small):
+    log.setup(quiet=True)
+    attach_onnx(provider(3, 8, 8), small, ["sp"], ignore=["rr"])
+    assert ["W304"] == [warning.code for warning in log.warnings_seen()]
+    assert "did you mean 'r'" in log.warnings_seen()[0].line()
+
+
+def test_input_with_the_name_of_the_provider(model, tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model("float[N,4] sp => float[N,4] y", "y = Relu(sp)"), path)
+    graph = provider(4)
+    attach_onnx(graph, path, ["sp"])
+    assert graph.node("y").inputs == ["sp"] and graph.resolve("sp") == "sp"
+
+
+def test_nhwc_network_behind_a_chw_provider(model, tmp_path):
+    path = tmp_path / "m.onnx"
+    body = "s = Div(x, k)\n t = Transpose<perm = [0, 3, 1, 2]>(s)\n y = Conv(t, w)"
+    onnx.save(model("float[N,6,5,3] x => float[N,4,4,3] y", body, k=(1,), w=(4, 3, 3, 3)), path)
+    graph = provider(3, 6, 5)
+    log.setup(quiet=True)
+    attach_onnx(graph, path, ["sp"])
+    graph.verify()
+    assert graph.shape("y") == (1, 4, 4, 3) and not log.warnings_seen()
+    x = np.random.default_rng(0).normal(size=(2, 3, 6, 5)).astype(np.float32)
+    want = original_engine(path).run(x.transpose(0, 2, 3, 1))["y"]
+    fused, _ = fuse(graph, integer=True)
+    assert [node.op.kind for node in fused.nodes] == ["Conv"]
+    for engine in (FloatEngine(graph), FloatEngine(fused)):
+        np.testing.assert_allclose(engine.run(x)["y"], want, rtol=1e-5, atol=1e-5)

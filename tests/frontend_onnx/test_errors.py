@@ -1,0 +1,222 @@
+"""Models that cannot be used: one line each, all unsupported nodes at once."""
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+
+from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.frontend.onnx import import_onnx, load_onnx, register_converter, supported_operators
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def failure(action) -> N2D2Error:
+    with pytest.raises(N2D2Error) as caught:
+        action()
+    assert "\n" not in caught.value.line() and caught.value.remedy
+    return caught.value
+
+
+def test_missing_file_and_folder(tmp_path):
+    assert "does not exist" in failure(lambda: load_onnx(tmp_path / "no.onnx")).line()
+    assert failure(lambda: load_onnx(tmp_path)).code == "E301"
+
+
+@pytest.mark.parametrize("content", [b"", b"hello world, this is no protobuf", b"\x00" * 100])
+def test_garbage(tmp_path, content):
+    (tmp_path / "m.onnx").write_bytes(content)
+    assert failure(lambda: load_onnx(tmp_path / "m.onnx")).code == "E302"
+
+
+def test_truncated_at_every_length(model, tmp_path):
+    data = model("float[N,7] x => float[N,5] y", "h = Gemm(x, w, b)\n y = Relu(h)", w=(7, 5), b=(5,)).SerializeToString()
+    path = tmp_path / "m.onnx"
+    for length in range(0, len(data), 3):
+        path.write_bytes(data[:length])
+        assert failure(lambda: import_onnx(path)).code.startswith("E30"), length
+
+
+def test_damaged_weights(model):
+    built = model("float[N,7] x => float[N,5] y", "y = MatMul(x, w)", w=(7, 5))
+    built.graph.initializer[0].raw_data = built.graph.initializer[0].raw_data[:-4]
+    assert failure(lambda: import_onnx(built)).code == "E302"
+
+
+@pytest.mark.parametrize("opset", [1, 6, 99])
+def test_bad_opset(model, opset):
+    built = model("float[N,7] x => float[N,7] y", "y = Relu(x)")
+    built.opset_import[0].version = opset
+    error = failure(lambda: load_onnx(built))
+    assert error.code == "E303" and f"opset {opset} is not supported" in error.line()
+
+
+def test_no_opset(model):
+    built = model("float[N,7] x => float[N,7] y", "y = Relu(x)")
+    del built.opset_import[:]
+    assert failure(lambda: load_onnx(built)).code in ("E302", "E303")
+
+
+def external(built: onnx.ModelProto, location: str, length: int = 140) -> onnx.ModelProto:
+    tensor = built.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", "4"), ("length", str(length))):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+    return built
+
+
+def test_external_data(model, tmp_path):
+    built = model("float[N,7] x => float[N,5] y", "y = MatMul(x, w)", w=(7, 5))
+    weights = numpy_helper.to_array(built.graph.initializer[0])
+    (tmp_path / "data.bin").write_bytes(b"skip" + weights.tobytes())
+    onnx.save(external(built, "data.bin"), tmp_path / "m.onnx")
+    assert np.array_equal(import_onnx(tmp_path / "m.onnx").nodes[0].params["weights"], weights.T)
+
+
+@pytest.mark.parametrize("location,length,text", [
+    ("../data.bin", 140, "outside the model's folder"), ("/etc/passwd", 140, "outside the model's folder"),
+    ("absent.bin", 140, "cannot be read"), ("short.bin", 140, "ends before")])
+def test_bad_external_data(model, tmp_path, location, length, text):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "data.bin").write_bytes(bytes(200))
+    (folder / "short.bin").write_bytes(bytes(100))
+    built = external(model("float[N,7] x => float[N,5] y", "y = MatMul(x, w)", w=(7, 5)), location, length)
+    (folder / "m.onnx").write_bytes(built.SerializeToString())
+    error = failure(lambda: load_onnx(folder / "m.onnx"))
+    assert error.code == "E304" and text in error.line()
+
+
+def test_external_data_behind_a_link_outside(model, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "data.bin").write_bytes(bytes(200))
+    (folder / "link.bin").symlink_to(tmp_path / "data.bin")
+    built = external(model("float[N,7] x => float[N,5] y", "y = MatMul(x, w)", w=(7, 5)), "link.bin")
+    (folder / "m.onnx").write_bytes(built.SerializeToString())
+    assert failure(lambda: load_onnx(folder / "m.onnx")).code == "E304"
+
+
+def test_inputs_that_cannot_be_used(model):
+    assert failure(lambda: load_onnx(model("int64[N,7] x => int64[N,7] y", "y = Identity(x)"))).code == "E305"
+    assert failure(lambda: load_onnx(model("float[7] x => float[7] y", "y = Relu(x)"))).code == "E305"
+    unknown = model("float[N,3,H,W] x => float[N,3,H,W] y", "y = Relu(x)")
+    assert "3x?x? with unknown sizes" in failure(lambda: import_onnx(unknown)).line()
+    assert import_onnx(unknown, input_shapes={"x": (1, 3, 5, 6)}).shape("y") == (1, 3, 5, 6)
+
+
+def test_weights_that_are_not_finite(model):
+    weights = np.ones((7, 5), np.float32)
+    weights[3, 2] = np.nan
+    error = failure(lambda: import_onnx(model("float[N,7] x => float[N,5] y", "y = MatMul(x, w)", w=weights)))
+    assert error.code == "E306" and "[y]" in error.line()
+
+
+def test_constant_output(model):
+    assert failure(lambda: import_onnx(model("float[N,7] x => float[2] y", "y = Abs(w)", w=(2,)))).code == "E311"
+
+
+def test_all_unsupported_nodes_are_listed_together(model):
+    body = """a = Sin(x)
+              b = Sin(a)
+              c = Conv(b, x)
+              d = Cos(c)
+              f = Conv(d, w)
+              g = Sin(f)
+              y = LSTM(g, w, w)"""
+    with pytest.raises(ErrorList) as caught:
+        import_onnx(model("float[N,3,8,8] x => float[N,3,8,8] y", body, w=(3, 3, 1, 1)))
+    lines = [error.line() for error in caught.value.errors]
+    assert len(lines) == 4 and all(line.startswith("N2D2-E310") for line in lines)
+    assert "g [a]: Sin (3 nodes, the first one here) cannot be imported: the operator is not supported" in lines[0]
+    assert "[c]: Conv (1 node) cannot be imported: its weights are not constant" in lines[1]
+    assert "[d]: Cos" in lines[2] and "[y]: LSTM" in lines[3] and "recurrent" in lines[3]
+
+
+def test_operators_behind_unknown_shapes_are_still_listed(model):
+    body = "a = NonZero(x)\n b = Cast<to = 1>(a)\n c = Cos(b)\n y = Relu(c)"
+    with pytest.raises(ErrorList) as caught:
+        import_onnx(model("float[N,3] x => float[M,K] y", body))
+    assert [error.line().split("]: ")[1].split()[0] for error in caught.value.errors] == ["NonZero", "Cos"]
+
+
+REFUSED = {
+    "3-D conv": ("Conv", ["N", 3, 5, 5, 5], {"w": np.ones((4, 3, 3, 3, 3), np.float32)}, {}, "3-D convolution"),
+    "fixed kernel": ("Conv", ["N", 3, 9, 9], {"w": np.ones((4, 3, 3, 3), np.float32)}, {"pads": [-1, 0, 0, 0]},
+                     "negative pads"),
+    "transA": ("Gemm", ["N", 7], {"w": np.ones((1, 5), np.float32)}, {"transA": 1}, "mixes stimuli"),
+    "dilated pool": ("MaxPool", ["N", 3, 9, 9], {}, {"kernel_shape": [2, 2], "dilations": [2, 2]}, "dilated"),
+    "ceil counting": ("AveragePool", ["N", 3, 8, 8], {}, {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1,
+                                                         "count_include_pad": 1}, "ceil_mode with count_include_pad"),
+    "reduce batch": ("ReduceMean", ["N", 3, 8, 8], {}, {"axes": [0, 1]}, "reduces the batch axis"),
+    "reduce all": ("ReduceMean", ["N", 3, 8, 8], {}, {}, "reduces all axes"),
+    "map": ("Add", ["N", 3, 2, 2], {"c": np.arange(4, dtype=np.float32).reshape(2, 2)}, {}, "one per channel"),
+    "divide by zero": ("Div", ["N", 3], {"c": np.zeros(3, np.float32)}, {}, "divides by zero"),
+    "wide reflect": ("Pad", ["N", 3, 4, 4], {"p": ints(0, 0, 4, 1, 0, 0, 1, 1)}, {"mode": "reflect"},
+                     "repeats more than the image has"),
+    "cubic": ("Resize", [1, 3, 4, 4], {"": np.zeros(0, np.float32), "s": np.array([1, 1, 2, 2], np.float32)},
+              {"mode": "cubic"}, "mode is cubic"),
+    "linear by an odd scale": ("Resize", [1, 3, 4, 4], {"": np.zeros(0, np.float32),
+                                                        "s": np.array([1, 1, 0.6, 2], np.float32)},
+                               {"mode": "linear"}, "scale is not the ratio of its sizes"),
+    "slice of the batch": ("Slice", ["N", 3, 4], {"s": ints(0), "e": ints(1), "a": ints(0)}, {}, "cuts the batch axis"),
+    "tiled batch": ("Tile", ["N", 3, 4], {"r": ints(2, 1, 1)}, {}, "repeats the batch"),
+    "power": ("Pow", ["N", 3, 4], {"e": np.array(1.7, np.float32)}, {}, "exponent is 1.7"),
+    "pad with one": ("Pad", ["N", 3, 4, 4], {"p": ints(0, 0, 1, 1, 0, 0, 1, 1), "v": np.array(1, np.float32)}, {},
+                     "pads with 1"),
+    "pad channels": ("Pad", ["N", 3, 4, 4], {"p": ints(0, 1, 0, 0, 0, 0, 0, 0)}, {}, "pads stimuli or channels"),
+    "merge batch": ("Reshape", ["N", 3, 4], {"s": ints(-1, 4)}, {}, "mixes the batch axis"),
+    "squeeze all": ("Squeeze", ["N", 3, 1, 1], {}, {}, "removes the batch axis"),
+    "move batch": ("Transpose", ["N", 3], {}, {"perm": [1, 0]}, "moves the batch axis"),
+    "cast": ("Cast", ["N", 3], {}, {"to": 7}, "casts to INT64"),
+    "softmax batch": ("Softmax", ["N", 3, 4, 4], {}, {"axis": 0}, "normalises over the batch"),
+    "slopes": ("PRelu", ["N", 3, 4, 4], {"s": np.arange(16, dtype=np.float32).reshape(4, 4)}, {},
+               "slope differs within a channel"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_with_reason(one_node, case):
+    operator, shape, constants, attributes, reason = REFUSED[case]
+    error = failure(lambda: import_onnx(one_node(operator, shape, constants, **attributes)))
+    assert error.code == "E310" and f"{operator} (1 node) cannot be imported" in error.line()
+    assert reason in error.line()
+
+
+def test_old_softmax_over_several_axes_is_refused(one_node):
+    error = failure(lambda: import_onnx(one_node("Softmax", ["N", 3, 4, 4], opset=11, axis=1)))
+    assert "over all axes from 1" in error.line()
+
+
+def test_window_larger_than_the_image(one_node):
+    error = failure(lambda: import_onnx(one_node("MaxPool", ["N", 3, 4, 4], kernel_shape=[5, 5])))
+    assert error.code == "E203" and "[y]" in error.line() and "5x5" in error.line()
+
+
+def test_broadcast_of_both_tensors_is_refused(model):
+    built = model("float[N,3,1,1] x, float[N,1,4,4] z => float[N,3,4,4] y", "y = Mul(x, z)")
+    assert "3x1x1 and 1x4x4" in failure(lambda: import_onnx(built)).line()
+
+
+def test_used_mask_and_indices_are_refused(model):
+    body = "p, i = MaxPool<kernel_shape = [2, 2]>(x)\n j = Cast<to = 1>(i)\n y = Add(p, j)"
+    assert "additional output 'i' is used" in failure(
+        lambda: import_onnx(model("float[N,3,4,4] x => float[N,3,3,3] y", body))).line()
+
+
+def test_foreign_domain_is_refused(model):
+    built = model("float[N,3] x => float[N,3] y", "y = Gelu(x)")
+    built.graph.node[0].domain = "com.microsoft"
+    built.opset_import.add(domain="com.microsoft", version=1)
+    assert "com.microsoft::Gelu (1 node)" in failure(lambda: import_onnx(built)).line()
+
+
+def test_registry_raises_on_duplicates():
+    with pytest.raises(InternalError, match="two converters"):
+        register_converter("Conv", lambda node, builder: None)
+    assert {"Conv", "Gemm", "Concat", "Softmax"} <= set(supported_operators())

@@ -1,0 +1,110 @@
+"""Export parameters: defaults, typed values, places of errors, layers."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.ini import Params, load_params
+
+DEFAULTS = {"IncludeInputInBuffer": True, "OptimizeBufferMemory": True,
+            "OptimizeNoBranchConcat": True, "MemoryAlignment": 1, "BufferAlignment": 16,
+            "MemoryManagerStrategy": "OptimizeOverlap", "OpenMP": True,
+            "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto"}
+
+
+def read(text: str) -> Params:
+    Path("params.ini").write_text(text)
+    return load_params("params.ini")
+
+
+def refusal(text: str) -> list[str]:
+    with pytest.raises(N2D2Error) as caught:
+        read(text)
+    error = caught.value
+    return [item.line() for item in (error.errors if isinstance(error, ErrorList) else [error])]
+
+
+def test_defaults():
+    assert load_params(None).as_dict() == DEFAULTS
+    assert read("; nothing\n").as_dict() == DEFAULTS
+    assert [(key, default) for key, _, default, _ in Params.describe()] == list(DEFAULTS.items())
+
+
+def test_values_comments_and_places(warned):
+    params = read("\ufeff; a note\r\nMemoryAlignment = 4 ; bytes\r\n# other\n"
+                  "IncludeInputInBuffer=0\nNamespace=\"my_net\" # n\nWeightsFormat=string\n"
+                  "MemoryManagerStrategy=None\n")
+    assert params.as_dict() == {**DEFAULTS, "MemoryAlignment": 4, "IncludeInputInBuffer": False,
+                                "Namespace": "my_net", "WeightsFormat": "string", "SIMD": "auto",
+                                "MemoryManagerStrategy": "None"}
+    assert params.given("MemoryAlignment") and not params.given("OpenMP")
+    assert str(params.where("MemoryAlignment")) == "params.ini:2"
+    assert params.where("OpenMP") is None
+    assert warned() == []
+
+
+def test_wrong_values_are_listed_together():
+    assert refusal("MemoryAlignment=0\nOpenMP=maybe\n\nMemoryManagerStrategy=OptimizeMaxLifetime\n"
+                   "Namespace=9net\nWeightsFormat=txt\n") == [
+        "N2D2-E122: params.ini:1: MemoryAlignment=0 is below 1; give 1 or more",
+        "N2D2-E109: params.ini:2: OpenMP=maybe is not a boolean (0 or 1); give 0 or 1",
+        "N2D2-E122: params.ini:4: MemoryManagerStrategy=OptimizeMaxLifetime is not one of None, "
+        "OptimizeMaxLifetimeMinSizeFirst, OptimizeMaxLifetimeMaxSizeFirst, "
+        "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
+        "N2D2-E122: params.ini:5: Namespace=9net is not a C++ identifier; use letters, digits and "
+        "_, not a digit first, no C++ keyword",
+        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string; "
+        "did you mean 'text'?"]
+
+
+@pytest.mark.parametrize("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
+def test_namespaces_that_cpp_refuses(name):
+    assert refusal(f"Namespace={name}\n")[0].startswith(
+        f"N2D2-E122: params.ini:1: Namespace={name} is not a C++ identifier; ")
+
+
+def test_unknown_and_repeated_keys_warn(warned, capsys):
+    params = read("MemoryAlignement=4\nMemoryAlignment=2\nMemoryAlignment=8\nXyzzy=1\nNbDSPs=3\n")
+    assert params["MemoryAlignment"] == 8
+    assert warned() == [
+        "N2D2-W101: params.ini:3: 'MemoryAlignment' is given again (first at params.ini:2); "
+        "this last value is used; remove one of the two",
+        "N2D2-W102: params.ini:1: unknown key 'MemoryAlignement' for export parameters; "
+        "it is ignored; did you mean 'MemoryAlignment'?",
+        "N2D2-W102: params.ini:4: unknown key 'Xyzzy' for export parameters; it is ignored; "
+        "known: " + ", ".join(DEFAULTS)]
+    assert "params.ini:5: NbDSPs has no effect on this export\n" in capsys.readouterr().err
+
+
+def test_layers(warned):
+    params = read("OpenMP=0\n[conv1]\nNbInstantiation=4\nA=\"x\"\n[conv_2]\nB=1\n")
+    assert params.layer("conv1") == {"NbInstantiation": "4", "A": "x"}
+    assert params.layer("none") == {}
+    params.check_layers(["conv1", "conv2"])
+    assert warned() == ["N2D2-W107: params.ini:5 [conv_2]: the network has no layer 'conv_2'; "
+                        "did you mean 'conv2'?"]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("OpenMP\n", "E104: params.ini:1: missing value for property 'OpenMP'; write OpenMP=<value>, "
+     "or ; in front of a comment"),
+    ("\nNamespace=\"a\n", 'E103: params.ini:2: a " has no partner on the line; close the quotes '
+     'or remove the "'),
+    ("[a]\nX=1\n[a]\n", "E106: params.ini:3 [a]: the section [a] is declared twice (first at "
+     "params.ini:1); rename or remove one of them"),
+    ("[[a]]\n", "E121: params.ini:1 [[a]: '[[a]]' is not the header of a layer; write [layer]"),
+    ("[a] b\n", "E121: params.ini:1 [a]: '[a] b' is not the header of a layer; write [layer]"),
+    ("Namespace='''x\nOpenMP=1\n", None),
+])
+def test_malformed_text(text, message):
+    lines = refusal(text)
+    assert len(lines) == 1
+    assert lines[0] == "N2D2-" + message if message else lines[0].startswith("N2D2-E1")
+
+
+def test_missing_file():
+    with pytest.raises(N2D2Error) as caught:
+        load_params("none.ini")
+    assert str(caught.value) == "N2D2-E101: none.ini: file not found; check the path"

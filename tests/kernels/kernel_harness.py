@@ -1,0 +1,194 @@
+"""Runs many one-layer networks through the generated C++ in one program, on arenas that Python fills and checks.
+
+A case is one layer, its planes in an arena, and the stored values of its inputs. The program reads the arena
+images, runs the layers, and writes the arenas back; every byte outside the output's elements must be as before,
+save those of inputs that the output lies over.
+"""
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.export.cpp.arrays import initializer
+from n2d2py.export.cpp.code import Array, layer_code, plane_struct
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory.plan import Plane
+
+ROOT = Path(__file__).resolve().parents[2]
+WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+CANARY = 0xA5
+
+
+@dataclass
+class Case:
+    """One layer to run: `inputs` by tensor name, NCHW stored values with N = 1."""
+
+    title: str
+    graph: QuantGraph
+    planes: dict[str, Plane]
+    inputs: dict[str, np.ndarray]
+    inplace: bool = False
+
+    @property
+    def node(self) -> QuantNode:
+        return self.graph.nodes[0]
+
+    def expected(self) -> np.ndarray:
+        """The normative result of the layer."""
+        arrays = [self.inputs[name] for name in self.node.inputs]
+        if self.graph.is_integer(self.node):
+            return self.node.op.run_integer(arrays, self.node, self.graph)[0]
+        result = self.node.op.run(arrays, self.node)[0]
+        return self.node.activation(result) if self.node.activation else result
+
+    def positions(self, tensor: str) -> np.ndarray:
+        """Arena byte offset of every element, (C, H, W)."""
+        plane, shape = self.planes[tensor], self.graph.shape(tensor)
+        rows = np.array([plane.line_offset(y) for y in range(height(shape))])
+        size = self.graph.type(tensor).bytes
+        return (np.arange(channels(shape))[:, None, None] * size + rows[None, :, None]
+                + np.arange(width(shape))[None, None, :] * plane.stride)
+
+    def useful(self, tensor: str) -> np.ndarray:
+        """Arena offsets of the useful bytes of a tensor, flat."""
+        size = self.graph.type(tensor).bytes
+        return (self.positions(tensor)[..., None] + np.arange(size)).reshape(-1)
+
+    def arena(self) -> np.ndarray:
+        """The arena before the layer runs; exactly as long as its planes need."""
+        last = max(int(self.useful(name).max()) for name in self.planes) + 1
+        arena = np.full(last, CANARY, np.uint8)
+        for name, array in self.inputs.items():
+            dtype = self.graph.type(name).dtype
+            arena[self.useful(name)] = np.ascontiguousarray(array.reshape(-1), dtype).view(np.uint8)
+        return arena
+
+    def check(self, before: np.ndarray, after: np.ndarray, tolerance: float = 1e-5) -> None:
+        """Raises AssertionError, with the whole case, on a wrong element or a byte that had to stay."""
+        kind, output = self.graph.type(self.node.output), self.node.output
+        expected = self.expected().reshape(-1)
+        found = after[self.useful(output)].view(kind.dtype)
+        if kind.is_float:
+            scale = max(1e-30, float(np.max(np.abs(expected))))
+            wrong = ~(np.abs(found - expected) <= tolerance * scale)
+        else:
+            assert expected.dtype == kind.dtype, (expected.dtype, kind, self)
+            wrong = found != expected
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            where = np.unravel_index(index, self.expected().shape[1:])
+            raise AssertionError(f"{wrong.sum()} of {wrong.size} elements differ, first at (C, H, W) = {where}: "
+                                 f"C++ {found[index]}, Python {expected[index]}\n{self}")
+        changed = set(np.flatnonzero(before != after).tolist()) - set(self.useful(output).tolist())
+        assert not changed, f"bytes {sorted(changed)[:8]} outside the output were written\n{self}"
+
+    def __str__(self) -> str:
+        node = self.node
+        tensors = "\n".join(f"  {name}: {self.graph.shape(name)} {self.graph.type(name)}\n    {self.planes[name]}"
+                            for name in self.planes)
+        params = {role: (array.shape, array.dtype, array.reshape(-1)[:8].tolist())
+                  for role, array in node.params.items()}
+        return (f"case '{self.title}'\n  {node.op}\n  inputs {node.inputs}, rescale {node.rescale}\n"
+                f"  clamp {node.clamp}, bound {node.bound}, activation {node.activation}\n  params {params}\n{tensors}")
+
+
+def array_text(array: Array) -> str:
+    """The declaration and the definition of a constant array."""
+    head = f"const {array.ctype} {array.name}"
+    text = f"extern {head}[];\n"
+    if array.panels is not None:
+        text += (f"#if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"
+                 f"#else\n")
+    text += f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
+    return text + ("\n#endif" if array.panels is not None else "")
+
+
+def source(case: Case, index: int) -> str:
+    """The C++ of one case: a namespace with `run(arena)`."""
+    identifiers = Identifiers(case.graph)
+    code = layer_code(case.node, case.graph, case.planes, identifiers)
+    assert code.serial == case.inplace, f"serial is {code.serial}\n{case}"
+    planes = "\n".join(plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name))
+                       for name, plane in case.planes.items())
+    arrays = "\n".join(array_text(array) for array in code.arrays)
+    bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
+    includes = "\n".join(f'#include "{header}"' for header in code.headers)
+    call = code.call.replace("\n", "\n    ")
+    return (f"{includes}\nnamespace case{index} {{\n{planes}\n{arrays}\n{code.config}\n"
+            f"void run(unsigned char* arena);\nvoid run(unsigned char* arena) {{\n{bases}\n"
+            f"    unsigned char* out = arena;\n    {call}\n}}\n}}\n")
+
+
+def main_source(cases: list[Case]) -> str:
+    """The program: `runner IN OUT`, both files being the arenas of all cases one after the other."""
+    declarations = "\n".join(f"namespace case{i} {{ void run(unsigned char* arena); }}" for i in range(len(cases)))
+    entries = ",\n    ".join(f"{{case{i}::run, {case.arena().size}}}" for i, case in enumerate(cases))
+    return f"""#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+{declarations}
+struct Entry {{ void (*run)(unsigned char*); std::size_t bytes; }};
+static const Entry entries[] = {{
+    {entries}}};
+int main(int argc, char** argv) {{
+    if (argc != 3) return 2;
+    std::FILE* const in = std::fopen(argv[1], "rb");
+    std::FILE* const out = std::fopen(argv[2], "wb");
+    if (!in || !out) return 3;
+    for (const Entry& entry : entries) {{
+        unsigned char* const arena = static_cast<unsigned char*>(std::malloc(entry.bytes));
+        if (!arena || std::fread(arena, 1, entry.bytes, in) != entry.bytes) return 4;
+        entry.run(arena);
+        if (std::fwrite(arena, 1, entry.bytes, out) != entry.bytes) return 5;
+        std::free(arena);
+    }}
+    return std::fclose(in) | std::fclose(out);
+}}
+"""
+
+
+def compile_and_run(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
+                    units: int = 4) -> list[np.ndarray]:
+    """The arenas after each case; cases are spread over `units` sources, two compiled at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [folder / "main.cpp", *(folder / f"unit{u}.cpp" for u in range(units))]
+    sources[0].write_text(main_source(cases))
+    for u in range(units):
+        sources[1 + u].write_text("\n".join(source(case, i) for i, case in enumerate(cases) if i % units == u))
+
+    def build(path: Path) -> None:
+        command(compiler, *WARNINGS, *flags, f"-I{ROOT / 'kernels'}", "-c", path, "-o", path.with_suffix(".o"))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(build, sources))
+    command(compiler, *flags, *(path.with_suffix(".o") for path in sources), "-o", folder / "runner")
+    before = [case.arena() for case in cases]
+    (folder / "in.bin").write_bytes(b"".join(arena.tobytes() for arena in before))
+    command(folder / "runner", folder / "in.bin", folder / "out.bin")
+    after = np.frombuffer((folder / "out.bin").read_bytes(), np.uint8)
+    assert after.size == sum(arena.size for arena in before)
+    return np.split(after, np.cumsum([arena.size for arena in before])[:-1])
+
+
+def command(*words) -> None:
+    """Runs a command; raises AssertionError with its messages when it fails."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(str(w) for w in words)}\n{(done.stdout + done.stderr)[-6000:]}"
+
+
+def check_all(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
+              units: int = 4) -> None:
+    """Runs the cases and checks each; the message of a failure counts the others."""
+    failures = []
+    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units)):
+        try:
+            case.check(case.arena(), after)
+        except AssertionError as error:
+            failures.append(str(error))
+    assert not failures, f"{len(failures)} of {len(cases)} cases fail, the first:\n{failures[0]}"

@@ -1,0 +1,187 @@
+"""Every kernel that has a version for an instruction set of this machine, bit for bit: sizes around each block."""
+from __future__ import annotations
+
+from itertools import cycle
+from pathlib import Path
+
+import kernel_cases as cases
+import kernel_harness as harness
+import numpy as np
+import pytest
+from kernel_cases import S8, S16, U8, U16
+from test_kernel_overlap import over, overlapping_cases
+from test_sweep import need, sweep_cases
+
+from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp import variants
+from n2d2py.export.cpp.code import layer_code
+from n2d2py.export.cpp.identifiers import Identifiers
+
+FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"), "avx2": ("-mavx2",)}
+"""What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
+NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2"}}
+ISAS = sorted(FLAGS)
+SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
+LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped")
+
+
+def need_isa(isa: str) -> tuple[str, ...]:
+    """The compiler's flags for an instruction set that this machine has."""
+    cpuinfo = Path("/proc/cpuinfo")
+    known = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
+    if not NEEDED[isa] <= known:
+        pytest.skip(f"this machine lacks {', '.join(sorted(NEEDED[isa] - known))}")
+    return FLAGS[isa]
+
+
+def byte_weights(case: harness.Case) -> harness.Case:
+    """The case with its 16-bit weights divided to 8 bits, as layers with 16-bit inputs and 8-bit weights have them."""
+    params = case.node.params
+    params["weights"], params["bias"] = params["weights"] // 260, params["bias"] // 260
+    case.node.bound = int(params["weights"][0].size * 128 * 2 ** 16 + np.abs(params["bias"]).max())
+    return case
+
+
+def dense_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Outputs around 16, inputs around 4, pixels around a tile, several blocks of windows, every layout."""
+    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
+    for outputs, channels in zip((1, 15, 16, 17, 31, 33, 47, 48, 63, 64, 65, 80, 81, 96, 128, 130),
+                                 cycle((4, 5, 16, 63, 64, 65, 3, 32))):
+        size = [(1, 1), (1, 5), (6, 8), (7, 7), (5, 13)][outputs % 5]
+        made.append(sweep.conv((1, channels, *size), outputs, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, next(kinds),
+                               next(placed)))
+    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY):
+        channels, outputs = (3, 20, 33, 1, 16)[i % 5], (16, 40, 70)[i % 3]
+        made.append(sweep.conv((1, channels, 9, 11), outputs, kernel, stride, pads, dilation, 1, next(kinds),
+                               next(placed), 9 * (i % 2)))
+    for kind, layout in zip(KINDS, ("over", "ring", "wrapped", "over", "apart", "ring", "apart")):
+        made.append(sweep.conv((1, 72, 13, 12), 24, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, layout))
+    for i, (kind, layout) in enumerate(zip(((S16, U8), (U16, S8), (S16, S16), (U16, U16)) * 3, cycle(LAYOUTS))):
+        channels, outputs = (1, 3, 8, 33)[i % 4], (16, 64, 5, 48, 33)[i % 5]
+        kernel, pads = (((1, 1), (0, 0, 0, 0)), ((3, 2), (1, 1, 1, 0)))[i % 2]
+        made.append(byte_weights(sweep.conv((1, channels, 6, 7), outputs, kernel, (1, 1), pads, (1, 1), 1, kind, layout,
+                                            5 * (i % 2))))
+    made.append(sweep.conv((1, 64, 5, 6), 48, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, (S8, S8), "over"))
+    made.append(sweep.conv((1, 36, 7, 6), 51, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 3, (U8, U8), "ring"))
+    return made
+
+
+def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Channels around 16 and 64, 1 to 9 lines of a kernel, lines longer than a buffer."""
+    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
+    kernels = cycle([(3, 3), (1, 1), (4, 2), (5, 5), (2, 3), (8, 1), (9, 3), (3, 3)])
+    for i, channels in enumerate((1, 15, 16, 17, 48, 63, 64, 65, 79, 80, 81, 112, 127, 128, 129, 192)):
+        kernel, stride = next(kernels), ((1, 1), (2, 2), (1, 2))[i % 3]
+        pads = (kernel[0] // 2, kernel[1] // 2, (kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
+        size = ((6, 7), (9, 35), (5, 17))[i % 3]
+        made.append(sweep.conv((1, channels, *size), channels, kernel, stride, pads, (1, 1), channels, next(kinds),
+                               next(placed), 7 * (i % 2)))
+    made.append(sweep.conv((1, 64, 9, 9), 64, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 64, (S8, U8), "over"))
+    made.append(sweep.conv((1, 80, 9, 9), 80, (3, 2), (1, 2), (1, 3, 1, 0), (1, 3), 80, (U8, S16), "apart", 3))
+    return made
+
+
+def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Fully connected layers around 16 and 8 * 16 outputs."""
+    shapes = cycle([(1, 64), (1, 5), (1, 67), (1, 16, 3, 2), (1, 5, 4, 3)])
+    return [sweep.fc(next(shapes), outputs, kind, layout) for outputs, kind, layout in
+            zip((1, 15, 16, 17, 127, 128, 129, 144, 250), cycle(KINDS), cycle(cases.POINTWISE_LAYOUTS))] + [
+                byte_weights(sweep.fc(next(shapes), outputs, (kind, U8), layout)) for outputs, kind, layout in
+                ((17, S16, "apart"), (130, U16, "apart"), (10, S16, "strided"), (16, U16, "wrapped"))]
+
+
+def simd_cases(seed: int) -> list[harness.Case]:
+    """The cases of all SIMD kernels; forwards and backwards over the input where there is room."""
+    sweep = cases.Sweep(seed)
+    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep)]
+    apart = [sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
+             for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))]
+    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+def test_cases_use_the_panels():
+    made = simd_cases(1)
+    texts = [layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)) for case in made]
+    native = [code for code in texts if "typedef n2d2::Native Isa;" in code.config]
+    assert len(native) > 0.9 * len(made)
+    assert all(code.kernel for code in native)
+    for code in native:
+        portable = code.portable()
+        assert "Native" not in portable.config and not portable.kernel
+        assert all(array.panels is None for array in portable.arrays)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_simd(tmp_path, isa):
+    need("g++")
+    harness.check_all(simd_cases(1), tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+                         ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+def test_simd_builds(tmp_path, compiler, flags, isa):
+    need(compiler)
+    if compiler == "clang++":
+        flags = tuple(flag for flag in flags if flag != "-fopenmp")
+    harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ISAS)
+def test_whole_sweep(tmp_path, isa):
+    need("g++")
+    harness.check_all(sweep_cases(8, 132), tmp_path, "g++", ("-O3", *need_isa(isa)))
+
+
+@pytest.mark.slow
+def test_portable_where_simd_would_be(tmp_path):
+    need("g++")
+    harness.check_all(simd_cases(3), tmp_path, "g++", ("-O2", *need_isa("avx512"), "-DN2D2_ISA_PORTABLE"))
+
+
+def test_matrix_panels():
+    weights = np.arange(2 * 18 * 5).reshape(36, 5) % 127
+    packed = variants.packed_matrix(weights, 18)
+    first, rest = packed[:2 * 16 * 4].reshape(2, 16, 4), packed[2 * 16 * 4:2 * 18 * 4].reshape(2, 2, 4)
+    assert packed.size == 36 * 8
+    assert first[0, 3].tolist() == weights[3, :4].tolist() and first[1, 3].tolist() == [weights[3, 4], 0, 0, 0]
+    assert rest[0, 1].tolist() == weights[17, :4].tolist()
+    assert packed[2 * 18 * 4:][:4].tolist() == weights[18, :4].tolist()
+
+
+def test_depthwise_panels():
+    weights = np.arange(70 * 5 * 2).reshape(70, 5, 2) % 127
+    order = variants.depthwise_order(70)
+    packed = variants.packed_depthwise(weights)
+    assert sorted(order.tolist()) == list(range(70)) and order[64:].tolist() == list(range(64, 70))
+    assert order[:8].tolist() == [0, 1, 2, 3, 16, 17, 18, 19]
+    panel = packed[:2 * 2 * 16 * 4].reshape(2, 2, 16, 4)  # fours, columns, channels, lines
+    assert panel[0, 1, 4].tolist() == weights[16, :4, 1].tolist()
+    assert panel[1, 0, 4].tolist() == [weights[16, 4, 0], 0, 0, 0]
+    last = packed[4 * 2 * 2 * 16 * 4:].reshape(2, 2, 6, 4)
+    assert last[0, 0, 5].tolist() == weights[69, :4, 0].tolist()
+
+
+def test_bias_of_signed_inputs():
+    """sum of w * (x + 128) + bias' is sum of w * x + bias, also where that leaves 32 bits on the way."""
+    weights = np.array([[127] * 300, [-128] * 300])
+    bias = np.array([2 ** 31 - 1, -2 ** 31])
+    facts = variants.Facts("convolution", S8, S8, "std::int8_t", "std::int32_t", 1, 2, 300, 1)
+    x = np.arange(300) % 255 - 127
+    panels = variants.choose(facts).pack(weights, bias, facts)
+    wrapped = (panels.bias.astype(np.int64) + (weights * (x + 128)).sum(axis=1)) & 0xffffffff
+    assert wrapped.tolist() == ((bias + (weights * x).sum(axis=1)) & 0xffffffff).tolist()
+
+
+@pytest.mark.parametrize("change", [{"kernel": "depthwise", "outputs": 1, "input": S16},
+                                    {"weight_type": "std::int16_t"}, {"sum_type": "std::int64_t"},
+                                    {"kernel": "softmax"}])
+def test_other_layers_stay_portable(change):
+    facts = {"kernel": "convolution", "input": U8, "output": U8, "weight_type": "std::int8_t",
+             "sum_type": "std::int32_t", "groups": 1, "outputs": 16, "inputs": 16, "taps": 9}
+    assert variants.choose(variants.Facts(**facts)) is not None
+    assert variants.choose(variants.Facts(**{**facts, **change})) is None

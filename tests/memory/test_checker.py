@@ -1,0 +1,313 @@
+"""The checker objects to every broken plan, and to nothing else."""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import replace
+
+import networks
+import pytest
+from execute import run
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import (
+    MemoryPlan,
+    OpSpec,
+    Plane,
+    Scratch,
+    Step,
+    check_map,
+    check_plan,
+    plan_memory,
+    refuse_violations,
+)
+from networks import Net
+from random_graphs import random_problem
+from test_planner import UNSAFE_IN_N2D2, single_conv
+
+
+def kinds(problem, plan) -> set[str]:
+    return {v.kind for v in check_plan(problem, plan)}
+
+
+def with_plane(plan: MemoryPlan, name: str, **changes) -> MemoryPlan:
+    return replace(plan, planes={**plan.planes, name: replace(plan.planes[name], **changes)})
+
+
+def n2d2_plan(problem, slack: int = 0) -> MemoryPlan:
+    """One convolution in a ring of N2D2's size max(|X|, |Y|) + (1 + floor(pad / stride)) lines,
+    plus `slack`.
+    """
+    op = problem.ops[0]
+    x, y = problem.tensors["input"], problem.tensors[op.output]
+    line = y.width * y.channels
+    size = (
+        max(x.bytes, y.bytes) + (1 + op.attributes["pads"][0] // op.attributes["sh"]) * line + slack
+    )
+    limit = (size - x.bytes) // line * line
+    wraps = {"limit": limit, "wrap_offset": 0} if limit < y.bytes else {}
+    planes = {
+        "input": Plane(0, x.channels, x.channels, x.width, x.height, -1, 0),
+        op.output: Plane(x.bytes, y.channels, y.channels, y.width, y.height, 0, 1, **wraps),
+    }
+    return MemoryPlan("test", size, planes, (Step(op.name, 0),))
+
+
+@pytest.mark.parametrize("case", UNSAFE_IN_N2D2)
+def test_n2d2s_margin_is_refused_where_it_is_short(case):
+    problem = single_conv(*case)
+    faults = check_plan(problem, n2d2_plan(problem))
+    assert [(v.kind, v.op, v.tensor, v.by) for v in faults] == [
+        ("overwritten", "conv0", "input", "conv0.y")
+    ]
+    line = problem.tensors["conv0.y"].width * case[1]
+    assert check_plan(problem, n2d2_plan(problem, 2 * line)) == []
+
+
+def test_n2d2s_margin_is_accepted_where_it_is_right():
+    problem = single_conv((16, 16, 8), 8, 3, 1, 1)
+    assert check_plan(problem, n2d2_plan(problem)) == []
+
+
+@pytest.fixture
+def chain():
+    """16x16x3 -> conv 3x3 -> conv 3x3, both wrapped over their inputs, with its proved plan."""
+    problem = networks.two_convs()
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    assert check_plan(problem, plan) == [] and plan.overlaps(problem, "conv1")
+    return problem, plan
+
+
+def test_one_line_less_margin(chain):
+    problem, plan = chain
+    plane = plan.planes["conv1.y"]
+    shifted = with_plane(plan, "conv1.y", offset=plane.offset + plane.line_bytes)
+    grown = replace(shifted, arena_bytes=plan.arena_bytes + plane.line_bytes)
+    assert ("overwritten", "conv0.y", "conv1.y") in {
+        (v.kind, v.tensor, v.by) for v in check_plan(problem, grown)
+    }
+
+
+def test_a_smaller_arena(chain):
+    problem, plan = chain
+    assert kinds(problem, replace(plan, arena_bytes=plan.arena_bytes - 1)) == {"arena"}
+
+
+def test_a_negative_offset(chain):
+    problem, plan = chain
+    assert kinds(problem, with_plane(plan, "input", offset=-1)) == {"arena"}
+
+
+def test_a_shifted_buffer(chain):
+    problem, plan = chain
+    other = plan.planes["input"].offset
+    assert "overwritten" in kinds(problem, with_plane(plan, "conv0.y", offset=other))
+
+
+def test_a_wrap_inside_a_line():
+    problem = single_conv((16, 16, 8), 8, 3, 1, 1)
+    plan = n2d2_plan(problem)
+    limit = plan.planes["conv0.y"].limit
+    assert kinds(problem, with_plane(plan, "conv0.y", limit=limit - 1)) == {"wrap"}
+    assert kinds(problem, with_plane(plan, "conv0.y", limit=10**6 * 128)) == {"wrap"}
+
+
+def test_a_wrap_to_the_wrong_place():
+    problem = single_conv((16, 16, 8), 8, 3, 1, 1)
+    plan = n2d2_plan(problem)
+    assert kinds(problem, with_plane(plan, "conv0.y", wrap_offset=128)) == {"overwritten"}
+
+
+def test_a_plane_over_itself(chain):
+    problem, plan = chain
+    plane = plan.planes["conv1.y"]
+    broken = with_plane(plan, "conv1.y", limit=plane.line_bytes * 8, wrap_offset=plane.offset)
+    assert any(v.tensor == v.by == "conv1.y" for v in check_plan(problem, broken))
+
+
+def test_swapped_lifetimes(chain):
+    problem, plan = chain
+    a, b = plan.planes["input"], plan.planes["conv1.y"]
+    swapped = with_plane(
+        with_plane(plan, "input", alloc=b.alloc, release=b.release),
+        "conv1.y",
+        alloc=a.alloc,
+        release=a.release,
+    )
+    assert kinds(problem, swapped) == {"lifetime"}
+
+
+@pytest.mark.parametrize("changes", [{"size": 7}, {"stride": 7}, {"length": 15}, {"count": 17}])
+def test_a_plane_of_the_wrong_form(chain, changes):
+    problem, plan = chain
+    assert kinds(problem, with_plane(plan, "conv0.y", **changes)) == {"form"}
+
+
+def test_an_unaligned_element():
+    net = Net(4, 4, 2, element_bytes=4)
+    net.conv(net.input, 2, 1)
+    problem = net.done()
+    plan = plan_memory(problem)
+    moved = replace(
+        with_plane(plan, "conv0.y", offset=plan.planes["conv0.y"].offset + 2),
+        arena_bytes=plan.arena_bytes + 4,
+    )
+    assert "alignment" in kinds(problem, moved)
+
+
+def test_a_schedule_out_of_order(chain):
+    problem, plan = chain
+    assert "schedule" in kinds(problem, replace(plan, schedule=plan.schedule[::-1]))
+    assert "schedule" in kinds(problem, replace(plan, schedule=plan.schedule[:1]))
+    assert "schedule" in kinds(problem, replace(plan, schedule=plan.schedule[:1] + plan.schedule))
+
+
+def test_an_operator_that_computes_is_no_view(chain):
+    problem, plan = chain
+    lazy = replace(plan, schedule=(plan.schedule[0], replace(plan.schedule[1], view=True)))
+    assert kinds(problem, lazy) == {"view"} | (kinds(problem, lazy) & {"overwritten"})
+
+
+def test_a_view_that_is_not_in_place():
+    net = Net(4, 4, 3)
+    net.conv(net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)), 2, 3)
+    problem = net.done()
+    plan = plan_memory(problem)
+    moved = replace(
+        with_plane(plan, "conv1.y", offset=plan.planes["conv1.y"].offset + 1),
+        arena_bytes=plan.arena_bytes + 8,
+    )
+    assert any(v.op == "concat2" and v.tensor == "concat2.y" for v in check_plan(problem, moved))
+
+
+def test_a_view_that_rescales():
+    net = Net(4, 4, 3)
+    net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1))
+    plan = plan_memory(net.done())
+    net.ops[-1] = replace(net.ops[-1], attributes={"rescale": True})
+    assert "view" in kinds(net.done(), plan)
+
+
+def test_only_a_network_input_is_outside(chain):
+    problem, plan = chain
+    assert kinds(problem, with_plane(plan, "conv0.y", external=True)) == {"external"}
+
+
+def test_scratch_over_a_live_tensor():
+    net = Net(8, 8, 4)
+    skip = net.conv(net.input, 4, 3)
+    net.add(skip, net.conv(skip, 4, 3))
+    net.ops[1] = replace(net.ops[1], scratch_bytes=50)
+    problem = net.done()
+    plan = plan_memory(problem)
+    assert check_plan(problem, plan) == []
+    for name, by in (("conv0.y", "conv0.y"), ("conv1.y", "conv1.y")):
+        over = replace(plan, scratch={"conv1": Scratch(plan.planes[name].offset, 50)})
+        assert any(v.tensor == by and v.by == "scratch" for v in check_plan(problem, over))
+    assert kinds(
+        problem, replace(plan, scratch={"conv1": Scratch(plan.scratch["conv1"].offset, 49)})
+    ) == {"scratch"}
+    assert kinds(problem, replace(plan, scratch={})) == {"scratch"}
+
+
+def test_unknown_or_missing_parts_are_not_passed_over(chain):
+    problem, plan = chain
+    graph, good = problem.to_json(), plan.to_json()
+
+    def broken(change) -> set[str]:
+        data = copy.deepcopy(good)
+        change(data)
+        return {v.kind for v in check_map(graph, data)}
+
+    assert broken(lambda d: d["tensors"]["conv0.y"].update(ring_rows=3)) == {"form"}
+    assert broken(lambda d: d["schedule"][0].update(rows=[0, 3])) == {"schedule"}
+    assert broken(lambda d: d["schedule"][0].update(in_rows=[0, 3])) == {"unsupported"}
+    assert broken(lambda d: d["tensors"]["conv0.y"].pop("offset")) == {"missing"}
+    assert broken(lambda d: d["tensors"].pop("conv0.y")) == {"missing"}
+    assert broken(lambda d: d["schedule"][1].update(clock=-1)) == {"clock", "lifetime"}
+
+
+def test_fc_over_its_input_is_refused():
+    net = Net(1, 1, 64)
+    net.fc(net.input, 32)
+    problem = net.done()
+    planes = {"input": Plane(0, 64, 64, 1, 1, -1, 0), "fc0.y": Plane(0, 32, 32, 1, 1, 0, 1)}
+    assert kinds(problem, MemoryPlan("test", 64, planes, (Step("fc0", 0),))) == {"overwritten"}
+
+
+def test_pointwise_shifts():
+    """Output one element before its input is safe, one element after is not."""
+    net = Net(4, 4, 3)
+    net.ew(net.input)
+    problem = net.done()
+
+    def plan(source: int, output: int) -> MemoryPlan:
+        planes = {
+            "input": Plane(source, 3, 3, 4, 4, -1, 0),
+            "ew0.y": Plane(output, 3, 3, 4, 4, 0, 1),
+        }
+        return MemoryPlan("test", 52, planes, (Step("ew0", 0),))
+
+    assert kinds(problem, plan(1, 0)) == kinds(problem, plan(1, 1)) == set()
+    assert kinds(problem, plan(0, 1)) == {"overwritten"}
+
+
+def mutated(plan: MemoryPlan, rng: random.Random) -> MemoryPlan:
+    """The plan with one plane moved, its wrap changed, or two planes' places exchanged."""
+    name = rng.choice(sorted(plan.planes))
+    plane = plan.planes[name]
+    how = rng.randrange(4)
+    if how == 0:
+        return with_plane(
+            plan,
+            name,
+            offset=plane.offset + rng.choice((-1, 1)) * rng.choice((1, plane.line_bytes)),
+        )
+    if how == 1 and plane.count > 1:
+        return with_plane(
+            plan,
+            name,
+            limit=rng.randrange(plane.count + 1) * plane.line_bytes,
+            wrap_offset=rng.randrange(max(1, plan.arena_bytes - plane.bytes + 1)),
+        )
+    if how == 2:
+        other = plan.planes[rng.choice(sorted(plan.planes))]
+        return with_plane(plan, name, offset=other.offset)
+    return with_plane(plan, name, offset=rng.randrange(max(1, plan.arena_bytes)))
+
+
+def test_what_is_accepted_runs_and_what_runs_wrong_is_refused():
+    """Mutated plans of random networks: where outputs are wrong, the checker has objected."""
+    refused = wrong = 0
+    for seed in range(150):
+        problem = random_problem(seed, uniform=True, ops=8)
+        expected = run(problem, None)
+        rng = random.Random(seed)
+        plan = plan_memory(problem, strategy=rng.choice(networks.available_strategies()))
+        for _ in range(4):
+            broken = mutated(plan, rng)
+            faults = check_plan(problem, broken)
+            if {v.kind for v in faults} <= {"overwritten"}:
+                differs = run(problem, broken, seed) != expected
+                assert faults or not differs, (seed, broken)
+                wrong += differs
+                refused += bool(faults)
+    assert refused > 100 and wrong > 80
+
+
+def test_violations_stop_the_export(chain):
+    problem, plan = chain
+    refuse_violations(check_plan(problem, plan))
+    faults = check_plan(problem, with_plane(plan, "conv0.y", offset=plan.planes["input"].offset))
+    with pytest.raises(N2D2Error) as caught:
+        refuse_violations(faults)
+    assert caught.value.code == "E604"
+    assert "input" in str(caught.value) and "conv0.y" in str(caught.value)
+
+
+def test_an_operator_type_the_checker_does_not_know():
+    net = Net(2, 2, 2)
+    net._add("copy", (net.input,), (2, 2, 2))
+    plan = plan_memory(net.done())
+    net.ops[0] = OpSpec("copy0", "mystery", net.ops[0].inputs, net.ops[0].output)
+    assert "unsupported" in kinds(net.done(), plan)

@@ -1,0 +1,93 @@
+"""Compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import n2d2py
+import numpy as np
+import pytest
+from n2d2py.cli import main
+from n2d2py.memory import strategies
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORKS = {"MobileNet": ROOT / "models" / "MobileNet.ini", "branches": ROOT / "tests" / "e2e" / "branches.ini"}
+
+needs_tools = pytest.mark.skipif(
+    not all(map(shutil.which, ("g++", "make", "nm"))), reason="g++, make and nm are not all installed"
+)
+
+
+def export(network: str, out: Path, parameters: str) -> Path:
+    """The folder of an int8 export with these export parameters."""
+    (out / "params.ini").write_text(parameters)
+    words = ["-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "20", "-db-export", "0", "-quiet"]
+    assert main([str(NETWORKS[network]), *words, "-export-parameters", str(out / "params.ini"), "-o", str(out)]) == 0
+    return out / "export_CPP_int8"
+
+
+def assert_exact(folder: Path, count: int = 3) -> None:
+    """Every layer of the compiled export equals the simulation on random stimuli."""
+    os.environ.setdefault("OPT", "-O1")
+    compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
+    info = simulated.info.inputs[0]
+    shape = (count, *info.shape[1:])
+    x = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, shape).astype(info.dtype)
+    found, expected = compiled.layers(x), simulated.layers(x)
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    assert any(values.std() > 0 for values in expected.values())
+
+
+def arena_symbol(folder: Path) -> int:
+    """Bytes of the largest object in the bss sections of the compiled arena, by the linker's table."""
+    source = next(folder.glob("dnn/src/arena*.cpp"))
+    target = folder / "arena_check.o"
+    subprocess.run(["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target],
+                   cwd=folder, check=True)
+    table = subprocess.run(["nm", "-S", str(target)], capture_output=True, text=True, check=True).stdout
+    sizes = [int(line.split()[1], 16) for line in table.splitlines() if line.split()[-2] in "bB"]
+    return max(sizes)
+
+
+def memory_map(folder: Path) -> dict:
+    return json.loads((folder / "statistics" / "memory" / "memory_map.json").read_text())
+
+
+@needs_tools
+@pytest.mark.parametrize("network", NETWORKS)
+def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
+    folder = export(network, tmp_path, "MemoryManagerStrategy=OptimizeOverlap\n")
+    planned = memory_map(folder)
+    backwards = [step["op"] for step in planned["schedule"] if step.get("loop", "").startswith("-")]
+    assert backwards, "the plan must have reversed loops for this test to say something"
+    sources = "".join(path.read_text() for path in sorted((folder / "dnn").rglob("*.hpp")))
+    assert "Reverse = 1" in sources
+    assert arena_symbol(folder) == planned["arena_size"]
+    assert_exact(folder)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("strategy", [name for name in strategies() if name != "OptimizeOverlap"])
+def test_every_strategy_is_exact(network, strategy, tmp_path):
+    if strategy == "OptimizeOptimal":
+        pytest.importorskip("ortools")
+    folder = export(network, tmp_path, f"MemoryManagerStrategy={strategy}\n")
+    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
+    assert_exact(folder)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [
+    "IncludeInputInBuffer=0", "OptimizeNoBranchConcat=0", "OptimizeBufferMemory=0", "MemoryAlignment=8",
+    "BufferAlignment=1", "BufferAlignment=64",
+])
+def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
+    assert_exact(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))

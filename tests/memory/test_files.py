@@ -1,0 +1,105 @@
+"""The record of a plan: JSON that proves it alone, the mapping log, the picture."""
+
+from __future__ import annotations
+
+import json
+
+import networks
+import pytest
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import MemoryProblem, check_map, plan_memory, write_memory_files
+from networks import Net
+from random_graphs import random_problem
+
+
+def test_the_files_prove_the_plan(tmp_path):
+    problem = networks.mobilenet_v2(0.35, 128)
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    write_memory_files(tmp_path, problem, plan, picture=False)
+    graph = json.loads((tmp_path / "memory_graph.json").read_text())
+    memory_map = json.loads((tmp_path / "memory_map.json").read_text())
+    assert memory_map["arena_size"] == plan.arena_bytes == 200_704
+    assert check_map(graph, memory_map) == []
+    memory_map["tensors"]["conv4.y"]["offset"] += 48 * 32
+    assert check_map(graph, memory_map) != []
+
+
+def test_the_graph_reads_back():
+    for seed in range(30):
+        problem = random_problem(seed)
+        assert (
+            MemoryProblem.from_json(json.loads(json.dumps(problem.to_json()))).to_json()
+            == problem.to_json()
+        )
+
+
+def test_a_misspelt_graph():
+    data = networks.resnet8().to_json()
+    del data["tensors"]["input"]["h"]
+    with pytest.raises(N2D2Error, match="E602.*'h'"):
+        MemoryProblem.from_json(data)
+
+
+def test_the_map_of_a_concatenation():
+    net = Net(4, 4, 3)
+    net.conv(net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)), 2, 3)
+    problem = net.done()
+    data = plan_memory(problem).to_json()
+    assert [step["op"] for step in data["schedule"] if step.get("view")] == ["concat2"]
+    assert data["tensors"]["conv1.y"]["stride"] == 11 and data["tensors"]["conv1.y"]["size"] == 6
+
+
+def test_the_mapping_log(tmp_path):
+    net = Net(16, 16, 8)
+    net.conv(net.input, 16, 3)
+    problem = net.done()
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    write_memory_files(tmp_path, problem, plan, picture=False)
+    assert (
+        (tmp_path / "memory_mapping.log").read_text()
+        == """\
+# arena 4608 bytes, OptimizeMaxLifetimeMaxSizeFirst
+# start -> end [bytes] @ first clock to last clock
+
+input
+  0 (0x00000000) -> 2048 (0x00000800) [2048] @ -1 to 0
+
+conv0
+  2048 (0x00000800) -> 4608 (0x00001200) + 0 (0x00000000) -> 1536 (0x00000600) [4096] @ 0 to 1
+"""
+    )
+
+
+def test_two_writings_are_identical(tmp_path):
+    pytest.importorskip("matplotlib")
+    problem = networks.googlenet()
+    for name in ("one", "two"):
+        write_memory_files(tmp_path / name, problem, plan_memory(problem, alignment=4))
+    names = ["memory_graph.json", "memory_map.json", "memory_mapping.log", "memory_mapping.png"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert (tmp_path / "one" / "memory_mapping.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
+    """One rectangle per contiguous part of every written tensor; the wrapped ones hatched; views
+    left out.
+    """
+    pytest.importorskip("matplotlib")
+    from matplotlib.axes import Axes
+
+    drawn = []
+    original = Axes.add_patch
+    monkeypatch.setattr(
+        Axes, "add_patch", lambda self, patch: (drawn.append(patch), original(self, patch))[1]
+    )
+    problem = networks.squeezenet11()
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    write_memory_files(tmp_path, problem, plan)
+    views = {problem.op(name).output for name in plan.views}
+    planes = [plane for name, plane in plan.planes.items() if name not in views]
+    hatched = [patch for patch in drawn if getattr(patch, "get_hatch", lambda: None)()]
+    wrapped = [plane for plane in planes if not plane.contiguous]
+    assert wrapped and len(hatched) == len(wrapped)
+    assert len(drawn) == len(planes) + len(wrapped)

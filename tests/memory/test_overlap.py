@@ -1,0 +1,235 @@
+"""Exact overlap: the goals of every network, safety at the distance and not one byte closer, both directions."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import networks
+import pytest
+from execute import run
+from n2d2py.memory import MemoryPlan, Plane, Step, check_map, check_plan, plan_memory
+from n2d2py.memory.buffers import dense
+from n2d2py.memory.overlap import reach
+from networks import Net
+from random_graphs import random_problem
+from test_figures import NETWORKS
+
+# bytes, offsets aligned to 16
+GOALS = {
+    "resnet8": 33_792,
+    "vww": 37_248,
+    "ds_cnn": 8_640,
+    "ad": 768,
+    "mbv1_0.25_128": 66_048,
+    "mbv1_0.25_224": 201_600,
+    "mbv1_0.5_224": 403_200,
+    "mbv1_1.0_224": 806_400,
+    "mbv2_0.35_128": 198_144,
+    "mbv2_0.35_224": 604_800,
+    "mbv2_1.0_224": 1_209_600,
+    "resnet18": 806_400,
+    "resnet50": 1_609_216,
+    "squeezenet": 792_064,
+    "googlenet": 806_400,
+    "densenet121": 1_107_456,
+    "unet": 790_528,
+}
+
+# OptimizeAuto: the best of N2D2's plans
+AUTO = {
+    "resnet8": 34_816,
+    "resnet50": 1_978_368,
+    "googlenet": 874_720,
+    "densenet121": 1_605_632,
+    "unet": 1_048_576,
+    "mbv2_1.0_224": 1_218_560,
+}
+
+
+def network(name):
+    return networks.unet() if name == "unet" else NETWORKS[name]()
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_overlap_reaches_the_goal(name):
+    problem = network(name)
+    plan = plan_memory(problem, strategy="OptimizeOverlap")
+    assert plan.arena_bytes == plan.bound == GOALS[name]
+    assert check_plan(problem, plan) == []
+    assert not any(plane.offset % 16 for plane in plan.planes.values() if plane.size % 16 == 0)
+
+
+@pytest.mark.parametrize("name", AUTO)
+def test_auto_is_the_best_of_n2d2s_plans(name):
+    problem = network(name)
+    plan = plan_memory(problem, strategy="OptimizeAuto")
+    assert plan.arena_bytes <= AUTO[name]
+    assert check_plan(problem, plan) == []
+
+
+def test_auto_stays_within_the_settings():
+    plan = plan_memory(networks.googlenet(), strategy="OptimizeAuto", optimize_buffer=False)
+    assert not any(plan.overlaps(networks.googlenet(), step.op) for step in plan.schedule)
+    assert plan.options["OptimizeBufferMemory"] == 0
+
+
+def one_op(rng: random.Random):
+    """A random operator with an order, alone."""
+    net = Net(rng.randint(1, 8), rng.randint(1, 8), rng.choice((1, 2, 3, 5)), rng.choice((1, 1, 2)))
+    kind = rng.choice(("conv", "dw", "pool", "ew", "upsample", "pad", "concat"))
+    net.element_bytes = rng.choice((1, 1, 2, 4))
+    if kind in ("conv", "pool"):
+        kernel, stride = (rng.randint(1, 4), rng.randint(1, 3)), (rng.randint(1, 3), rng.randint(1, 3))
+        pads = tuple(rng.randint(0, kernel[i % 2] - 1) for i in range(4))
+        t = net.tensors[net.input]
+        if t.height + pads[0] + pads[2] < kernel[0] or t.width + pads[1] + pads[3] < kernel[1]:
+            pads = "same"
+        channels = rng.randint(1, 7) if kind == "conv" else t.channels
+        net._window(kind, net.input, channels, kernel, stride, pads)
+    elif kind == "dw":
+        net.dw(net.input, rng.choice((1, 3)), rng.choice((1, 2)))
+    elif kind == "ew":
+        net.ew(net.input)
+    elif kind == "upsample":
+        net.upsample(net.input, 2)
+    elif kind == "pad":
+        t = net.tensors[net.input]
+        net._add("pad", (net.input,), (t.height + 3, t.width + 1, t.channels), pads=[1, 0, 2, 1])
+    else:
+        net.element_bytes = net.tensors[net.input].element_bytes
+        other = net.tensor("other", *net.tensors[net.input].shape[:2], 2)
+        net.concat(net.input, other)
+        problem = net.done()
+        return replace(problem, inputs=("input", "other"))
+    return net.done()
+
+
+def at_distance(problem, distance: int, backwards: bool) -> MemoryPlan:
+    """The output `distance` bytes after the input, other inputs behind both."""
+    op = problem.ops[0]
+    base = max(0, -distance)
+    planes, at = {}, base + problem.tensors["input"].bytes + abs(distance)
+    at += problem.tensors[op.output].bytes + 16
+    for name, t in problem.tensors.items():
+        offset = base if name == "input" else base + distance if name == op.output else at + -at % 4
+        planes[name] = Plane(
+            offset, t.pixel_bytes, t.pixel_bytes, t.width, t.height, -1 if name in problem.inputs else 0, 1
+        )
+    end = max(p.offset + p.bytes for p in planes.values())
+    return MemoryPlan("test", end, planes, (Step(op.name, 0, False, backwards),))
+
+
+def test_distances_are_safe_and_tight():
+    """At the distance the checker and a byte-level run agree; nearer, the checker objects.
+
+    The line rule is tight for whole lines that are read; elements of several bytes move by elements.
+    """
+    rng = random.Random(5)
+    tight = {False: 0, True: 0}
+    for _ in range(600):
+        problem = one_op(rng)
+        op, x = problem.ops[0], problem.tensors["input"]
+        y = problem.tensors[op.output]
+        found = reach(op, x, dense(x), 0, y, dense(y), 0)
+        unit = max(x.element_bytes, y.element_bytes)
+        for backwards in (False, True):
+            distance = (
+                -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
+            )
+            plan = at_distance(problem, distance, backwards)
+            assert check_plan(problem, plan) == [], (op, x, y, distance, backwards)
+            assert run(problem, plan) == run(problem, None)
+            limit = x.bytes if backwards else -y.bytes
+            if unit == 1 and distance != limit:
+                nearer = at_distance(problem, distance + (-1 if backwards else 1), backwards)
+                tight[backwards] += check_plan(problem, nearer) != []
+    assert min(tight.values()) > 150, tight
+
+
+def test_directions_are_exchanged_with_objections():
+    """A plan that needs its loops backwards is refused when they run forwards, and the reverse."""
+    problem = networks.resnet8()
+    plan = plan_memory(problem, strategy="OptimizeOverlap")
+    turned = 0
+    for index, step in enumerate(plan.schedule):
+        if not plan.overlaps(problem, step.op):
+            continue
+        steps = list(plan.schedule)
+        steps[index] = replace(step, backwards=not step.backwards)
+        faults = check_plan(problem, replace(plan, schedule=tuple(steps)))
+        kind = problem.op(step.op).type
+        if step.backwards or kind != "add":
+            turned += 1
+            assert any(f.kind == "overwritten" and f.op == step.op for f in faults), step
+    assert turned >= 5 and plan.backwards
+
+
+def test_plane_and_schedule_name_the_same_direction():
+    for seed in range(60):
+        problem = random_problem(seed)
+        plan = plan_memory(problem, strategy="OptimizeOverlap")
+        written = {op.output: op.name for op in problem.ops if op.name not in plan.views}
+        for name, plane in plan.planes.items():
+            assert plane.backwards == (written.get(name) in plan.backwards)
+
+
+def test_the_map_names_loop_and_unit():
+    problem = networks.ds_cnn()
+    plan = plan_memory(problem, strategy="OptimizeOverlap")
+    data = plan.to_json()
+    loops = {step["op"]: step["loop"] for step in data["schedule"]}
+    assert {op for op, loop in loops.items() if loop == "-h-w-c"} == set(plan.backwards) != set()
+    assert {step["unit"] for step in data["schedule"]} == {"elem"}
+    for change in ({"loop": "whc"}, {"loop": "chw"}, {"unit": "row"}):
+        data["schedule"][1].update(change)
+        assert {f.kind for f in check_map(problem.to_json(), data)} == {"unsupported"}
+        data = plan.to_json()
+
+
+def test_a_pointwise_loop_may_not_be_half_reversed():
+    net = Net(3, 3, 2)
+    net.ew(net.input)
+    problem = net.done()
+    data = at_distance(problem, 0, False).to_json()
+    assert check_map(problem.to_json(), data) == []
+    data["schedule"][0]["loop"] = "-hwc"
+    assert {f.kind for f in check_map(problem.to_json(), data)} == {"unsupported"}
+
+
+@pytest.mark.parametrize("alignment", [1, 16, 64])
+def test_every_buffer_is_aligned(alignment):
+    problem = networks.squeezenet11()
+    plan = plan_memory(problem, strategy="OptimizeOverlap", buffer_alignment=alignment)
+    inner = {name for op in problem.ops if op.name in plan.views for name in op.inputs}
+    assert not any(p.offset % alignment for n, p in plan.planes.items() if n not in inner)
+    assert check_plan(problem, plan) == []
+
+
+def test_concatenations_are_copied_where_that_is_smaller():
+    """U-Net: in place 1,048,576 at the least, copied line by line over an input 790,528."""
+    plan = plan_memory(networks.unet(), strategy="OptimizeOverlap")
+    largest = max((p for n, p in plan.planes.items() if n.startswith("concat")), key=lambda p: p.bytes)
+    assert largest.bytes == 524_288
+    assert not any(op.endswith("23") for op in plan.views)
+    forced = plan_memory(networks.unet(), strategy="OptimizeOverlap", no_branch_concat=False)
+    assert forced.views == () and forced.arena_bytes == plan.arena_bytes
+
+
+def test_a_shared_input_is_overwritten_only_by_its_last_reader():
+    net = Net(8, 8, 4)
+    x = net.conv(net.input, 4, 3)
+    a = net.conv(x, 4, 3)
+    net.add(a, net.conv(x, 4, 1))
+    problem = net.done()
+    plan = plan_memory(problem, strategy="OptimizeOverlap")
+    assert not plan.overlaps(problem, "conv1") and plan.overlaps(problem, "conv2")
+    assert check_plan(problem, plan) == []
+
+
+def test_the_bound_is_never_beaten():
+    for seed in range(80):
+        problem = random_problem(seed)
+        element = max(t.element_bytes for t in problem.tensors.values())
+        plan = plan_memory(problem, strategy="OptimizeOverlap", buffer_alignment=1)
+        assert plan.arena_bytes > plan.bound - element

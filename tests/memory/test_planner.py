@@ -1,0 +1,272 @@
+"""Plans: safe on every shape, right about views, alignment, external inputs, scratch; honest about
+mistakes.
+"""
+
+from __future__ import annotations
+
+import random
+
+import networks
+import pytest
+from execute import run
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.memory import (
+    MemoryProblem,
+    OpSpec,
+    TensorSpec,
+    check_plan,
+    plan_memory,
+    register,
+    strategies,
+)
+from n2d2py.memory.strategies import N2D2Planner
+from networks import Net
+from random_graphs import random_problem
+
+
+def settings_of(seed: int) -> dict:
+    rng = random.Random(seed)
+    return {
+        "include_input": rng.random() < 0.7,
+        "optimize_buffer": rng.random() < 0.8,
+        "no_branch_concat": rng.random() < 0.8,
+        "alignment": rng.choice((1, 1, 3, 4, 8)),
+        "clock": rng.choice(("level", "op")),
+        "buffer_alignment": rng.choice((1, 4, 16, 64)),
+    }
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_networks_are_proved_and_give_the_same_bytes(block):
+    for seed in range(block * 20, block * 20 + 20):
+        problem = random_problem(seed)
+        expected = run(problem, None)
+        for index, strategy in enumerate(networks.available_strategies()):
+            plan = plan_memory(problem, strategy=strategy, **settings_of(4 * seed + index))
+            assert check_plan(problem, plan) == [], (seed, strategy)
+            if index == seed % len(networks.available_strategies()):
+                assert run(problem, plan, seed) == expected, (seed, strategy)
+
+
+def test_random_networks_exercise_wraps_overlaps_and_views():
+    plans = [
+        (problem, plan_memory(problem, strategy=networks.N2D2))
+        for problem in map(random_problem, range(60))
+    ]
+    assert sum(bool(plan.views) for _, plan in plans) > 20
+    assert sum(any(not p.contiguous for p in plan.planes.values()) for _, plan in plans) > 10
+    assert (
+        sum(any(plan.overlaps(problem, op.name) for op in problem.ops) for problem, plan in plans)
+        > 20
+    )
+    assert sum(bool(plan.scratch) for _, plan in plans) > 20
+
+
+# spec 4.5: the shapes where N2D2's margin is short
+UNSAFE_IN_N2D2 = [
+    ((224, 224, 3), 12, 3, 2, 1),
+    ((224, 224, 3), 16, 3, 2, 1),
+    ((28, 28, 1), 2, 3, 1, 0),
+    ((64, 64, 8), 16, 3, 1, 0),
+]
+
+
+def single_conv(shape, channels, kernel, stride, pad) -> MemoryProblem:
+    net = Net(*shape)
+    net.conv(net.input, channels, kernel, stride, pad)
+    return net.done()
+
+
+@pytest.mark.parametrize("case", UNSAFE_IN_N2D2)
+def test_the_shapes_of_the_short_margin_are_planned_safely(case):
+    problem = single_conv(*case)
+    plan = plan_memory(problem)
+    sizes = [t.bytes for t in problem.tensors.values()]
+    assert check_plan(problem, plan) == []
+    assert max(sizes) < plan.arena_bytes < sum(sizes)
+    assert plan.overlaps(problem, "conv0")
+
+
+def test_every_single_window_is_planned_safely():
+    rng = random.Random(3)
+    for _ in range(400):
+        shape = (rng.randint(1, 20), rng.randint(1, 20), rng.choice((1, 2, 3, 4, 8)))
+        kernel, stride = rng.choice((1, 2, 3, 5, 7)), rng.choice((1, 2, 3))
+        pad = rng.randint(0, kernel - 1)
+        if min(shape[:2]) + 2 * pad < kernel:
+            continue
+        problem = single_conv(shape, rng.choice((1, 2, 3, 8, 16)), kernel, stride, pad)
+        assert check_plan(problem, plan_memory(problem)) == [], (shape, kernel, stride, pad)
+
+
+def test_pointwise_runs_in_place():
+    net = Net(6, 5, 4)
+    x = net.conv(net.input, 4, 3)
+    net.add(net.ew(x), net.conv(net.conv(net.input, 4, 1), 4, 1))
+    problem = net.done()
+    plan = plan_memory(problem)
+    assert plan.planes["ew1.y"].line_offset(0) == plan.planes["conv0.y"].line_offset(0)
+    assert plan.overlaps(problem, "ew1") and plan.overlaps(problem, "add4")
+    assert not plan_memory(problem, optimize_buffer=False).overlaps(problem, "add4")
+
+
+def test_a_broadcast_operand_is_never_overwritten():
+    net = Net(4, 4, 6)
+    scale = net.fc(net.input, 6)
+    net._add("ew", (net.input, scale), (4, 4, 6))
+    problem = net.done()
+    plan = plan_memory(problem)
+    assert check_plan(problem, plan) == []
+    assert run(problem, plan) == run(problem, None)
+
+
+def test_concatenation_in_place_interleaves_the_inputs():
+    net = Net(4, 4, 3)
+    a, b = net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)
+    net.conv(net.concat(a, b), 2, 3)
+    problem = net.done()
+    plan = plan_memory(problem, alignment=4)
+    left, right, whole = (plan.planes[f"{op}.y"] for op in ("conv0", "conv1", "concat2"))
+    assert plan.views == ("concat2",)
+    assert (left.stride, right.stride, whole.stride) == (12, 12, 12)
+    assert (right.offset - left.offset, whole.offset, whole.size) == (5, left.offset, 11)
+
+
+@pytest.mark.parametrize("change", ["rescale", "twice", "used", "input", "nested", "output"])
+def test_concatenation_is_copied_where_it_must_be(change):
+    net = Net(4, 4, 3)
+    a, b = net.conv(net.input, 3, 3), net.conv(net.input, 3, 1)
+    parts = {"twice": (a, a), "input": (a, net.input)}.get(change, (a, b))
+    if change == "nested":
+        parts = (net.concat(a, b), net.conv(net.input, 2, 1))
+    last = net.concat(*parts, **({"rescale": True} if change == "rescale" else {}))
+    outputs = (
+        (last, net.conv(a, 2, 1))
+        if change == "used"
+        else (last, a)
+        if change == "output"
+        else (last,)
+    )
+    problem = net.done(*outputs)
+    plan = plan_memory(problem)
+    assert last.removesuffix(".y") not in plan.views
+    assert check_plan(problem, plan) == []
+
+
+def test_reshape_is_a_view_of_one_dense_piece():
+    net = Net(7, 3, 5)
+    x = net.conv(net.input, 3, 3)
+    net.fc(net.flatten(x), 4)
+    problem = net.done()
+    plan = plan_memory(problem, alignment=8)
+    flat, source = plan.planes["reshape1.y"], plan.planes["conv0.y"]
+    assert (flat.offset, flat.bytes) == (source.offset, source.bytes) == (source.offset, 63)
+    assert source.contiguous and source.stride == 3
+    assert check_plan(problem, plan) == []
+
+
+def test_alignment_rounds_the_pixel_stride_of_what_is_produced():
+    net = Net(8, 8, 1)
+    net.conv(net.conv(net.input, 5, 3), 9, 3)
+    problem = net.done()
+    plan = plan_memory(problem, alignment=8)
+    assert [plan.planes[n].stride for n in ("input", "conv0.y", "conv1.y")] == [1, 8, 16]
+    assert check_plan(problem, plan) == []
+
+
+def test_elements_of_several_bytes_are_aligned():
+    for seed in range(200, 260):
+        problem = random_problem(seed)
+        plan = plan_memory(problem, alignment=3)
+        for name, plane in plan.planes.items():
+            element = problem.tensors[name].element_bytes
+            assert not any(at % element for at in (plane.offset, plane.stride, plane.wrap_offset))
+
+
+def test_an_input_outside_the_arena_takes_no_room():
+    problem = networks.resnet8()
+    plan = plan_memory(problem, strategy=networks.N2D2, include_input=False)
+    assert plan.planes["input"].external and plan.planes["input"].intervals() == []
+    assert plan.arena_bytes == 34_816
+    assert not plan.overlaps(problem, "conv0")
+
+
+def test_scratch_is_disjoint_from_everything_live():
+    net = Net(8, 8, 4)
+    net.conv(net.conv(net.input, 4, 3), 4, 3)
+    net.ops = [OpSpec(o.name, o.type, o.inputs, o.output, o.attributes, 100) for o in net.ops]
+    problem = net.done()
+    plan = plan_memory(problem)
+    assert {name: s.size for name, s in plan.scratch.items()} == {"conv0": 112, "conv1": 112}
+    assert plan.arena_bytes >= 256 + 100
+    assert check_plan(problem, plan) == []
+
+
+def test_outputs_live_to_the_end():
+    net = Net(8, 8, 4)
+    early = net.conv(net.input, 4, 1)
+    x = net.input
+    for _ in range(4):
+        x = net.conv(x, 4, 3)
+    problem = net.done(early, x)
+    plan = plan_memory(problem)
+    assert plan.planes[early].release == 5
+    assert run(problem, plan) == run(problem, None)
+
+
+def test_same_problem_same_plan():
+    problem = networks.mobilenet_v2(0.35, 128)
+    assert plan_memory(problem).to_json() == plan_memory(problem).to_json()
+
+
+def test_unknown_strategy_lists_the_known_ones():
+    with pytest.raises(N2D2Error) as caught:
+        plan_memory(networks.autoencoder(), strategy="OptimizeMaxLifetimeMaxSize")
+    assert caught.value.code == "E601"
+    assert "did you mean OptimizeMaxLifetimeMaxSizeFirst?" in str(caught.value)
+    assert all(name in str(caught.value) for name in strategies())
+
+
+def test_a_strategy_is_registered_once():
+    with pytest.raises(InternalError, match="None is registered twice"):
+        register(N2D2Planner("None"))
+
+
+@pytest.mark.parametrize("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])
+def test_settings_out_of_range(settings):
+    with pytest.raises(N2D2Error) as caught:
+        plan_memory(networks.autoencoder(), **settings)
+    assert caught.value.code == "E603"
+
+
+X, Y = TensorSpec("x", 4, 4, 2), TensorSpec("y", 4, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "tensors, ops, message",
+    [
+        ((X, TensorSpec("y", 0, 4, 2)), [OpSpec("a", "copy", ("x",), "y")], "0 x 4 x 2"),
+        ((X, Y), [OpSpec("a", "conv3d", ("x",), "y")], "type conv3d is unknown; known: add,"),
+        ((X, Y), [OpSpec("a", "conv", ("x",), "y", {"kh": 1})], "conv needs the attribute kw"),
+        ((X, Y), [OpSpec("a", "copy", ("z",), "y")], "reads z before it is written"),
+        ((X, Y), [OpSpec("a", "copy", ("x",), "x")], "written twice"),
+        ((X, Y), [OpSpec("a", "reshape", ("x", "x"), "y")], "a reshape reads one tensor, not 2"),
+        ((X, Y), [OpSpec("a", "concat", ("x", "x"), "y")], "do not concatenate"),
+        (
+            (X, TensorSpec("y", 4, 4, 3)),
+            [OpSpec("a", "reshape", ("x",), "y")],
+            "cannot be seen as (4, 4, 3)",
+        ),
+        (
+            (X, TensorSpec("y", 4, 4, 3)),
+            [OpSpec("a", "add", ("x", "x"), "y")],
+            "no operand has the shape (4, 4, 3)",
+        ),
+        ((X, Y), [], "the network output is never written"),
+    ],
+)
+def test_a_broken_graph_is_refused(tensors, ops, message):
+    with pytest.raises(N2D2Error) as caught:
+        plan_memory(MemoryProblem({t.name: t for t in tensors}, ("x",), ("y",), tuple(ops)))
+    assert caught.value.code == "E602"
+    assert message in str(caught.value)

@@ -1,0 +1,83 @@
+"""The order of operators, the solver, the report of all strategies."""
+
+from __future__ import annotations
+
+import pytest
+from execute import run
+from n2d2py.cli import main
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import Settings, check_plan, plan_memory
+from n2d2py.memory.optimal import OptimalPlanner
+from n2d2py.memory.reorder import best_order
+from networks import Net
+from random_graphs import random_problem
+from test_compiled import NETWORKS
+
+
+def two_branches():
+    """Two large maps, each reduced at once, but listed side by side: one after the other needs half."""
+    net = Net(16, 16, 2)
+    a, b = net.conv(net.input, 32, 1), net.conv(net.input, 32, 1)
+    net.add(net.conv(a, 2, 1), net.conv(b, 2, 1))
+    return net.done()
+
+
+def test_branches_run_one_after_the_other():
+    problem = two_branches()
+    given = plan_memory(problem, strategy="OptimizeOverlap")
+    plan = plan_memory(problem, strategy="OptimizeReorder")
+    assert given.arena_bytes > 16_384 > plan.arena_bytes == plan.bound
+    assert [step.op for step in plan.schedule] in (
+        ["conv0", "conv2", "conv1", "conv3", "add4"], ["conv1", "conv3", "conv0", "conv2", "add4"])
+    assert check_plan(problem, plan) == [] and run(problem, plan) == run(problem, None)
+
+
+def test_reordering_is_never_worse_and_sometimes_better():
+    better = 0
+    for seed in range(40):
+        problem = random_problem(seed, ops=18)
+        given = plan_memory(problem, strategy="OptimizeOverlap")
+        plan = plan_memory(problem, strategy="OptimizeReorder")
+        assert plan.arena_bytes <= given.arena_bytes
+        assert check_plan(problem, plan) == []
+        better += plan.arena_bytes < given.arena_bytes
+    assert better > 10
+
+
+def test_the_best_order_is_a_topological_one_of_the_same_operators():
+    for seed in range(40):
+        problem = random_problem(seed, ops=18)
+        ordered = best_order(problem, Settings())
+        ordered.validate()
+        assert sorted(op.name for op in ordered.ops) == sorted(op.name for op in problem.ops)
+
+
+def test_the_solver_proves_what_the_search_leaves_open():
+    pytest.importorskip("ortools.sat.python.cp_model")
+    proved = 0
+    for seed in (7, 11, 14, 16, 24, 29, 44):
+        problem = random_problem(seed)
+        quick = plan_memory(problem, strategy="OptimizeOverlap")
+        plan = plan_memory(problem, strategy="OptimizeOptimal")
+        assert check_plan(problem, plan) == []
+        assert plan.arena_bytes <= quick.arena_bytes and plan.bound >= quick.bound
+        proved += plan.arena_bytes <= plan.bound
+    assert proved >= 6
+
+
+def test_without_the_solver_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
+    with pytest.raises(N2D2Error) as caught:
+        OptimalPlanner().plan(two_branches(), Settings())
+    assert caught.value.code == "E606" and "pip install ortools" in str(caught.value)
+
+
+def test_the_report_names_every_strategy(capsys, tmp_path):
+    assert main([str(NETWORKS["MobileNet"]), "-w", "/dev/null", "-memory-report", "-quiet", "-o", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: line.split()[1] for line in lines[3:-1]}
+    assert list(rows) == ["None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
+                          "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
+                          "OptimizeReorder", "OptimizeStream*", "OptimizeStream,"]
+    assert rows["OptimizeMaxLifetimeMaxSizeFirst"] == "8,704" and rows["OptimizeOverlap"] == "8,448"
+    assert list(tmp_path.iterdir()) == []

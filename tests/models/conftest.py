@@ -1,0 +1,19 @@
+"""Makes the helper of this folder importable; exports are built with -O1 unless told otherwise."""
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("model_run")
+os.environ.setdefault("OPT", "-O1")
+
+
+@pytest.fixture(autouse=True)
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, without the user's folders of models and data."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("N2D2_MODELS", "N2D2_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path

@@ -1,0 +1,317 @@
+"""The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.network import build_graph
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.graph import Graph
+from n2d2py.graph.shapes import n2d2_dims
+from n2d2py.ini.document import load_document
+from n2d2py.reference import run_graph
+
+IMAGE = np.random.default_rng(0).normal(size=(1, 4, 6, 8)).astype(np.float32)
+
+
+def build(tmp_path, text: str, shape=(1, 4, 6, 8), weights: WeightStore | None = None) -> Graph:
+    path = tmp_path / "net.ini"
+    path.write_text(text)
+    return build_graph(load_document(path), shape, weights or WeightStore(None), 1)
+
+
+def layer(tmp_path, body: str, **options) -> Graph:
+    """A network of one layer [y] on sp (1, 4, 6, 8)."""
+    return build(tmp_path, f"[y]\nInput=sp\n{body}\n", **options)
+
+
+def result(graph: Graph, x: np.ndarray = IMAGE) -> np.ndarray:
+    graph.outputs = ["y"]
+    return run_graph(graph, {"sp": x})["y"]
+
+
+def dims(graph: Graph, name: str = "y") -> list[int]:
+    return n2d2_dims(graph.shape(name))
+
+
+# ---- convolutions -----------------------------------------------------------------------------
+@pytest.mark.parametrize("size, kernel, stride, subsample", [(6, 3, 1, 2), (6, 2, 2, 2), (6, 1, 1, 3), (6, 3, 2, 3)])
+def test_subsample_takes_every_nth_output(tmp_path, size, kernel, stride, subsample):
+    body = f"Type=Conv\nKernelSize={kernel}\nStride={stride}\nNbOutputs=5\n"
+    whole, part = result(layer(tmp_path, body)), result(layer(tmp_path, body + f"SubSample={subsample}"))
+    assert part.shape[2] == -(-((size - kernel) // stride + 1) // subsample)
+    np.testing.assert_allclose(part, whole[:, :, ::subsample, ::subsample], atol=1e-6)
+
+
+def test_one_dimensional_convolution(tmp_path):
+    body = "Type=Conv\nKernelDims=3\nStrideDims=2\nPadding=1\nDilation=1\nNbOutputs=5"
+    for shape in ((1, 4, 1, 9), (1, 4, 9)):
+        graph = layer(tmp_path, body, shape=shape)
+        assert graph.node("y").params["weights"].shape == (5, 4, 1, 3)
+        assert dims(graph) == [5, 1, 5]
+        assert graph.node("y").op.pads == (0, 1, 0, 1)
+
+
+def test_one_value_of_kernel_dims_needs_one_line(tmp_path):
+    with pytest.raises(N2D2Error, match="E211.*has 6 lines"):
+        layer(tmp_path, "Type=Conv\nKernelDims=3\nNbOutputs=5")
+
+
+def test_a_convolution_of_a_vector_reads_one_pixel(tmp_path):
+    graph = layer(tmp_path, "Type=Conv\nKernelSize=1\nNbOutputs=5", shape=(1, 7))
+    assert graph.shape("y") == (1, 5, 1, 1)
+
+
+@pytest.mark.parametrize("kind, extra", [("Conv", "KernelSize=1"), ("Deconv", "KernelSize=1"), ("Fc", "")])
+def test_outputs_remap_permutes_stored_outputs(tmp_path, kind, extra):
+    size = 4 * 6 * 8 if kind == "Fc" else 4
+    stored = np.arange(6 * size, dtype=np.float32)
+    np.savez(tmp_path / "w.npz", y_weights=stored, y_biases=np.arange(6.0))
+    graph = layer(tmp_path, f"Type={kind}\n{extra}\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap=1:2,0:2",
+                  weights=WeightStore(tmp_path / "w.npz"))
+    params = graph.node("y").params
+    assert params["bias"].tolist() == [3, 0, 4, 1, 5, 2]
+    np.testing.assert_array_equal(params["weights"].reshape(6, -1)[[1, 3, 5, 0, 2, 4]], stored.reshape(6, -1))
+
+
+@pytest.mark.parametrize("remap", ["1:2", "0:1,0:1", "a:b", "0:0", "2:-1"])
+def test_outputs_remap_must_name_every_output_once(tmp_path, remap):
+    with pytest.raises(N2D2Error, match="E232"):
+        layer(tmp_path, f"Type=Fc\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap={remap}")
+
+
+@pytest.mark.parametrize("extra, expected", [("KernelSize=2\nStride=2", [16, 12, 6]),
+                                             ("KernelDims=3 5\nStrideDims=2 1\nPaddingDims=1 0", [15, 10, 6]),
+                                             ("KernelSize=3\nDilation=2", [12, 10, 6])])
+def test_deconv_dimensions(tmp_path, extra, expected):
+    assert dims(layer(tmp_path, f"Type=Deconv\nNbOutputs=6\n{extra}")) == expected
+
+
+def test_deconv_with_a_mapping(tmp_path):
+    graph = layer(tmp_path, "Type=Deconv\nKernelSize=2\nNbOutputs=4\nMapping.ChannelsPerGroup=1")
+    assert graph.node("y").op.groups == 4 and graph.node("y").params["weights"].shape == (4, 1, 2, 2)
+    graph = layer(tmp_path, "Type=Deconv\nKernelSize=1\nNbOutputs=2\nMapping(sp)=1 0 \\\n0 1 \\\n1 1 \\\n0 1")
+    weights = graph.node("y").params["weights"]
+    assert graph.node("y").op.groups == 1
+    assert (weights[:, :, 0, 0] != 0).tolist() == [[True, False, True, False], [False, True, True, True]]
+
+
+POOLED = """[pool]
+Input=sp
+Type=Pool
+Pooling=Max
+PoolSize=2
+Stride=2
+NbOutputs=4
+Mapping.Size=1
+[y]
+Input=pool
+Type=Unpool
+Pooling={pooling}
+ArgMax={argmax}
+PoolSize=2
+Stride={stride}
+NbOutputs=4
+Mapping.Size=1
+"""
+
+
+def test_unpool_reverses_its_pool(tmp_path):
+    graph = build(tmp_path, POOLED.format(pooling="Max", argmax="pool", stride=2))
+    y = result(graph)
+    blocks = IMAGE.reshape(1, 4, 3, 2, 4, 2)
+    maxima = blocks.max(axis=(3, 5), keepdims=True)
+    np.testing.assert_array_equal(y, np.where(blocks == maxima, blocks, 0).reshape(IMAGE.shape))
+
+
+def test_average_unpool_spreads_the_values(tmp_path):
+    y = result(build(tmp_path, POOLED.format(pooling="Average", argmax="", stride=2)))
+    pooled = IMAGE.reshape(1, 4, 3, 2, 4, 2).max(axis=(3, 5))
+    np.testing.assert_allclose(y, pooled.repeat(2, axis=2).repeat(2, axis=3) / 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("argmax, stride", [("poll", 2), ("", 2), ("pool", 1)])
+def test_unpool_needs_a_pool_of_the_same_window(tmp_path, argmax, stride):
+    with pytest.raises(N2D2Error, match="E210"):
+        build(tmp_path, POOLED.format(pooling="Max", argmax=argmax, stride=stride))
+
+
+# ---- layout -----------------------------------------------------------------------------------
+def test_reshape_keeps_and_deduces(tmp_path):
+    graph = layer(tmp_path, "Type=Reshape\nDims=0 2 -1\nNbOutputs=12")
+    assert dims(graph) == [8, 2, 12]
+    np.testing.assert_array_equal(result(graph).ravel(), IMAGE.ravel())
+
+
+@pytest.mark.parametrize("given, outputs, code", [("0 0 5", 5, "E208"), ("-1 -1 4", 4, "E208"), ("1 2 3 4", 4, "E208"),
+                                                  ("7 1 -1", 4, "E208"), ("0 2 -1", 11, "E216")])
+def test_reshape_refusals(tmp_path, given, outputs, code):
+    with pytest.raises(N2D2Error, match=code):
+        layer(tmp_path, f"Type=Reshape\nDims={given}\nNbOutputs={outputs}")
+
+
+@pytest.mark.parametrize("perm, axes, outputs", [("1 0 2 3", (0, 1, 3, 2), 4), ("2 0 1 3", (0, 2, 3, 1), 6),
+                                                 ("1 2 0 3", (0, 3, 1, 2), 8), ("0 1 2 3", (0, 1, 2, 3), 4)])
+def test_transpose_counts_axes_from_x(tmp_path, perm, axes, outputs):
+    graph = layer(tmp_path, f"Type=Transpose\nPerm={perm}\nNbOutputs={outputs}")
+    np.testing.assert_array_equal(result(graph), IMAGE.transpose(axes))
+    # the n-th dimension X Y C of the result is dimension perm[n] of the input
+    assert dims(graph) == [[8, 6, 4][int(axis)] for axis in perm.split()[:3]]
+
+
+@pytest.mark.parametrize("perm", ["0 1 3 2", "1 0 2", "0 0 1 3"])
+def test_transpose_keeps_the_batch_axis(tmp_path, perm):
+    with pytest.raises(N2D2Error, match="E209"):
+        layer(tmp_path, f"Type=Transpose\nPerm={perm}\nNbOutputs=4")
+
+
+@pytest.mark.parametrize("mode, config", [("NearestNeighbor", ""), ("Bilinear", ""), ("BilinearTF", ""),
+                                          ("BilinearTF", "ConfigSection=c\n[c]\nAlignCorners=0")])
+def test_resize(tmp_path, mode, config):
+    graph = layer(tmp_path, f"Type=Resize\nMode={mode}\nOutputWidth=16\nOutputHeight=9\nNbOutputs=4\n{config}")
+    assert dims(graph) == [16, 9, 4]
+    y = result(graph)
+    coordinates = {"NearestNeighbor": 0.0, "Bilinear": 0.5 * 8 / 16 - 0.5, "BilinearTF": 7 / 15}[mode]
+    if mode == "BilinearTF" and config:
+        coordinates = 8 / 16
+    share = max(coordinates, 0.0)
+    expected = IMAGE[..., 0, 0] * (1 - share) + IMAGE[..., 0, 1] * share
+    np.testing.assert_allclose(y[..., 0, 0 if coordinates <= 0 else 1], expected, rtol=1e-4, atol=1e-6)
+
+
+# ---- values -----------------------------------------------------------------------------------
+def test_scaling(tmp_path):
+    np.testing.assert_allclose(result(layer(tmp_path, "Type=Scaling\nFactor=-2.5\nNbOutputs=4")), IMAGE * -2.5)
+
+
+@pytest.mark.parametrize("operation, expected", [
+    ("Binary", lambda x: np.where(x > 0.25, 3, 0)), ("BinaryInverted", lambda x: np.where(x > 0.25, 0, 3)),
+    ("Truncate", lambda x: np.minimum(x, 0.25)), ("ToZero", lambda x: np.where(x > 0.25, x, 0)),
+    ("ToZeroInverted", lambda x: np.where(x > 0.25, 0, x))])
+@pytest.mark.parametrize("kind", ["Threshold", "Transformation"])
+def test_threshold(tmp_path, operation, expected, kind):
+    keys = f"Operation={operation}\nMaxValue=3\n"
+    body = "Threshold=0.25\nNbOutputs=4\n" + (
+        f"Type=Threshold\nConfigSection=c\n[c]\n{keys}" if kind == "Threshold"
+        else f"Type=Transformation\nTransformation=ThresholdTransformation\n{keys}")
+    np.testing.assert_allclose(result(layer(tmp_path, body)), expected(IMAGE))
+
+
+@pytest.mark.parametrize("keys, expected", [
+    ("Transformation=RangeAffineTransformation\nFirstOperator=Minus\nFirstValue=1 2 3 4\nSecondOperator=Divides\n"
+     "SecondValue=2", lambda x: (x - np.arange(1, 5).reshape(1, 4, 1, 1)) / 2),
+    ("Transformation=RangeAffine\nFirstOperator=Multiplies\nFirstValue=3\nSecondValue=0.5", lambda x: 3 * x + 0.5),
+    ("Transformation=RangeClippingTransformation\nRangeMin=-1\nRangeMax=0.5",
+     lambda x: (np.clip(x, -1, 0.5) + 1) / 1.5),
+    ("Transformation=SliceExtractionTransformation\nWidth=3\nHeight=2\nOffsetX=4\nOffsetY=1",
+     lambda x: x[..., 1:3, 4:7]),
+    ("Transformation=PadCropTransformation\nWidth=5\nHeight=4", lambda x: x[..., 1:5, 1:6]),
+    ("Transformation=PadCropTransformation\nWidth=1\nHeight=1\nAdditiveWH=1\nBorderType=ConstantBorder",
+     lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0))))])
+def test_transformations_as_layers(tmp_path, keys, expected):
+    y = result(layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}"))
+    np.testing.assert_allclose(y, expected(IMAGE), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("keys, message", [
+    ("Transformation=FlipTransformation", "FlipTransformation cannot be a layer"),
+    ("Transformation=RangeAffine", "needs FirstOperator"),
+    ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
+    ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
+    ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
+    ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder")])
+def test_transformations_that_cannot_be_layers(tmp_path, keys, message):
+    with pytest.raises(N2D2Error, match=f"E234.*{message}"):
+        layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}")
+
+
+@pytest.mark.parametrize("weights, per_channel", [("1 2 3 4", [[1, 2, 3, 4]] * 2),
+                                                  ("1 2 3 4 5 6 7 8", [[1, 2, 3, 4], [5, 6, 7, 8]])])
+def test_elemwise_coefficients_per_channel(tmp_path, weights, per_channel):
+    graph = build(tmp_path, f"[y]\nInput=sp,sp\nType=ElemWise\nOperation=Sum\nCoeffMode=PerChannel\nWeights={weights}\n"
+                            "Shifts=0.5\nNbOutputs=4")
+    gain = np.array(per_channel, np.float32).sum(axis=0).reshape(1, 4, 1, 1)
+    np.testing.assert_allclose(result(graph), IMAGE * gain + 1, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("keys", ["CoeffMode=PerLayer\nWeights=1 2", "CoeffMode=PerChannel\nWeights=1 2 3",
+                                  "Operation=Max\nCoeffMode=PerChannel\nWeights=1 2 3 4", "Weights=1 2 3",
+                                  "Operation=AbsSum\nCoeffMode=PerChannel\nWeights=-1 2 3 4"])
+def test_elemwise_coefficients_that_do_not_fit(tmp_path, keys):
+    with pytest.raises(N2D2Error, match="E217"):
+        build(tmp_path, f"[y]\nInput=sp,sp\nType=ElemWise\nNbOutputs=4\n{keys}")
+
+
+# ---- normalisations, windows, inserted layers ---------------------------------------------------
+def test_normalisations_read_their_keys(tmp_path):
+    graph = layer(tmp_path, "Type=LRN\nNbOutputs=4\nConfigSection=c\n[c]\nN=3\nAlpha=0.5\nBeta=1\nK=1")
+    sums = sum(np.pad(IMAGE ** 2, ((0, 0), (1, 1), (0, 0), (0, 0)))[:, i:i + 4] for i in range(3))
+    np.testing.assert_allclose(result(graph), IMAGE / (1 + 0.5 * sums), rtol=1e-5)
+    y = result(layer(tmp_path, "Type=Normalize\nNorm=L1\nNbOutputs=4"))
+    np.testing.assert_allclose(np.abs(y).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Softmax", "Dropout", "Fc", "Reshape"])
+def test_input_window(tmp_path, kind):
+    extra = {"Fc": "NbOutputs=2", "Reshape": "NbOutputs=4\nDims=0 0 0"}.get(kind, "NbOutputs=4")
+    body = f"Type={kind}\n{extra}\nInputOffsetX=3\nInputOffsetY=1\nInputWidth=2"
+    cropped = IMAGE[..., 1:, 3:5]
+    alone = layer(tmp_path, f"Type={kind}\n{extra}", shape=(1, *cropped.shape[1:]))
+    np.testing.assert_allclose(result(layer(tmp_path, body)), result(alone, cropped), rtol=1e-6)
+
+
+@pytest.mark.parametrize("window", ["InputOffsetX=8", "InputWidth=9", "InputOffsetY=2\nInputHeight=5"])
+def test_input_window_outside(tmp_path, window):
+    with pytest.raises(N2D2Error, match="E233.*8x6"):
+        layer(tmp_path, f"Type=Softmax\nNbOutputs=4\n{window}")
+
+
+def test_batchnorm_is_inserted_after_convolutions_without_one(tmp_path):
+    text = ("InsertBatchNormAfterConv=1\n[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
+            "ActivationFunction=Rectifier\n[b]\nInput=a\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
+            "[c]\nInput=b\nType=BatchNorm\nNbOutputs=3\n[y]\nInput=c\nType=Fc\nNbOutputs=2")
+    np.savez(tmp_path / "w.npz", a_batchnorm_means=np.array([1.0, 2.0, 3.0]))
+    graph = build(tmp_path, text, weights=WeightStore(tmp_path / "w.npz", ignore_missing=True))
+    assert [node.name for node in graph.nodes] == ["a", "a_batchnorm", "b", "c", "y"]
+    inserted = graph.node("a_batchnorm")
+    assert inserted.params["mean"].tolist() == [1, 2, 3] and inserted.params["variance"].tolist() == [1, 1, 1]
+    assert graph.node("a").activation is None and inserted.activation is not None
+    assert graph.node("b").inputs == ["a"] == inserted.outputs
+    graph.verify()
+
+
+def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = {name: np.ones((2, 4, 1, 1), np.float32) for name in ("wa", "wb")}
+    nodes = [helper.make_node("Conv", ["x", "wa"], ["a"]), helper.make_node("Conv", ["x", "wb"], ["b"]),
+             helper.make_node("Add", ["a", "b"], ["s"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 8])],
+                              [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, 2, 6, 8])],
+                              [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "m.onnx"))
+    np.savez(tmp_path / "w.npz", b_weights=np.arange(8.0))
+    built = build(tmp_path, f"[net]\nInput=sp\nType=ONNX\nFile={tmp_path / 'm.onnx'}",
+                  weights=WeightStore(tmp_path / "w.npz"))
+    assert built.node("a").params["weights"].ravel().tolist() == [1] * 8
+    assert built.node("b").params["weights"].ravel().tolist() == list(range(8))
+
+
+def test_exported_weights_are_read_back_as_they_are(tmp_path):
+    from n2d2py.export.weights import write_weights
+    from n2d2py.graph import QuantGraph, QuantNode
+    from n2d2py.operators import Conv
+
+    weights = np.random.default_rng(1).integers(-127, 128, (3, 2, 2, 2)).astype(np.int8)
+    bias = np.array([-70000, 0, 5], np.int32)
+    graph = QuantGraph("g", 8)
+    graph.nodes.append(QuantNode("a/b:0", Conv(), ["x"], ["y"], {"weights": weights, "bias": bias}))
+    write_weights(graph, tmp_path / "weights_export")
+    text = (tmp_path / "weights_export" / "a_b_0_weights.syntxt").read_text()
+    assert [len(line.split()) for line in text.splitlines()] == [8] * 3
+    store = WeightStore(tmp_path / "weights_export")
+    np.testing.assert_array_equal(store.load("a/b:0", "weights", np.zeros((3, 2, 2, 2)), None), weights)
+    np.testing.assert_array_equal(store.load("a/b:0", "biases", np.zeros(3), None), bias)

@@ -1,0 +1,193 @@
+"""The scripts of `bin/`, on machines that lack something and with a stand-in for the tool."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COREUTILS = ("basename", "bash", "cat", "chmod", "cmp", "cp", "dirname", "env", "make", "mkdir",
+             "nproc", "printf", "readlink", "rm", "sed", "sh")
+
+# Stands for the tool: notes its arguments and writes what the scripts read of an export.
+TOOL = r'''
+import json, pathlib, sys
+arguments = sys.argv[1:]
+with open(pathlib.Path(__file__).parent.parent / "calls.txt", "a") as calls:
+    calls.write(" ".join(arguments) + "\n")
+if "broken.ini" in " ".join(arguments):
+    sys.exit("error N2D2-E101: broken")
+where = pathlib.Path(arguments[arguments.index("-o") + 1] if "-o" in arguments else ".")
+export = where / "export_CPP_int8"
+(export / "statistics").mkdir(parents=True)
+name = pathlib.Path([word for word in arguments if word.endswith(".ini")][0]).stem
+summary = {"network": name, "nbbits": 8, "arena_bytes": 4096, "weights_bytes": 61706, "macs": 1,
+           "scores": {"float": 98.5, "simulated": 98.25, "compiled": None}}
+(export / "statistics" / "summary.json").write_text(json.dumps(summary))
+(export / "statistics" / "report.html").write_text("<p>report</p>")
+(export / "Makefile").write_text("""all:
+\t@mkdir -p bin
+\t@printf '#!/bin/sh\\necho Score: 99%%\\n' > bin/run_export
+\t@chmod +x bin/run_export
+""")
+'''
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!{shutil.which('bash')}\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder for PATH with the usual small commands, but no Python and no compiler."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in COREUTILS:
+        found = shutil.which(name)
+        if found is None:
+            pytest.skip(f"{name} is not installed")
+        (folder / name).symlink_to(found)
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout, in a path with a blank, of the scripts alone."""
+    folder = tmp_path / "check out"
+    shutil.copytree(ROOT / "bin", folder / "bin")
+    shutil.copy(ROOT / "setup.cfg", folder)
+    return folder
+
+
+@pytest.fixture
+def ready(checkout: Path) -> Path:
+    """A checkout whose .venv is set up, with the stand-in for the tool."""
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    script(checkout / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
+    shutil.copy(ROOT / "setup.cfg", checkout / ".venv" / ".installed-base")
+    (checkout / "n2d2py").mkdir()
+    (checkout / "n2d2py" / "__init__.py").write_text("")
+    (checkout / "n2d2py" / "__main__.py").write_text(TOOL)
+    for folder, names in {"models": ("LeNet.ini", "LeNet.npz", "MobileNet.ini"),
+                          "params": ("a.ini", "b.ini")}.items():
+        (checkout / folder).mkdir()
+        for name in names:
+            (checkout / folder / name).write_text("")
+    return checkout
+
+
+def run(command: Path, *arguments: str, tools: Path | None = None,
+        cwd: Path | None = None) -> subprocess.CompletedProcess:
+    environment = {**os.environ, **({"PATH": str(tools)} if tools else {})}
+    environment.pop("CXX", None)
+    return subprocess.run([shutil.which("bash"), str(command), *arguments], env=environment,
+                          text=True, cwd=cwd, capture_output=True, check=False)
+
+
+def python_of_version(tools: Path, name: str, version: str, *, has_venv: bool = True) -> None:
+    """A Python that answers the scripts' questions as that version would."""
+    new = tuple(map(int, version.split("."))) >= (3, 10)
+    script(tools / name, f'''case "$*" in
+        --version) echo "Python {version}" ;;
+        *version_info*) exit {0 if new else 1} ;;
+        *ensurepip*) exit {0 if has_venv else 1} ;;
+        *) echo "{name} $*"; exit 3 ;;
+    esac''')
+
+
+@pytest.mark.parametrize("name", ["test", "n2d2py"])
+def test_no_python(checkout, tools, name):
+    done = run(checkout / "bin" / name, tools=tools)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: python3 is missing: install Python 3.10 or later")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_old_python(checkout, tools):
+    python_of_version(tools, "python3", "3.8.10")
+    done = run(checkout / "bin" / "test", tools=tools)
+    assert done.returncode == 1
+    assert done.stderr == "error: Python 3.8.10 is too old: install Python 3.10 or later\n"
+
+
+def test_a_new_python_beside_an_old_one_is_taken(checkout, tools):
+    python_of_version(tools, "python3", "3.8.10")
+    python_of_version(tools, "python3.11", "3.11.2")
+    done = run(checkout / "bin" / "n2d2py", "NET.ini", "-h", tools=tools)
+    assert done.stdout == "python3.11 -m n2d2py NET.ini -h\n"
+
+
+def test_no_venv_module(checkout, tools):
+    python_of_version(tools, "python3", "3.11.2", has_venv=False)
+    done = run(checkout / "bin" / "test", tools=tools)
+    assert done.returncode == 1
+    assert done.stderr == ("error: Python 3.11.2 has no venv module: install it "
+                           "(Debian, Ubuntu: apt install python3-venv)\n")
+
+
+@pytest.mark.parametrize("name", ["demo", "batch_export"])
+@pytest.mark.parametrize("missing", ["g++", "make"])
+def test_no_build_tools(ready, tools, name, missing):
+    if missing == "make":
+        script(tools / "g++", "true")
+        (tools / "make").unlink()
+    done = run(ready / "bin" / name, tools=tools)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {missing} is missing: install ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_tool_runs_from_any_folder_and_through_a_link(ready, tmp_path):
+    (tmp_path / "link").symlink_to(ready / "bin" / "n2d2py")
+    done = run(tmp_path / "link", "a b.ini", "-o", str(tmp_path / "out"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (ready / "calls.txt").read_text() == f"a b.ini -o {tmp_path / 'out'}\n"
+    assert (tmp_path / "out" / "export_CPP_int8").is_dir()
+
+
+def test_the_demo_exports_builds_runs_and_names_the_report(ready, tools, tmp_path):
+    script(tools / "g++", "true")
+    done = run(ready / "bin" / "demo", tools=tools, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (ready / "calls.txt").read_text() == (
+        "models/MobileNet.ini -seed 1 -w /dev/null -export CPP -fuse -nbbits 8 -calib -1 "
+        "-db-export 100 -test\n")
+    assert "Score: 99%" in done.stdout
+    assert done.stdout.endswith(f"{ready}/export_CPP_int8/statistics/report.html\n")
+
+
+def test_the_batch_shows_a_line_per_run(ready, tools, tmp_path):
+    script(tools / "g++", "true")
+    done = run(ready / "bin" / "batch_export", "-o", "out put", tools=tools, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split("  ")[0] == "model"
+    assert [line.split()[:2] for line in lines[1:]] == [
+        ["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
+    assert lines[1].split() == ["LeNet", "a", "8", "4096", "61706", "98.50", "98.25", "-"]
+    first, *_, last = (ready / "calls.txt").read_text().splitlines()
+    assert f"-w {ready}/models/LeNet.npz" in first
+    assert first.endswith("-seed 1 -calib -1 -db-export 100")
+    assert "-w /dev/null" in last and f"-export-parameters {ready}/params/b.ini" in last
+    assert (tmp_path / "out put" / "summary.tsv").read_text().count("\n") == 5
+
+
+def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, tmp_path):
+    script(tools / "g++", "true")
+    for name in ("broken.ini", "good.ini", "p.ini"):
+        (tmp_path / name).write_text("")
+    done = run(ready / "bin" / "batch_export", "-m", "broken.ini good.ini", "-p", "p.ini",
+               "-n", "8 16", "--", "-seed", "2", tools=tools, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("error: 2 of the runs failed\n")
+    lines = done.stdout.splitlines()
+    assert "failed: see batch_export/broken__p__8/run.log" in lines[1]
+    assert lines[3].split()[:4] == ["good", "p", "8", "4096"] and lines[4].split()[2] == "16"
+    log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
+    assert log == "error N2D2-E101: broken\n"
+    assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")

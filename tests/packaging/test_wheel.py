@@ -1,0 +1,126 @@
+"""A wheel in a clean environment finds everything, from a foreign folder, without the checkout."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ("kernels", "export_templates", "params", "models")
+UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info",
+                                  "export_CPP_*", "batch_export")
+
+pytestmark = pytest.mark.slow
+
+
+def files_under(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts}
+
+
+def run(*command: object, cwd: Path) -> str:
+    """Output of a command run without the variables that would lead to the checkout."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory) -> Path:
+    """The Python of an environment that holds the wheel, and this environment's other packages."""
+    pytest.importorskip("setuptools", reason="the wheel is built without isolation")
+    base = tmp_path_factory.mktemp("wheel")
+    source = base / "source"
+    shutil.copytree(ROOT, source, ignore=UNWANTED)
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+        "--use-pep517", "-w", base / "dist", source, cwd=base)
+    shutil.rmtree(source)
+    (wheel,) = (base / "dist").glob("*.whl")
+
+    venv.create(base / "env", with_pip=False)
+    python = base / "env" / "bin" / "python"
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(run(python, "-c", code, cwd=base).strip())
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel,
+        cwd=base)
+    return python
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    return folder
+
+
+def test_the_package_is_whole(clean: Path, foreign: Path):
+    code = "import n2d2py; print(n2d2py.__file__)"
+    home = Path(run(clean, "-c", code, cwd=foreign).strip()).parent
+    assert home.is_relative_to(clean.parent.parent)
+    assert files_under(home) == files_under(ROOT / "n2d2py")
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_shared_folders_are_found_and_whole(clean: Path, foreign: Path, name: str):
+    code = f"from n2d2py.resources import folder; print(folder({name!r}))"
+    found = Path(run(clean, "-c", code, cwd=foreign).strip())
+    assert found == clean.parent.parent / "share" / "n2d2py" / name
+    assert files_under(found) == files_under(ROOT / name)
+    for path in files_under(found):
+        assert (found / path).read_bytes() == (ROOT / name / path).read_bytes()
+
+
+def test_help_runs_and_writes_nothing(clean: Path, foreign: Path):
+    before = files_under(clean.parent.parent)
+    assert "-export" in run(clean, "-m", "n2d2py", "-h", cwd=foreign)
+    assert "-export" in run(clean.parent / "n2d2py", "-h", cwd=foreign)
+    assert files_under(clean.parent.parent) == before
+    assert not list(foreign.iterdir())
+
+
+def test_a_shipped_model_loads(clean: Path, foreign: Path):
+    code = "from n2d2py.resources import folder; print(folder('models'))"
+    models = Path(run(clean, "-c", code, cwd=foreign).strip())
+    command = (clean, "-m", "n2d2py", models / "LeNet.ini", "-describe")
+    described = json.loads(run(*command, cwd=foreign))
+    dims = {layer["name"]: layer["output_dims"] for layer in described["layers"]}
+    assert dims["conv1"] == [28, 28, 6] and dims["fc2"][-1] == 10
+    assert not list(foreign.iterdir())
+
+
+def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
+    """The whole way from another folder: calibrated, compiled and compared; the installation stays as it was."""
+    if shutil.which("g++") is None or shutil.which("make") is None:
+        pytest.skip("g++ and make are not both installed")
+    code = "from n2d2py.resources import folder; print(folder('models'))"
+    models = Path(run(clean, "-c", code, cwd=foreign).strip())
+    home = clean.parent.parent
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    folders = [path for path in (home, *before) if path.is_dir() and not path.is_symlink()]
+    try:
+        for path in folders:
+            path.chmod(0o555)
+        run(clean, "-m", "n2d2py", models / "LeNet.ini", "-w", models / "LeNet.npz", "-export", "CPP", "-calib", "20",
+            "-db-export", "10", "-test", "-compare", "2", cwd=foreign)
+    finally:
+        for path in folders:
+            path.chmod(0o755)
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+    summary = json.loads((foreign / "export_CPP_int8" / "statistics" / "summary.json").read_text())
+    assert summary["scores"]["simulated"] > 95 and summary["scores"]["compiled"] is not None
+    assert all(layer["identical"] for layer in summary["compare"].values())
+    code = ("import n2d2py, numpy; y = n2d2py.load_export('export_CPP_int8')(numpy.zeros((1, 1, 32, 32))); "
+            "print(y.shape)")
+    assert run(clean, "-c", code, cwd=foreign).strip() == "(1, 10)"

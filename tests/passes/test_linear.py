@@ -1,0 +1,158 @@
+"""BatchNorm and constant gains and shifts, into Conv and Fc. Error limit: 1e-6 of the largest value (float64 run)."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.operators import Activation, Affine, BatchNorm, Clip, Conv, ElemWise, Fc, Pool, Tanh
+from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
+from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+
+
+def bn(b, channels):
+    return {"scale": b.array(channels), "bias": b.array(channels), "mean": b.array(channels),
+            "variance": b.array(channels, low=0.1, high=2)}
+
+
+def affine(b, channels):
+    return {"weights": b.array(channels), "bias": b.array(channels)}
+
+
+def conv(b, outputs, per_group, kernel=3):
+    return {"weights": b.array(outputs, per_group, kernel, kernel), "bias": b.array(outputs)}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_batchnorm_into_conv(build, run, kinds, groups):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(groups=groups, pads=(1, 1, 1, 1)), "x", conv(b, 8, 4 // groups))
+    b.layer("n", BatchNorm(), "c", bn(b, 8), Clip(0))
+    after, report = run(b.done("n"), FuseBatchNorm())
+    assert kinds(after) == [("c", "Conv")] and after.nodes[0].activation == Clip(0)
+    assert after.nodes[0].source == ["c", "n"] and after.outputs == ["n"] and after.resolve("c") == "n"
+    assert report.counts == {"fuse-batchnorm": 1}
+
+
+def test_batchnorm_into_fc(build, run, kinds):
+    b = build(5)
+    b.layer("f", Fc(), "x", {"weights": b.array(3, 5), "bias": b.array(3)})
+    b.layer("n", BatchNorm(), "f", bn(b, 3))
+    assert kinds(run(b.done("n"), FuseBatchNorm())[0]) == [("f", "Fc")]
+
+
+def test_batchnorm_without_variance_is_exact(build, run):
+    b = build(4, 6, 6)
+    params = bn(b, 4) | {"variance": np.array([0, 1e-20, 0.5, 1], np.float32)}
+    b.layer("c", Conv(), "x", conv(b, 4, 4))
+    b.layer("n", BatchNorm(1e-5), "c", params)
+    run(b.done("n"), FuseBatchNorm())
+
+
+def test_tiny_variance_without_epsilon_takes_the_mean_of_the_others(build):
+    from n2d2py.passes.linear import gain_and_shift
+
+    b = build(3)
+    params = {"scale": np.ones(3, np.float32), "bias": np.zeros(3, np.float32), "mean": np.zeros(3, np.float32),
+              "variance": np.array([1e-13, 1, 3], np.float32)}
+    b.layer("n", BatchNorm(0.0), "x", params)
+    gain, _ = gain_and_shift(b.graph.node("n"))
+    np.testing.assert_allclose(gain, [1 / np.sqrt(2), 1, 1 / np.sqrt(3)], rtol=1e-7)
+
+
+def test_batchnorm_stays_behind_an_activation_and_a_branch(build, run, reason):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4), Clip(0))
+    b.layer("n", BatchNorm(), "c", bn(b, 4))
+    assert reason(run(b.done("n"), FuseBatchNorm())[1]) == "n: c has the activation Clip"
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4))
+    b.layer("n", BatchNorm(), "c", bn(b, 4))
+    b.layer("t", Activation(Tanh()), "c")
+    assert reason(run(b.done("n", "t"), FuseBatchNorm())[1]) == "n: the output of c has 2 consumers"
+    assert "is a network output" in reason(run(b.done("n", "t", "c"), FuseBatchNorm())[1])
+
+
+def test_batchnorm_behind_another_layer_becomes_affine(build, run, run_all, kinds, reason):
+    b = build(4, 6, 6)
+    b.layer("p", Pool("Max", (2, 2)), "x")
+    b.layer("n", BatchNorm(), "p", bn(b, 4), Clip(0))
+    graph = b.done("n")
+    assert reason(run(graph, FuseBatchNorm())[1]) == "n: it follows p of type Pool"
+    after, _ = run(graph, BatchNormToAffine())
+    assert kinds(after) == [("p", "Pool"), ("n", "Affine")] and after.node("n").activation == Clip(0)
+
+
+def test_weights_shared_with_another_layer_are_not_changed(build, run):
+    b = build(4, 6, 6)
+    shared = conv(b, 4, 4)
+    b.layer("c", Conv(), "x", shared)
+    b.layer("n", BatchNorm(), "c", bn(b, 4))
+    b.layer("d", Conv(), "x", shared)
+    b.layer("s", ElemWise("Sum"), ["n", "d"])
+    before = shared["weights"].copy()
+    after, _ = run(b.done("s"), FuseBatchNorm())
+    assert np.array_equal(shared["weights"], before) and after.node("d").params["weights"] is shared["weights"]
+
+
+def test_mul_add_chain_into_conv(build, run_all, kinds):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4))
+    b.layer("m", Affine(), "c", affine(b, 4))
+    b.layer("a", Affine(), "m", affine(b, 4), Clip(0, 6))
+    after, report = run_all(b.done("a"))
+    assert kinds(after) == [("c", "Conv")] and after.nodes[0].activation == Clip(0, 6)
+    assert report.counts == {"fuse-affine": 2}
+
+
+def test_affine_chain_merges(build, run, kinds):
+    b = build(4)
+    b.layer("m", Affine(), "x", affine(b, 4))
+    b.layer("a", Affine(), "m", affine(b, 4))
+    assert kinds(run(b.done("a"), FuseAffine())[0]) == [("m", "Affine")]
+
+
+def test_neutral_affine_disappears(build, run, kinds):
+    b = build(4)
+    b.layer("t", Activation(Tanh()), "x")
+    b.layer("a", Affine(), "t", {"weights": np.ones(4, np.float32), "bias": np.zeros(4, np.float32)})
+    after, _ = run(b.done("a"), FuseAffine())
+    assert kinds(after) == [("t", "Activation")] and after.outputs == ["a"]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_affine_before_conv(build, run, kinds, groups):
+    b = build(4, 6, 6)
+    b.layer("a", Affine(), "x", affine(b, 4))
+    b.layer("c", Conv(groups=groups), "a", conv(b, 8, 4 // groups))
+    b.layer("d", Conv(), "a", conv(b, 8, 4))
+    b.layer("s", ElemWise("Sum"), ["c", "d"])
+    after, _ = run(b.done("s"), FuseAffineForward())
+    assert kinds(after) == [("c", "Conv"), ("d", "Conv"), ("s", "ElemWise")]
+
+
+def test_affine_before_fc_of_an_image(build, run, kinds):
+    b = build(4, 3, 2)
+    b.layer("a", Affine(), "x", affine(b, 4))
+    b.layer("f", Fc(), "a", {"weights": b.array(5, 24), "bias": b.array(5)})
+    assert kinds(run(b.done("f"), FuseAffineForward())[0]) == [("f", "Fc")]
+
+
+def test_affine_before_a_padding_conv_only_without_shift(build, run, kinds, reason):
+    b = build(4, 6, 6)
+    b.layer("a", Affine(), "x", affine(b, 4))
+    b.layer("c", Conv(pads=(1, 0, 0, 0)), "a", conv(b, 8, 4))
+    graph = b.done("c")
+    assert reason(run(graph, FuseAffineForward())[1]) == "a: c pads with zeros, which the shift would change"
+    graph.node("a").params["bias"] = np.zeros(4, np.float32)
+    assert kinds(run(graph, FuseAffineForward())[0]) == [("c", "Conv")]
+
+
+def test_affine_stays_before_other_layers(build, run, reason):
+    b = build(4, 6, 6)
+    b.layer("a", Affine(), "x", affine(b, 4))
+    b.layer("p", Pool("Max", (2, 2)), "a")
+    graph = b.done("p")
+    assert reason(run(graph, FuseAffineForward())[1]) == "a: it feeds p of type Pool"
+    assert reason(run(graph, FuseAffine())[1]) == "a: its input is a network input"
+    graph.node("a").activation = Tanh()
+    assert reason(run(graph, FuseAffineForward())[1]) == "a: it has the activation Tanh"

@@ -1,0 +1,337 @@
+"""Padding, activations, identities, layouts, Softmax: structure, equal results, and reasons for what stays."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.graph import Graph
+from n2d2py.operators import (Activation, Affine, Clip, Concat, Conv, Dropout, ElemWise, Fc, Identity, LeakyRectifier,
+                              Padding, Pool, Reshape, Softmax, Tanh, Transpose)
+from n2d2py.passes.conv_to_fc import ConvToFc
+from n2d2py.passes.drop_softmax import DropSoftmax
+from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
+from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.ranges import is_nonnegative
+from n2d2py.passes.remove_identity import RemoveIdentity
+from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+
+
+def conv(b, outputs, inputs, kernel=3):
+    return {"weights": b.array(outputs, inputs, kernel, kernel), "bias": b.array(outputs)}
+
+
+def fc(b, outputs, inputs):
+    return {"weights": b.array(outputs, inputs), "bias": b.array(outputs)}
+
+
+# ---- padding --------------------------------------------------------------------------------
+def test_padding_into_conv_and_counting_mean(build, run, kinds):
+    b = build(4, 6, 7)
+    b.layer("p", Padding((1, 0, 2, 3)))
+    b.layer("c", Conv(pads=(1, 1, 1, 1)), "p", conv(b, 4, 4))
+    b.layer("m", Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), True), "p")
+    b.layer("s", ElemWise("Sum"), ["c", "m"])
+    after, _ = run(b.done("s"), FusePadding())
+    assert kinds(after) == [("c", "Conv"), ("m", "Pool"), ("s", "ElemWise")]
+    assert after.node("c").op.pads == after.node("m").op.pads == (2, 1, 3, 4) and after.resolve("p") == "x"
+
+
+def test_padding_into_a_mean_that_does_not_count(build, run, reason):
+    b = build(4, 6, 7)
+    b.layer("p", Padding((1, 0, 2, 3)))
+    b.layer("m", Pool("Average", (3, 3), (1, 1), (0, 0, 0, 0), False), "p")
+    graph = b.done("m")
+    after, _ = run(graph, FusePadding())
+    assert after.nodes[0].op == Pool("Average", (3, 3), (1, 1), (1, 0, 2, 3), True)
+    graph.node("m").op = Pool("Average", (3, 3), (1, 1), (1, 1, 0, 0), False)
+    graph.tensors["m"] = type(graph.tensors["m"])("m", (1, 4, 8, 9))
+    assert reason(run(graph, FusePadding())[1]) == "p: m averages without its own pads, but counts these zeros"
+
+
+def test_padding_into_max_pool_of_nonnegative_values_only(build, run, kinds, reason):
+    b = build(4, 6, 7)
+    b.layer("r", Activation(Clip(0)))
+    b.layer("p", Padding((1, 1, 1, 1)), "r")
+    b.layer("m", Pool("Max", (3, 3), (2, 2)), "p")
+    graph = b.done("m")
+    assert kinds(run(graph, FusePadding())[0]) == [("r", "Activation"), ("m", "Pool")]
+    graph.node("r").op = Activation(Clip(-1, 1))
+    assert "a padded zero can be the maximum in m" in reason(run(graph, FusePadding())[1])
+
+
+def test_padding_that_fills_a_whole_max_window_stays(build, run, reason):
+    b = build(4, 6, 7)
+    b.layer("r", Activation(Clip(0)))
+    b.layer("p", Padding((2, 0, 0, 0)), "r")
+    b.layer("m", Pool("Max", (2, 2)), "p")
+    assert reason(run(b.done("m"), FusePadding())[1]) == "p: a window of m would hold padding only"
+
+
+def test_crop_output_and_other_readers_stay(build, run, reason):
+    b = build(4, 6, 7)
+    b.layer("p", Padding((-1, 0, 1, 0)))
+    b.layer("c", Conv(), "p", conv(b, 4, 4))
+    graph = b.done("c")
+    assert reason(run(graph, FusePadding())[1]) == "p: it crops"
+    graph.node("p").op = Padding((0, 0, 0, 0))
+    assert reason(run(b.done("c", "p"), FusePadding())[1]) == "p: it is a network output"
+    b.layer("t", Activation(Tanh()), "p")
+    assert reason(run(b.done("c", "t"), FusePadding())[1]) == "p: it feeds t of type Activation"
+
+
+def test_known_signs(build):
+    b = build(4, 6, 6)
+    b.layer("r", Activation(Clip(0)))
+    b.layer("m", Pool("Max", (2, 2)), "r")
+    b.layer("s", ElemWise("Sum"), ["m", "m"])
+    b.layer("d", ElemWise("Sum", (1, -1)), ["m", "m"])
+    b.layer("k", Concat(), ["s", "d"])
+    b.layer("c", Conv(), "k", conv(b, 4, 8), Clip(0, 6))
+    b.layer("n", Pool("Average", (2, 2)), "m", activation=Clip(-2, -1))
+    signs = {name: is_nonnegative(b.graph, name) for name in b.graph.tensors}
+    assert signs == {"x": False, "r": True, "m": True, "s": True, "d": False, "k": False, "c": True, "n": False}
+
+
+# ---- activations ----------------------------------------------------------------------------
+@pytest.mark.parametrize("layer", ["conv", "fc", "affine", "sum", "mean"])
+def test_clamp_into_the_layer_before(build, run, kinds, layer):
+    b = build(4, 6, 6)
+    op, params = {"conv": (Conv(), conv(b, 4, 4)), "fc": (Fc(), fc(b, 5, 144)),
+                  "affine": (Affine(), {"weights": b.array(4), "bias": b.array(4)}),
+                  "sum": (ElemWise("Sum"), {}), "mean": (Pool("Average", (2, 2)), {})}[layer]
+    b.layer("l", op, ["x", "x"] if layer == "sum" else "x", params)
+    b.layer("r", Activation(Clip(0, 0.25)), "l")
+    after, _ = run(b.done("r"), FuseActivation())
+    assert kinds(after) == [("l", op.kind)] and after.nodes[0].activation == Clip(0, 0.25) and after.outputs == ["r"]
+
+
+def test_clamp_through_max_pool(build, run, kinds):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4))
+    b.layer("m", Pool("Max", (2, 2), (2, 2)), "c")
+    b.layer("r", Activation(Clip(0)), "m")
+    after, _ = run(b.done("r"), FuseActivation())
+    assert kinds(after) == [("c", "Conv"), ("m", "Pool")] and after.node("c").activation == Clip(0)
+
+
+def test_clamps_are_composed(build, run, kinds):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4), Clip(-1, 2))
+    b.layer("r", Activation(Clip(0, 6)), "c")
+    after, _ = run(b.done("r"), FuseActivation())
+    assert after.nodes[0].activation == Clip(0, 2)
+    b = build(4)
+    b.layer("r", Activation(Clip(0)))
+    b.layer("q", Activation(Clip(-3, 1)), "r")
+    assert kinds(run(b.done("q"), FuseActivation())[0]) == [("r", "Activation")]
+
+
+def test_composition_equals_both_clips():
+    values = np.linspace(-4, 4, 101)
+    limits = [-np.inf, -2.0, -0.5, 0.0, 1.0, 3.0, np.inf]
+    clips = [Clip(low, high) for low in limits for high in limits if low <= high and low < np.inf and high > -np.inf]
+    for first in clips:
+        for second in clips:
+            np.testing.assert_array_equal(compose(first, second)(values), second(first(values)))
+
+
+def test_what_is_not_fused(build, run, reason):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4))
+    b.layer("t", Activation(LeakyRectifier(0.1)), "c")
+    graph = b.done("t")
+    assert reason(run(graph, FuseActivation())[1]) == "t: LeakyRectifier is not a clamp"
+    graph.node("t").op = Activation(Clip(0))
+    assert reason(run(b.done("t", "c"), FuseActivation())[1]) == "t: the output of c is also used elsewhere"
+    graph.node("c").activation = Tanh()
+    assert reason(run(b.done("t"), FuseActivation())[1]) == "t: c of type Conv cannot take it"
+    b = build(4)
+    b.layer("r", Activation(Clip(0)))
+    assert reason(run(b.done("r"), FuseActivation())[1]) == "r: it reads a network input"
+
+
+def test_unlimited_clip_disappears(build, run, kinds):
+    b = build(4)
+    b.layer("t", Activation(Tanh()))
+    b.layer("u", Activation(Clip()), "t")
+    assert kinds(run(b.done("u"), RemoveUnlimited())[0]) == [("t", "Activation")]
+
+
+def test_other_activations_become_layers_for_integers(build, run_all, kinds):
+    b = build(4, 6, 6)
+    b.layer("c", Conv(), "x", conv(b, 4, 4), Tanh())
+    b.layer("d", Conv(), "c", conv(b, 4, 4), Clip(0))
+    graph = b.done("d", "c")
+    after, _ = run_all(graph, integer=True)
+    assert kinds(after) == [("c", "Conv"), ("c_activation", "Activation"), ("d", "Conv")]
+    assert after.outputs == ["d", "c"] and after.resolve("c") == "c" and after.node("c").output == "c_linear"
+    assert kinds(run_all(graph)[0]) == [("c", "Conv"), ("d", "Conv")]
+
+
+# ---- identities and layouts -------------------------------------------------------------------
+def test_identity_and_dropout_disappear(build, run, kinds):
+    b = build(4)
+    b.layer("i", Identity())
+    b.layer("t", Activation(Tanh()), "i")
+    b.layer("d", Dropout(), "t")
+    after, _ = run(b.done("d"), RemoveIdentity())
+    assert kinds(after) == [("t", "Activation")] and after.outputs == ["d"]
+    assert after.resolve("i") == "x" and after.resolve("t") == "d" and after.resolve("d") == "d"
+
+
+def test_identity_of_a_tensor_with_other_readers(build, run, kinds):
+    b = build(4)
+    b.layer("t", Activation(Tanh()))
+    b.layer("d", Dropout(), "t")
+    b.layer("r", Activation(Clip(0)), "t")
+    after, _ = run(b.done("d", "r"), RemoveIdentity())
+    assert kinds(after) == [("t", "Activation"), ("r", "Activation")] and after.outputs == ["t", "r"]
+
+
+def test_identity_from_input_to_output_stays(build, run, reason):
+    b = build(4)
+    b.layer("i", Identity())
+    assert reason(run(b.done("i"), RemoveIdentity())[1]) == "i: it joins a network input and a network output"
+
+
+def test_reshape_before_fc_disappears(build, run, kinds):
+    b = build(4, 3, 2)
+    b.layer("r", Reshape((12, 2)))
+    b.layer("q", Reshape((24,)), "r")
+    b.layer("f", Fc(), "q", fc(b, 5, 24))
+    after, _ = run(b.done("f"), RemoveReshape())
+    assert kinds(after) == [("f", "Fc")]
+
+
+def test_reshape_of_one_position_disappears_inside(build, run_all, kinds):
+    b = build(4, 3, 3)
+    b.layer("p", Pool("Average", (3, 3)))
+    b.layer("r", Reshape((4,)), "p")
+    b.layer("t", Activation(Tanh()), "r")
+    b.layer("f", Fc(), "t", fc(b, 5, 4))
+    after, _ = run_all(b.done("f"))
+    assert kinds(after) == [("p", "Pool"), ("t", "Activation"), ("f", "Fc")] and after.shape("t") == (1, 4, 1, 1)
+
+
+def test_reshapes_that_stay(build, run, reason):
+    b = build(4, 3, 3)
+    b.layer("p", Pool("Average", (3, 3)))
+    b.layer("r", Reshape((4,)), "p")
+    assert reason(run(b.done("r"), RemoveReshape())[1]) == "r: the output r would change its shape"
+    b = build(4, 3, 3)
+    b.layer("r", Reshape((12, 3)))
+    b.layer("t", Activation(Tanh()), "r")
+    assert reason(run(b.done("t"), RemoveReshape())[1]) == "r: it changes 4x3x3 to 12x3, which its readers tell apart"
+    b = build(4)
+    b.layer("r", Reshape((4, 1, 1)))
+    b.layer("c", Conv(), "r", conv(b, 2, 4, 1))
+    assert "a layer behind it needs this shape" in reason(run(b.done("c"), RemoveReshape())[1])
+
+
+def test_inverse_transposes_cancel(build, run_all, kinds):
+    b = build(4, 3, 2)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    b.layer("a", Activation(Tanh()), "t")
+    b.layer("s", Affine(), "a", {"weights": np.full(3, 2, np.float32), "bias": np.full(3, 1, np.float32)})
+    b.layer("u", Transpose((0, 3, 1, 2)), "s")
+    b.layer("c", Conv(), "u", conv(b, 2, 4, 1))
+    after, report = run_all(b.done("c"))
+    assert kinds(after) == [("a", "Activation"), ("c", "Conv")] and report.counts["move-transpose"] == 1
+
+
+def test_transposes_merge_and_transposes_of_vectors_are_reshapes(build, run, kinds):
+    b = build(4, 3, 2)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    b.layer("u", Transpose((0, 2, 1, 3)), "t")
+    after, _ = run(b.done("u"), MergeTranspose())
+    assert kinds(after) == [("u", "Transpose")] and after.nodes[0].op.perm == (0, 3, 2, 1)
+    b = build(4, 1, 1)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    after, _ = run(b.done("t"), MergeTranspose())
+    assert after.nodes[0].op == Reshape((1, 1, 4))
+
+
+def test_transpose_that_moves_values_stays(build, run, reason):
+    b = build(4, 3, 2)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    graph = b.done("t")
+    assert reason(run(graph, MergeTranspose())[1]) == "t: it changes the order of the elements"
+    assert reason(run(graph, TransposeIntoFc())[1]) == "t: t is a network output"
+
+
+def test_per_channel_affine_between_transposes_is_not_moved(build, run):
+    b = build(4, 3, 2)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    b.layer("s", Affine(), "t", {"weights": b.array(3), "bias": b.array(3)})
+    b.layer("u", Transpose((0, 3, 1, 2)), "s")
+    assert run(b.done("u"), MoveTranspose())[1].done == []
+
+
+def test_flattening_in_hwc_order_goes_into_the_weights(build, run_all, kinds):
+    b = build(4, 3, 2)
+    b.layer("t", Transpose((0, 2, 3, 1)))
+    b.layer("r", Reshape((24,)), "t")
+    b.layer("f", Fc(), "r", fc(b, 5, 24))
+    after, _ = run_all(b.done("f"))
+    assert kinds(after) == [("f", "Fc")] and after.resolve("r") == "x"
+
+
+def test_conv_over_the_whole_input(build, run, kinds, reason):
+    b = build(4, 3, 2)
+    b.layer("c", Conv(), "x", {"weights": b.array(5, 4, 3, 2), "bias": b.array(5)}, Clip(0))
+    b.layer("r", Reshape((5,)), "c")
+    after, _ = run(b.done("r"), ConvToFc())
+    assert kinds(after) == [("c", "Fc")] and after.shape("r") == (1, 5) and after.nodes[0].activation == Clip(0)
+    b = build(4, 3, 2)
+    b.layer("c", Conv(), "x", conv(b, 5, 4, 1))
+    b.layer("r", Reshape((30,)), "c")
+    assert reason(run(b.done("r"), ConvToFc())[1]) == "c: its window of 1x1 is not its whole input of 2x3"
+
+
+# ---- softmax and the whole list ----------------------------------------------------------------
+def classifier(build, *outputs: str) -> Graph:
+    b = build(6)
+    b.layer("f", Fc(), "x", fc(b, 5, 6))
+    b.layer("s", Softmax(), "f")
+    return b.done(*outputs)
+
+
+def test_trailing_softmax_is_dropped_for_integers_only(build, run_all, kinds, capsys):
+    log.setup()
+    after, _ = run_all(classifier(build, "s"), integer=True)
+    assert kinds(after) == [("f", "Fc")] and after.outputs == ["s"]
+    assert "the Softmax 's' at the output is dropped" in capsys.readouterr().err
+    assert kinds(run_all(classifier(build, "s"))[0]) == [("f", "Fc"), ("s", "Softmax")]
+
+
+def test_softmax_inside_stays(build, run, reason):
+    graph = classifier(build, "s")
+    b = build(6)
+    b.graph = graph
+    b.layer("g", Fc(), "s", fc(b, 2, 5))
+    assert reason(run(b.done("g"), DropSoftmax())[1]) == "s: it is not at the end of the network"
+    b = build(6)
+    b.layer("f", Fc(), "x", fc(b, 4, 6))
+    b.layer("s", Softmax(2), "f")
+    assert "groups of channels" in reason(run(b.done("s"), DropSoftmax())[1])
+
+
+def test_fuse_keeps_its_argument_and_tells_what_it_did(build, run_all, capsys):
+    log.setup(verbose=True)
+    b = build(4, 6, 6)
+    b.layer("p", Padding((1, 1, 1, 1)))
+    b.layer("c", Conv(), "p", conv(b, 4, 4))
+    b.layer("r", Activation(Clip(0)), "c")
+    b.layer("t", Activation(Tanh()), "r")
+    graph = b.done("t")
+    before = graph.dump()
+    after, report = run_all(graph)
+    assert graph.dump() == before and [node.name for node in after.nodes] == ["c", "t"]
+    assert report.counts == {"fuse-padding": 1, "fuse-activation": 1}
+    assert report.dump()["refused"] == [["fuse-activation", "t", "Tanh is not a clamp"]]
+    text = capsys.readouterr().err
+    assert "fuse: Padding layers merged into Conv or Pool: 1\n" in text
+    assert "fuse: p: padding merged into c\n" in text
+    assert "fuse: t: no fuse-activation: Tanh is not a clamp\n" in text

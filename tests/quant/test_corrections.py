@@ -1,0 +1,142 @@
+"""Corrections of the integers: rounding for the outputs, bias correction, ranges by channel; each must lower the error."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators import ChannelClip, Clip, Conv, Fc
+from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.layers import activation_clamp
+from n2d2py.quant.moments import observe
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import quantize
+from n2d2py.quant.rounding import CompensatedRounding, round_compensated
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.reference import FloatEngine
+
+
+def _network(seed: int = 0, high: float = np.inf) -> Graph:
+    """Dense 3x3, depthwise 3x3, dense 1x1, Fc; channels of very different ranges."""
+    generator = np.random.default_rng(seed)
+    spread = np.geomspace(0.02, 1.0, 12)
+    graph = Graph("net")
+    graph.inputs, graph.outputs = ["x"], ["y"]
+    shapes = {"x": (1, 3, 10, 10), "a": (1, 12, 10, 10), "b": (1, 12, 10, 10), "c": (1, 8, 10, 10), "y": (1, 5)}
+    graph.tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+
+    def params(shape, gain=None):
+        weights = generator.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+        if gain is not None:
+            weights = weights * gain.reshape((-1,) + (1,) * (len(shape) - 1))
+        return {"weights": weights.astype(np.float32), "bias": generator.normal(size=shape[0]).astype(np.float32) * 0.02}
+
+    relu = Clip(0.0, high)
+    graph.nodes = [Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], params((12, 3, 3, 3), 4 * spread), relu),
+                   Node("b", Conv(pads=(1, 1, 1, 1), groups=12), ["a"], ["b"], params((12, 1, 3, 3), 2 / spread), relu),
+                   Node("c", Conv(), ["b"], ["c"], params((8, 12, 1, 1)), relu),
+                   Node("y", Fc(), ["c"], ["y"], params((5, 800)))]
+    graph.verify()
+    return graph
+
+
+def _data(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, size=(count, 3, 10, 10)).astype(np.float32)
+
+
+def _error(graph: Graph, options: QuantOptions, reference: Graph | None = None) -> float:
+    """Root of the mean squared error of the outputs over stimuli that calibration has not seen."""
+    samples = [_data(8, seed) for seed in range(8)]
+    histograms = collect(graph, samples).histograms
+    quantized, _ = quantize(graph, histograms, options, {"x": (-1.0, 1.0)}, samples)
+    x = _data(64, 99)
+    real = FloatEngine(reference or graph).run(x)["y"]
+    stored = simulate(quantized, quantize_inputs(quantized, [x]))["y"]
+    return float(np.sqrt(np.mean((quantized.type("y").dequantize(stored) - real) ** 2)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_adaptive_rounding_lowers_the_error_of_the_outputs(seed):
+    plain = QuantOptions(output_bits=16, bits=8)
+    assert _error(_network(seed), replace(plain, adaptive_rounding=True)) < _error(_network(seed), plain)
+
+
+def test_rounding_is_better_than_nearest_where_inputs_are_correlated():
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(4000, 3)) @ generator.normal(size=(3, 24)) + 0.1 * generator.normal(size=(4000, 24))
+    square = (x.T @ x)[None] / len(x) + 1e-6 * np.eye(24)
+    target = generator.normal(size=(1, 10, 24)) * 20
+    error = [np.mean(((q - target)[0] @ x.T) ** 2) for q in (np.rint(target), round_compensated(target, square, 127))]
+    assert error[1] < 0.5 * error[0]
+
+
+def test_weights_on_the_grid_are_left_alone():
+    generator = np.random.default_rng(2)
+    rows = generator.integers(-127, 128, size=(6, 27)).astype(np.float64)
+    node = Node("n", Conv(), ["x"], ["y"], {"weights": rows.reshape(6, 3, 3, 3)})
+    stored = generator.integers(0, 256, size=(2, 3, 9, 9)).astype(np.uint8)
+    from n2d2py.arithmetic import NumType
+
+    rounding = CompensatedRounding(observe(node, stored, NumType(8, False), 2))
+    scales = np.full(6, 0.25)
+    assert np.array_equal(rounding(rows * 0.25, scales, 127), rows)
+
+
+def test_integers_stay_in_range_and_do_not_depend_on_the_run():
+    generator = np.random.default_rng(3)
+    target, square = generator.normal(size=(2, 4, 9)) * 200, np.stack([np.eye(9) + 0.9] * 2)
+    first = round_compensated(target, square, 127)
+    assert np.abs(first).max() == 127 and np.array_equal(first, np.rint(first))
+    assert np.array_equal(first, round_compensated(target, square, 127))
+
+
+def test_bias_correction_keeps_the_means_of_the_outputs():
+    graph, samples = _network(4), [_data(8, seed) for seed in range(8)]
+    histograms, x = collect(graph, samples).histograms, np.concatenate(samples)
+    real = FloatEngine(graph).run(x)["y"].mean(axis=0)
+    away = []
+    for options in (QuantOptions(output_bits=16), QuantOptions(output_bits=16, correct_bias=True)):
+        quantized, _ = quantize(graph, histograms, options, {"x": (-1.0, 1.0)}, samples)
+        stored = simulate(quantized, quantize_inputs(quantized, [x]))["y"]
+        away.append(np.abs(quantized.type("y").dequantize(stored).mean(axis=0) - real).max())
+    assert away[1] < 0.05 * away[0]
+
+
+@pytest.mark.parametrize("high", [np.inf, 0.6])
+def test_scaled_channels_leave_the_function_and_lower_the_error(high):
+    graph = _network(5, high)
+    samples = [_data(8, seed) for seed in range(8)]
+    factors = channel_factors(graph, samples)
+    assert "a" in factors and factors["a"].min() == 1.0 and factors["a"].max() > 1.5
+    scaled = scale_channels(graph, factors)
+    x = _data(16, 50)
+    assert np.allclose(FloatEngine(scaled).run(x)["y"], FloatEngine(graph).run(x)["y"], atol=1e-5)
+    assert np.allclose(FloatEngine(scaled, dtype=np.float64).run(x)["y"], FloatEngine(graph).run(x)["y"], atol=1e-5)
+    options = QuantOptions(output_bits=16)
+    assert _error(scaled, options, graph) < (0.9 if high == np.inf else 1.0) * _error(graph, options)
+
+
+def test_limits_by_channel_never_cut_the_integers():
+    graph = scale_channels(_network(6, 0.6), {"a": np.geomspace(1.0, 8.0, 12)})
+    assert isinstance(graph.nodes[0].activation, ChannelClip)
+    histograms = collect(graph, [_data(8, 0)]).histograms
+    quantized, types = quantize(graph, histograms, QuantOptions(act_clipping="None"), {"x": (-1.0, 1.0)})
+    assert types.thresholds["a"] <= 0.6 * (1 + 1e-6)
+    assert quantized.nodes[0].clamp == activation_clamp(graph.nodes[0], quantized.type("a")) == (0, 255)
+
+
+def test_inputs_that_8_bits_would_spoil_get_16():
+    graph = _network(7)
+    plain = collect(graph, [_data(8, 0)]).histograms
+    outlier = np.zeros((1, 3, 10, 10), np.float32)
+    outlier[0, 0, 0, 0] = 60.0
+    wide = {**plain, "x": collect(graph, [_data(8, 0), outlier]).histograms["x"]}
+    cases = [(plain, {}, 0, 8), (wide, {}, 0, 16), (wide, {"x": (-60.0, 60.0)}, 0, 8), (plain, {}, 16, 16),
+             (wide, {}, 8, 8)]
+    for histograms, ranges, asked, expected in cases:
+        quantized, _ = quantize(graph, histograms, QuantOptions(input_bits=asked), ranges)
+        assert quantized.type("x").bits == expected
+        assert all(quantized.type(name).bits == 8 for name in "abcy")

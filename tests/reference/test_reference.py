@@ -1,0 +1,134 @@
+"""The float engines agree: ONNX Runtime on the written graph and NumPy on the operators."""
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import (Activation, Affine, BatchNorm, Clip, Concat, Conv, Dropout, ElemWise, Fc, Identity,
+                              LeakyRectifier, Logistic, Padding, Pool, Reshape, Softmax, Softplus, Swish, Tanh,
+                              Transpose)
+from n2d2py.reference import FloatEngine, original_engine, register_spelling, run_graph, to_onnx
+
+RANDOM = np.random.default_rng(0)
+
+
+def array(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def network(op, params=None, shape=(4, 7, 6), inputs=1, activation=None) -> Graph:
+    graph = Graph("g")
+    names = [graph.add_input(f"x{i}", (1, *shape)) for i in range(inputs)]
+    graph.add(Node("y", op, names, ["y"], params or {}, activation))
+    graph.outputs = ["y"]
+    return graph
+
+
+CASES = {
+    "conv": network(Conv((2, 1), (1, 0, 2, 1), (1, 2)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
+    "depthwise": network(Conv(groups=4), {"weights": array(4, 1, 3, 3), "bias": array(4)}),
+    "cropping conv": network(Conv(pads=(-1, 0, 1, -1)), {"weights": array(5, 4, 3, 2), "bias": array(5)}),
+    "conv with clip": network(Conv(), {"weights": array(5, 4, 1, 1), "bias": array(5)}, activation=Clip(0, 1.5)),
+    "fc of image": network(Fc(), {"weights": array(3, 168), "bias": array(3)}),
+    "fc of vector": network(Fc(), {"weights": array(3, 9), "bias": array(3)}, (9,), activation=Tanh(0.5)),
+    "max pool": network(Pool("Max", (3, 2), (2, 2), (1, 0, 1, 1))),
+    "max pool, wide pads": network(Pool("Max", (3, 3), (1, 1), (2, 2, 0, 0))),
+    "mean counting": network(Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), True)),
+    "mean counting, wide pads": network(Pool("Average", (2, 2), (1, 1), (3, 0, 0, 3), True)),
+    "mean not counting": network(Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), False)),
+    "affine": network(Affine(), {"weights": array(4), "bias": array(4)}),
+    "batchnorm": network(BatchNorm(1e-3), {"scale": array(4), "bias": array(4), "mean": array(4),
+                                           "variance": np.abs(array(4))}),
+    "sum": network(ElemWise("Sum"), inputs=3), "weighted": network(ElemWise("Sum", (1, -2), (0, 0.5)), inputs=2),
+    "abs sum": network(ElemWise("AbsSum", (1, 0.5)), inputs=2), "product": network(ElemWise("Prod"), inputs=3),
+    "euclidean": network(ElemWise("EuclideanSum", (1, 2), (0.5, 0)), inputs=2),
+    "max": network(ElemWise("Max"), inputs=2), "single": network(ElemWise("Sum"), inputs=1),
+    "concat": network(Concat(), inputs=2), "padding": network(Padding((1, 2, 0, -1))),
+    "reshape": network(Reshape((12, 14))), "transpose": network(Transpose((0, 2, 3, 1))),
+    "identity": network(Identity()), "dropout": network(Dropout()),
+    "softmax": network(Softmax()), "softmax of groups": network(Softmax(2)),
+    **{f"activation {f.kind} {i}": network(Activation(f)) for i, f in enumerate(
+        [Clip(0), Clip(-1, 1), Clip(high=0.5), LeakyRectifier(0.1), LeakyRectifier(0.1, 1.0), Logistic(), Softplus(),
+         Swish(), Tanh(), Tanh(0.6)])},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_engines_agree(case):
+    graph = CASES[case]
+    feeds = {name: array(3, *graph.shape(name)[1:]) for name in graph.inputs}
+    engine = FloatEngine(graph)
+    assert engine.backend == "onnxruntime"
+    onnx.checker.check_model(to_onnx(graph), full_check=True)
+    got, want = engine.run(feeds)["y"], run_graph(graph, feeds)["y"]
+    assert got.shape == want.shape == (3, *graph.shape("y")[1:])
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6)
+
+
+def chain() -> Graph:
+    graph = Graph("g")
+    graph.add_input("x", (1, 4, 5, 5))
+    graph.add(Node("a", Conv(), ["x"], ["a"], {"weights": array(3, 4, 1, 1), "bias": array(3)}, Clip(0)))
+    graph.add(Node("b", Pool("Average", (5, 5)), ["a"], ["b"]))
+    graph.add(Node("c", Fc(), ["b"], ["c"], {"weights": array(2, 3), "bias": array(2)}))
+    graph.outputs = ["c"]
+    return graph
+
+
+def test_taps_of_any_tensor():
+    graph, x = chain(), array(2, 4, 5, 5)
+    values = FloatEngine(graph, taps=["x", "a", "b", "c"]).run(x)
+    assert list(values) == ["c", "x", "a", "b"] and np.array_equal(values["x"], x)
+    kept = run_graph(graph, {"x": x}, ["a", "b"])
+    assert set(kept) == {"c", "a", "b"} and (kept["a"] >= 0).all()
+    for name, want in kept.items():
+        np.testing.assert_allclose(values[name], want, rtol=1e-5, atol=1e-6)
+
+
+def test_double_precision_is_numpy():
+    graph, x = chain(), array(2, 4, 5, 5)
+    engine = FloatEngine(graph, dtype=np.float64)
+    result = engine.run(x)["c"]
+    assert engine.backend == "numpy" and result.dtype == np.float64
+    np.testing.assert_allclose(result, FloatEngine(graph).run(x)["c"], rtol=1e-5, atol=1e-5)
+
+
+def test_operator_without_spelling_runs_on_numpy():
+    class Negate(Identity):
+        kind = "Negate"
+
+        def run(self, inputs, node):
+            return [-inputs[0]]
+
+    graph, x = network(Negate()), array(2, 4, 7, 6)
+    engine = FloatEngine(graph)
+    assert engine.backend == "numpy" and np.array_equal(engine.run(x)["y"], -x)
+
+
+def test_spellings_raise_on_duplicates():
+    with pytest.raises(InternalError, match="two ONNX spellings"):
+        register_spelling("Conv", lambda writer, node, output: None)
+
+
+def test_names_do_not_collide():
+    graph = Graph("g")
+    graph.add_input("constant", (1, 3))
+    graph.add(Node("mul_of", Affine(), ["constant"], ["mul_of"], {"weights": array(3), "bias": array(3)}))
+    graph.add(Node("y", Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)))
+    graph.outputs = ["y_linear"]
+    x = array(2, 3)
+    np.testing.assert_allclose(FloatEngine(graph).run(x)["y_linear"], run_graph(graph, {"constant": x})["y_linear"],
+                               rtol=1e-6)
+
+
+def test_original_file(tmp_path):
+    graph, x = chain(), array(2, 4, 5, 5)
+    path = tmp_path / "m.onnx"
+    onnx.save(to_onnx(graph), path)
+    np.testing.assert_array_equal(original_engine(path).run(x)["c"], FloatEngine(graph).run(x)["c"])
+    path.write_bytes(b"no model")
+    with pytest.raises(N2D2Error, match="N2D2-E321"):
+        original_engine(path)

@@ -1,0 +1,189 @@
+"""The folder of a report: the same bytes every time, pictures that are well formed, a page that is complete."""
+from __future__ import annotations
+
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import report_networks as networks
+import numpy as np
+import pytest
+
+from n2d2py.report import write_report
+from n2d2py.report.drawing import draw_network
+from n2d2py.report.layout import lay_out
+from n2d2py.report.memory_plot import draw_memory
+
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "br", "input", "img", "link", "hr"}
+
+
+class Checker(HTMLParser):
+    """Collects tags, text and links; raises where elements are not closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links, self.tags, self.text = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for key, value in attrs if key in ("href", "src")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def parsed(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    data = networks.report_data(networks.small())
+    folder = tmp_path_factory.mktemp("statistics")
+    write_report(data, folder)
+    return data, folder
+
+
+def test_files_of_a_report(written):
+    data, folder = written
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
+    assert names == {"layers.csv", "layers.txt", "summary.json", "report.html", "compare.txt", "compare.csv",
+                     "calibration/weights_range.dat", "calibration/outputs_range.dat", "graph/network.svg",
+                     "graph/graph.json", "memory/memory_graph.json", "memory/memory_map.json",
+                     "memory/memory_mapping.log", "memory/memory_mapping.png",
+                     *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg"))}
+
+
+def test_equal_data_give_equal_bytes(written, tmp_path):
+    data, folder = written
+    write_report(networks.report_data(networks.small()), tmp_path)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / path.relative_to(folder)).read_bytes(), path.name
+
+
+def test_the_page_is_self_contained_and_complete(written):
+    data, folder = written
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = parsed(text)
+    assert all(link.startswith("#") for link in page.links)
+    assert "http" not in re.sub(r'xmlns="[^"]*"', "", text)
+    anchors = set(re.findall(r'id="([^"]*)"', text))
+    assert {link[1:] for link in page.links} == anchors
+    words = " ".join(page.text)
+    simulated = data.score("simulated")
+    for expected in (f"{simulated.top1:.2f}%", f"{simulated.correct} of {simulated.count}", "24,096",
+                     f"{data.plan.arena_bytes:,} bytes", "W502: an example", "BatchNorm bn1 into conv1",
+                     "Misclassified: " + str(len(data.score("compiled").misclassified))):
+        assert expected in words, expected
+    assert page.tags.count("svg") >= 3 + len(data.histograms)
+
+
+def test_hostile_names_are_escaped(tmp_path):
+    builder = networks.Builder('<script>&"', 4, 4, 2)
+    graph = builder.done(builder.fc("</text><b>", builder.conv("a<b/c", builder.input, 3), 4))
+    write_report(networks.report_data(graph), tmp_path)
+    page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.tags.count("script") == 1 and "b" in page.tags
+    ElementTree.parse(tmp_path / "graph" / "network.svg")
+    assert (tmp_path / "calibration" / "outputs_histogram" / "a_b_c.dat").is_file()
+
+
+def test_a_float_export_without_data_has_a_page(tmp_path):
+    data = networks.report_data(networks.small(), bits=-32, scores=(), comparisons=(), warnings=(), fusion=(),
+                                pipeline=(), options={}, plan=None, problem=None)
+    write_report(data, tmp_path)
+    page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "#calibration" not in page.links and "#memory" not in page.links and "#layers" in page.links
+    assert "not run" in page.text and "float32, 6 layers" in page.text
+
+
+def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):
+    data = networks.report_data(networks.small())
+    wrong = data.comparisons[2].__class__("point", "point", 30.0, 1.0, 0.0, 0.0, False)
+    write_report(networks.report_data(networks.small(), comparisons=[*data.comparisons[:2], wrong]), tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "first difference in point" in text and 'class="tile alarm"' in text
+
+
+def test_histogram_pictures_are_drawings(written):
+    data, folder = written
+    root = ElementTree.parse(folder / "calibration" / "outputs_histogram" / "point.svg").getroot()
+    lines = [e for e in root.iter(f"{SVG}line") if e.get("class") == "threshold"]
+    assert len(lines) == 2  # both signs
+    left, right = sorted(float(e.get("x1")) for e in lines)
+    middle = next(float(e.get("x")) for e in root.iter(f"{SVG}text") if e.text == "0")
+    assert right - middle == pytest.approx(middle - left, abs=0.2)
+
+
+def boxes(root, style: str) -> list[tuple[float, float, float, float]]:
+    return [tuple(float(e.get(k)) for k in ("x", "y", "width", "height")) for e in root.iter(f"{SVG}rect")
+            if e.get("class") == style]
+
+
+def test_every_layer_is_drawn_and_no_boxes_meet():
+    graph = networks.report_data(networks.mobilenet_v2()).qgraph
+    root = ElementTree.fromstring(draw_network(graph))
+    drawn = boxes(root, "box")
+    assert len(drawn) == len(graph.nodes) == 64
+    everything = drawn + boxes(root, "end")
+    for k, (x, y, w, h) in enumerate(everything):
+        assert 0 <= x and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
+        for other in everything[:k]:
+            assert x + w <= other[0] or other[0] + other[2] <= x or y + h <= other[1] or other[1] + other[3] <= y
+    edges = sum(len(node.inputs) for node in graph.nodes) + 1
+    assert len([e for e in root.iter(f"{SVG}path") if e.get("class") == "edge"]) == edges
+
+
+def test_branches_lie_side_by_side_and_chains_are_straight():
+    # 0 -> 1, 2, 3 -> 4 -> 5, and 0 -> 5 past all of them
+    layout = lay_out([(100.0, 40.0)] * 6, [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (4, 5), (0, 5)])
+    x, y = ([getattr(item, key) for item in layout.items[:6]] for key in "xy")
+    assert y[0] < y[1] == y[2] == y[3] < y[4] < y[5]
+    assert sorted(np.diff(sorted(x[1:4]))) == pytest.approx([126.0, 126.0])
+    assert x[4] == pytest.approx(sorted(x[1:4])[1], abs=0.1) and x[5] == pytest.approx(x[4], abs=0.1)
+    assert len(layout.edges[-1]) == 4  # two bend points on the way from 0 to 5
+
+
+def test_long_chains_are_folded():
+    layout = lay_out([(100.0, 40.0)] * 100, [(k, k + 1) for k in range(99)])
+    assert [layout.items[k].column for k in (0, 99)] == [0, 3]
+    assert layout.height < 30 * 62 and layout.width > 400
+    assert all(a.column < b.column or a.y < b.y for a, b in zip(layout.items, layout.items[1:]))
+
+
+def test_the_memory_picture_draws_each_part_of_each_buffer():
+    data = networks.report_data(networks.small())
+    root = ElementTree.fromstring(draw_memory(data.problem, data.plan))
+    views = {data.problem.op(name).output for name in data.plan.views}
+    parts = sum(len(plane.intervals()) for name, plane in data.plan.planes.items() if name not in views)
+    drawn = [e for e in root.iter(f"{SVG}rect") if e.get("class").startswith("buffer")]
+    assert len(drawn) == parts
+    heights = sorted(float(e.get("height")) for e in drawn)
+    spans = sorted(end - begin for name, plane in data.plan.planes.items() if name not in views
+                   for begin, end in plane.intervals())
+    scale = (430.0 - 34.0 - 10.0) / data.plan.arena_bytes
+    assert heights == pytest.approx([span * scale for span in spans], abs=0.11)
+
+
+def test_a_large_network_stays_small_and_quick(tmp_path):
+    data = networks.report_data(networks.mobilenet_v2(), classes=150, stimuli=2000)
+    begin = time.process_time()
+    write_report(data, tmp_path)
+    assert time.process_time() - begin < 12.0  # twice what is promised for one core
+    assert (tmp_path / "report.html").stat().st_size < 3_000_000

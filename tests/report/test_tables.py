@@ -1,0 +1,148 @@
+"""The numbers in the tables of a report."""
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import report_networks as networks
+import numpy as np
+import pytest
+
+from n2d2py.quant.compare import Difference, LayerComparison
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.options import QuantOptions
+from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
+from n2d2py.report.comparison import comparison_csv, comparison_text
+from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
+from n2d2py.report.summary import summary
+from n2d2py.report.text import file_stems, short_bytes, shorten
+
+
+@pytest.fixture(scope="module")
+def data():
+    return networks.report_data(networks.small())
+
+
+def test_layer_rows(data):
+    rows = {row.name: row for row in layer_rows(data.qgraph)}
+    conv = rows["conv1"]
+    assert (conv.input_dims, conv.output_dims, conv.kernel, conv.stride, conv.pads) == (
+        "16x16x3", "8x8x8", "3x3", "2x2", "1 1 1 1")
+    assert conv.macs == 8 * 8 * 8 * 27
+    assert (conv.parameters, conv.parameter_bytes) == (8 * 27 + 8, 8 * 27 + 4 * 8)
+    assert (conv.input_types, conv.weight_type, conv.accumulator, conv.output_type) == (
+        "int8", "int8", "int32", "uint8")
+    assert conv.output_scale == data.qgraph.type("conv1").scale
+    factors = data.qgraph.nodes[0].rescale.effective()
+    assert (conv.rescale_min, conv.rescale_max) == (factors.min(), factors.max())
+    assert rows["dw"].type == "Conv depthwise" and rows["dw"].groups == "8" and rows["dw"].macs == 8 * 8 * 8 * 9
+    assert rows["join"].inputs == "conv1 + point" and rows["join"].parameters == 0
+    assert rows["pool"].output_dims == "1x1x8"
+    assert rows["fc"].macs == 32 and rows["fc"].activation_bytes == 4
+
+
+def test_totals_add_up(data):
+    rows = layer_rows(data.qgraph)
+    sums = totals(rows)
+    assert (sums.layers, sums.macs, sums.largest_activation) == (6, 13824 + 4608 + 4096 + 1024 + 512 + 32, 512)
+    assert sums.parameters == 224 + 80 + 72 + 36
+    table = list(csv.DictReader(io.StringIO(layers_csv(rows))))
+    assert sum(int(row["macs"]) for row in table) == sums.macs
+    assert float(table[0]["output_scale"]) == pytest.approx(rows[0].output_scale, rel=1e-8)
+    assert layers_text(rows).splitlines()[-1].split()[:4] == ["total", "6", "layers", "24,096"]
+
+
+def test_float_layers_have_no_scale():
+    data = networks.report_data(networks.small(), bits=-32)
+    row = layer_rows(data.qgraph)[0]
+    assert (row.output_type, row.output_scale, row.rescale_min, row.accumulator) == ("float32", None, None, "")
+    assert row.parameter_bytes == 4 * 224
+    assert ",,," in layers_csv([row])
+
+
+def test_summary(data):
+    found = json.loads(json.dumps(summary(data, layer_rows(data.qgraph)), allow_nan=False))
+    assert found["nbbits"] == 8 and found["layers"] == 6 and found["network"] == "small"
+    assert found["arena_bytes"] == data.plan.arena_bytes
+    assert found["weights_bytes"] == 248 + 104 + 96 + 48
+    assert found["scores"] == {label: data.score(label).top1 for label in ("float", "simulated", "compiled")}
+    assert found["compare"]["pool"]["sqnr_db"] == data.comparisons[4].sqnr_db
+
+
+def test_summary_of_a_bare_run():
+    exact = LayerComparison("fc", "fc", np.inf, 1.0, 0.0, 0.0)
+    data = networks.report_data(networks.small(), scores=(), comparisons=[exact], plan=None, problem=None)
+    found = summary(data, layer_rows(data.qgraph))
+    assert found["scores"] == {"float": None, "simulated": None, "compiled": None}
+    assert found["compare"]["fc"]["sqnr_db"] is None and found["compare"]["fc"]["identical"] is None
+    assert found["arena_bytes"] is None
+
+
+def test_comparison_files():
+    wrong = LayerComparison("conv", "conv.y", 31.5, 0.9995, 0.25, 0.015, False, Difference((2, 0, 1, 3), 7, -7))
+    rows = comparison_text([wrong]).splitlines()
+    assert rows[2].split() == ["conv", "31.50", "0.999500", "0.25", "1.5000", "no:", "[2,", "0,", "1,", "3]", "-7",
+                               "for", "7"]
+    row = next(csv.DictReader(io.StringIO(comparison_csv([wrong]))))
+    assert (row["sqnr_db"], row["saturated_percent"], row["identical"]) == ("31.5", "1.5", "0")
+
+
+def test_folding_keeps_every_count():
+    histogram = Histogram()
+    values = np.random.default_rng(0).normal(0, 3, 5000)
+    values[:100] = 0.0
+    histogram.add(values)
+    edges, counts = folded(histogram)
+    assert counts.sum() == 5000 and len(edges) == len(counts) + 1 and len(counts) <= 256
+    assert np.all(np.diff(edges) > 0) and edges[0] <= values.min() and edges[-1] >= values.max()
+    zero = int(np.flatnonzero(edges == 0)[0])
+    assert counts[zero:].sum() == np.count_nonzero(values >= 0)
+
+
+def test_a_tensor_of_zeros_can_be_shown():
+    histogram = Histogram()
+    histogram.add(np.zeros(10))
+    edges, counts = folded(histogram)
+    assert edges.tolist() == [0.0, 1.0] and counts.tolist() == [10]
+
+
+def test_calibration_files(data, tmp_path):
+    ranges = tensor_ranges(data)
+    write_calibration(tmp_path, data, ranges)
+    lines = (tmp_path / "outputs_range.dat").read_text().splitlines()
+    assert len(lines) == 1 + len(data.histograms)
+    name, low, high, mean, deviation = next(line for line in lines if line.startswith("dw ")).split()
+    histogram = data.histograms["dw"]
+    assert float(high) == pytest.approx(histogram.maximum) and float(low) == 0.0
+    assert float(mean) == pytest.approx(histogram.mean) and float(deviation) == pytest.approx(histogram.deviation)
+    text = (tmp_path / "outputs_histogram" / "dw.dat").read_text().splitlines()
+    threshold = float(next(line for line in text if line.startswith("# threshold")).split()[2])
+    assert threshold == pytest.approx(data.thresholds["dw"], rel=1e-8)
+    candidates = {line.split()[2]: float(line.split()[3]) for line in text if line.startswith("# candidate")}
+    assert candidates["MSE"] == threshold and candidates["None"] == pytest.approx(histogram.largest)
+    assert sum(int(line.split()[2]) for line in text if not line.startswith("#")) == histogram.count
+    weights = (tmp_path / "weights_range.dat").read_text().splitlines()
+    real = data.graph.node("conv1").params["weights"]
+    assert float(weights[1].split()[2]) == pytest.approx(float(real.max()), rel=1e-6)
+
+
+def test_thresholds_name_their_mode_and_their_cost(data):
+    ranges = {r.tensor: r for r in tensor_ranges(data)}
+    assert ranges["dw"].mode == "MSE" and ranges["data"].mode == "None" and ranges["data"].clipped == 0.0
+    counts, edges = data.histograms["conv1"].magnitudes()
+    threshold = ranges["conv1"].threshold
+    exact = counts[edges[:-1] >= threshold].sum() / counts.sum()
+    assert ranges["conv1"].clipped == pytest.approx(exact)
+    changed = networks.report_data(networks.small(), thresholds={"dw": 1.25})
+    shared = next(r for r in tensor_ranges(changed) if r.tensor == "dw")
+    assert shared.mode == "shared" and shared.threshold == pytest.approx(data.thresholds["dw"])
+    given = networks.report_data(networks.small(), quant=QuantOptions(act_clipping="Quantile"))
+    assert next(r for r in tensor_ranges(given) if r.tensor == "dw").mode == "given"
+
+
+def test_names():
+    assert file_stems(["/a/b", "a_b", "A_B", "..", "ü"]) == {"/a/b": "a_b", "a_b": "a_b_2", "A_B": "A_B_3",
+                                                           "..": "layer", "ü": "layer_2"}
+    assert shorten("features/12/conv/depthwise", 12) == "fea…epthwise"
+    assert (short_bytes(1000), short_bytes(1536), short_bytes(20 * 2 ** 20)) == ("1000 B", "1.50 KiB", "20.0 MiB")

@@ -1,0 +1,103 @@
+"""Files of a target folder, and the printed tables."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.ini.targets import Target
+from n2d2py.targets import (ScoreRow, Scorer, agreement, score_lines, score_table, target_folder_name,
+                            write_target_files)
+
+OUTPUTS = np.array([[1.0, 5.0], [7.0, 3.0], [0.0, 1.0], [2.0, 1.0]])
+LABELS = np.array([1, 1, 0, 0])
+
+
+def scored(outputs=OUTPUTS, labels=LABELS, top_n=1, indices=None, names=("a.png", 'b "x".png', "c.png", "d.png")):
+    scorer = Scorer(Target("net:fc.Target", "fc", top_n), ("zero", "one"))
+    scorer.add(outputs, labels, names[:len(outputs)], indices=indices)
+    return scorer.result()
+
+
+def lines_of(path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+
+
+def test_folder_names_are_safe():
+    assert target_folder_name("net:a/b.Target") == "net_a_b.Target"
+    assert target_folder_name("..") == "__"
+
+
+def test_files_hold_the_figures(tmp_path):
+    home = write_target_files(tmp_path, scored(top_n=2), "test")
+    assert home == tmp_path / "net_fc.Target"
+    assert lines_of(home / "ConfusionMatrix_test.dat") == ["0 0 1 0.500000", "0 1 1 0.500000", "1 0 1 0.500000",
+                                                           "1 1 1 0.500000"]
+    assert lines_of(home / "Misclassified_test.dat") == ['1 1 0 7 "b \\"x\\".png"', '2 0 1 1 "c.png"']
+    assert lines_of(home / "Success_test.dat") == ["0 1 1.000000", "1 0 0.500000", "2 0 0.333333", "3 1 0.500000"]
+    assert lines_of(home / "test" / "classif.log")[1] == '1 "b \\"x\\".png" 1 0 7 1 3'
+
+
+def test_files_are_the_same_every_time(tmp_path):
+    for name in ("first", "second"):
+        write_target_files(tmp_path / name, scored(), "export")
+    first = sorted(p for p in (tmp_path / "first").rglob("*") if p.is_file())
+    assert {p.name for p in first} == {"ConfusionMatrix_export.dat", "ConfusionMatrix_export.png",
+                                       "Misclassified_export.dat", "Success_export.dat", "classif.log"}
+    for path in first:
+        assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
+
+
+def test_many_classes_have_no_picture(tmp_path):
+    scorer = Scorer(Target("t", "t"))
+    scorer.add(np.eye(4, 201), np.arange(4))
+    home = write_target_files(tmp_path, scorer.result(), "test")
+    assert lines_of(home / "ConfusionMatrix_test.dat")[3] == "3 3 1 1.000000"
+    assert not (home / "ConfusionMatrix_test.png").exists()
+
+
+def test_without_labels_only_the_log_is_written(tmp_path):
+    home = write_target_files(tmp_path, scored(labels=None), "test")
+    assert [p.name for p in home.rglob("*") if p.is_file()] == ["classif.log"]
+
+
+def test_score_lines():
+    lines = score_lines(scored(top_n=2))
+    assert lines[0] == "Final recognition rate: 50.00%    (error rate: 50.00%)"
+    assert lines[1].startswith("Top-2 recognition rate: 100.00%")
+    assert "Sensitivity: 50.00% / Specificity: 50.00%" in lines[2]
+    assert score_lines(scored(labels=None)) == ["No labels: 4 stimuli run, none scored"]
+
+
+def test_the_table_compares_on_shared_stimuli():
+    base = scored()
+    other = scored(OUTPUTS[[0, 1]], LABELS[:2], indices=[2, 3])
+    assert agreement(base, other) == 100.0
+    compiled = scored(OUTPUTS[:1], LABELS[:1], indices=[0])
+    table = score_table([ScoreRow("float", base), ScoreRow("simulated int8", base), ScoreRow("compiled", compiled)])
+    rows = [line.split() for line in table.splitlines()]
+    assert rows[0] == ["stimuli", "top-1", "agrees", "with", "float", "points"]
+    assert rows[2] == ["float", "4", "50.00%"]
+    assert rows[3] == ["simulated", "int8", "4", "50.00%", "100.00%", "+0.00"]
+    assert rows[4] == ["compiled", "1", "100.00%", "100.00%", "+0.00"]
+    assert "on the stimuli shared with float" in table
+
+
+def test_the_table_shows_a_loss_in_points():
+    worse = scored(OUTPUTS[:, ::-1].copy())
+    rows = score_table([ScoreRow("float", scored(top_n=2)), ScoreRow("int8", worse)]).splitlines()
+    assert rows[3].split() == ["int8", "4", "50.00%", "-", "0.00%", "+0.00"]
+    flipped = OUTPUTS.copy()
+    flipped[0] = [9.0, 0.0]
+    rows = score_table([ScoreRow("float", scored()), ScoreRow("int8", scored(flipped))]).splitlines()
+    assert rows[3].split() == ["int8", "4", "25.00%", "75.00%", "-25.00"]
+
+
+def test_auto_encoders_have_their_own_table(tmp_path):
+    def encoded(error):
+        scorer = Scorer(Target("ae.Target", "ae", as_data=True))
+        scorer.add(np.full((2, 3), error), np.array([0, 1]), inputs=np.zeros((2, 3)))
+        return scorer.result()
+
+    table = score_table([ScoreRow("float", encoded(1.0)), ScoreRow("int8", encoded(1.1))])
+    assert table.splitlines()[3].split() == ["int8", "2", "1.21", "0.5000", "+21.00%"]
+    home = write_target_files(tmp_path, encoded(2.0), "test")
+    assert lines_of(home / "Errors_test.dat") == ['0 0 4 "0"', '1 1 4 "1"']
