@@ -67,7 +67,7 @@ def test_definitions_and_sizes(text, code):
     ("[{{SECTION_NAME}}x@t.ini.tpl]\n[{{SECTION_NAME}}y@t.ini.tpl]\n", "E117"),
     ("{% include t.ini.tpl %}", "E117"), ("{% include /etc/passwd %}", "E117"),
     ("{% include ../../../../../../../../../../etc/passwd %}", "E117"), ("[x@/etc/passwd]\n", "E117"),
-    ("[x@../../../../../../../../../../etc/passwd]\n", "E117"), ("{% include /dev/zero %}", "E116"),
+    ("[x@../../../../../../../../../../etc/passwd]\n", "E117"), ("{% include /dev/zero %}", "E117"),
     ("{% include t.ini.tpl\0 %}", "E102"), ("{{().__class__}}", "E120"),
     ("{{ self._TemplateReference__context }}", "E120"),
     ("{% import os %}", "E118"), ("{% for i in [].__class__.mro() %}{% endfor %}", "E118"),
