@@ -7,7 +7,8 @@ from __future__ import annotations
 __all__ = ["CODES", "FAMILIES", "errors_page"]
 
 FAMILIES = {"0": "Command line and environment", "1": "INI", "2": "Network", "3": "ONNX", "4": "Data and weights",
-            "5": "Quantization", "6": "Memory", "7": "Export", "8": "Compiled export"}
+            "5": "Quantization", "6": "Memory", "7": "Export", "8": "Compiled export",
+            "9": "NVDLA loadables"}
 """Title of each family of codes by their first digit."""
 
 CODES: dict[str, tuple[str, str]] = {
@@ -165,6 +166,8 @@ CODES: dict[str, tuple[str, str]] = {
     "E810": ("the compiled export could not be built or run", "install a working g++, or leave out -test"),
     "E811": ("the compiled export wrote another number of results: a defect", "report it"),
     "E812": ("the compiled export computed other values than Python: a defect", "report it"),
+    "E901": ("a file that is no NVDLA loadable, or a damaged one", "compile or copy it again"),
+    "E902": ("a file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
     "W101": ("a property that is given twice; the last one is used", "remove one"),
     "W102": ("an unknown key; it is ignored", "correct its name, or remove it"),
     "W103": ("a real number that is read as an integer", "write it without fraction"),

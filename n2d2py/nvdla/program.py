@@ -1,0 +1,301 @@
+"""What the firmware finds in a loadable: memories as bytes, and for each task its network and operations.
+
+The initial bytes of every memory are those of the blobs named by it, as the runtime copies them. Descriptors are read
+at byte 0 of their memory, whatever offset the address list gives (the firmware does the same).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Iterator
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.nvdla import firmware
+from n2d2py.nvdla.firmware import ABIS, BDMA, Abi
+from n2d2py.nvdla.tables import DLA, EMU, FLAG_ALLOC, FLAG_INPUT, FLAG_OUTPUT, FLAG_SET, Loadable, TensorDesc
+
+__all__ = ["Program", "DlaTask", "EmuTask", "Operation", "EmuOperation", "LARGEST_MEMORY"]
+
+LARGEST_MEMORY = 1 << 31
+"""Bytes; a memory beyond it is taken for a damaged file."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One hardware operation: its place in the lists, engine, dependencies, operation and surface descriptors."""
+
+    number: int
+    engine: int
+    common: np.void
+    op: np.void
+    surface: np.void
+
+    @property
+    def name(self) -> str:
+        """Such as "op 3 (SDP)", for messages."""
+        return f"op {self.number} ({firmware.ENGINES[self.engine]})"
+
+    def consumers(self) -> Iterator[tuple[int, int, int]]:
+        """Engine, operation and event of every consumer."""
+        for engine, consumer in enumerate(self.common["consumers"]):
+            if consumer["index"] >= 0:
+                yield engine, int(consumer["index"]), int(consumer["event"])
+
+
+@dataclass(frozen=True)
+class DlaTask:
+    """A task of the accelerator. `addresses[i]` are the (memory id, offset, size) that index i of its cubes means."""
+
+    number: int
+    addresses: tuple[tuple[int, int, int], ...]
+    network: np.void
+    operations: tuple[Operation, ...]
+    luts: tuple[np.void, ...]
+
+
+@dataclass(frozen=True)
+class EmuOperation:
+    """One operation of the emulator: record of the operation, source and destination buffers."""
+
+    number: int
+    kind: int
+    op: np.void
+    source: np.void
+    destination: np.void
+
+
+@dataclass(frozen=True)
+class EmuTask:
+    """A task of the emulator on the CPU."""
+
+    number: int
+    addresses: tuple[tuple[int, int, int], ...]
+    operations: tuple[EmuOperation, ...]
+
+
+@dataclass
+class Program:
+    """A loadable, decoded.
+
+    Attributes:
+        loadable, name: the file, and how messages call it.
+        abi: the firmware ABI of its descriptors.
+        memories: initial bytes by memory id.
+        tasks: in the order of submission.
+    """
+
+    loadable: Loadable
+    name: str
+    abi: Abi
+    memories: dict[int, np.ndarray]
+    tasks: list[DlaTask | EmuTask] = field(default_factory=list)
+
+    @staticmethod
+    def of(loadable: Loadable, name: str = "loadable", abi: str | None = None) -> "Program":
+        """Decodes a loadable; the ABI is detected when `abi` is None.
+
+        Raises:
+            N2D2Error: E901 for descriptors that lie outside of their memory, or name what does not exist.
+        """
+        memories = _memories(loadable, name)
+        if abi is None:
+            abi = _detect(loadable, memories, name)
+        program = Program(loadable, name, ABIS[abi], memories)
+        program.tasks = [_Decoder(program, number).task() for number in _submitted(loadable, name)]
+        return program
+
+    def bindable(self, flag: int) -> list[tuple[int, TensorDesc | None]]:
+        """(memory id, tensor descriptor) of the inputs (FLAG_INPUT) or outputs (FLAG_OUTPUT), by bind id."""
+        found = []
+        descriptors = {tensor.id: tensor for tensor in self.loadable.tensor_desc_list}
+        for memory in sorted((m for m in self.loadable.memory_list if m.flags & flag), key=lambda m: m.bind_id):
+            found.append((memory.id, descriptors.get(memory.tensor_desc_id)))
+        return found
+
+    @property
+    def inputs(self) -> list[tuple[int, TensorDesc | None]]:
+        """The bindable inputs."""
+        return self.bindable(FLAG_INPUT)
+
+    @property
+    def outputs(self) -> list[tuple[int, TensorDesc | None]]:
+        """The bindable outputs."""
+        return self.bindable(FLAG_OUTPUT)
+
+    def dla_operations(self) -> Iterator[tuple[DlaTask, Operation]]:
+        """All operations of the accelerator."""
+        for task in self.tasks:
+            if isinstance(task, DlaTask):
+                for operation in task.operations:
+                    yield task, operation
+
+
+def _damaged(name: str, what: str) -> N2D2Error:
+    return N2D2Error("E901", f"a damaged loadable: {what}", where=name, remedy="compile or copy it again")
+
+
+def _memories(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
+    blobs = {blob.name: blob for blob in loadable.blobs}
+    made: dict[int, np.ndarray] = {}
+    total = 0
+    for memory in loadable.memory_list:
+        total += memory.size
+        if total > LARGEST_MEMORY:
+            raise _damaged(name, f"its memories take {total} bytes")
+        if memory.id in made:
+            raise _damaged(name, f"memory {memory.id} is there twice")
+        if not memory.flags & FLAG_ALLOC and memory.flags:
+            continue
+        data = np.zeros(memory.size, np.uint8)
+        if memory.flags & FLAG_SET:
+            if len(memory.offsets) < len(memory.contents):
+                raise _damaged(name, f"memory {memory.id} has contents without offsets")
+            for content, offset in zip(memory.contents, memory.offsets):
+                if content not in blobs:
+                    raise _damaged(name, f"memory {memory.id} is filled with '{content}', which is no blob")
+                bytes_ = np.frombuffer(blobs[content].data, np.uint8)
+                if offset + len(bytes_) > len(data):
+                    raise _damaged(name, f"blob '{content}' does not fit into memory {memory.id} at {offset}")
+                data[offset:offset + len(bytes_)] = bytes_
+        made[memory.id] = data
+    return made
+
+
+def _submitted(loadable: Loadable, name: str) -> list[int]:
+    """Positions in the task list in the order of submission."""
+    position = {task.id: number for number, task in enumerate(loadable.task_list)}
+    order = []
+    for submit in sorted(loadable.submit_list, key=lambda one: one.id):
+        for task in submit.task_id:
+            if task not in position:
+                raise _damaged(name, f"submit {submit.id} names task {task}, which does not exist")
+            if position[task] not in order:
+                order.append(position[task])
+    return order if loadable.submit_list else list(range(len(loadable.task_list)))
+
+
+class _Decoder:
+    """Decodes one task of the task list."""
+
+    def __init__(self, program: Program, number: int):
+        self._program = program
+        self._number = number
+        self._task = program.loadable.task_list[number]
+        self._what = f"task {self._task.id}"
+        self._addresses = tuple(self._address(one) for one in self._task.address_list)
+
+    def _fail(self, what: str) -> N2D2Error:
+        return _damaged(self._program.name, f"{self._what}: {what}")
+
+    def _address(self, number: int) -> tuple[int, int, int]:
+        entries = {entry.id: entry for entry in self._program.loadable.address_list}
+        if number not in entries:
+            raise self._fail(f"its address list names address {number}, which does not exist")
+        entry = entries[number]
+        if entry.mem_id not in self._program.memories:
+            raise self._fail(f"address {number} names memory {entry.mem_id}, which does not exist")
+        if entry.offset > len(self._program.memories[entry.mem_id]):
+            raise self._fail(f"address {number} lies outside of memory {entry.mem_id}")
+        return entry.mem_id, entry.offset, entry.size
+
+    def _records(self, index: int, stride: int, count: int, what: str) -> np.ndarray:
+        """`count` rows of `stride` bytes from the memory that address index `index` names."""
+        if not 0 <= index < len(self._addresses):
+            raise self._fail(f"the {what} has address index {index}, outside of the address list")
+        data = self._program.memories[self._addresses[index][0]]
+        if count * stride > len(data):
+            raise self._fail(f"the {what} needs {count * stride} bytes, its memory has {len(data)}")
+        return data[:count * stride].reshape(count, stride).copy()
+
+    def _one(self, row: np.ndarray, dtype: np.dtype) -> np.void:
+        return row[:dtype.itemsize].view(dtype)[0]
+
+    def task(self) -> DlaTask | EmuTask:
+        if not self._addresses:
+            raise self._fail("its address list is empty")
+        if self._task.interface == EMU:
+            return self._emulator()
+        if self._task.interface != DLA:
+            raise self._fail(f"its interface is {self._task.interface}, neither the accelerator (1) nor the CPU (2)")
+        network = self._one(self._records(0, firmware.NETWORK.itemsize, 1, "network descriptor")[0], firmware.NETWORK)
+        count = int(network["num_operations"])
+        if int(network["num_rois"]) > 1:
+            raise self._fail(f"it has {int(network['num_rois'])} regions of interest; one is supported")
+        commons = self._records(int(network["dependency_graph_index"]), firmware.COMMON.itemsize, count,
+                                "dependency graph")
+        ops = self._records(int(network["operation_desc_index"]), firmware.OPERATION_SIZE, count, "operation list")
+        surfaces = self._records(int(network["surface_desc_index"]), firmware.SURFACE_SIZE, count, "surface list")
+        operations = []
+        for i in range(count):
+            common = self._one(commons[i], firmware.COMMON)
+            engine = int(common["op_type"])
+            if engine >= len(firmware.ENGINES):
+                raise self._fail(f"operation {i} is of type {engine}, which no engine runs")
+            operations.append(Operation(i, engine, common, self._one(ops[i], firmware.OPERATIONS[engine]),
+                                        self._one(surfaces[i], self._program.abi.surfaces[engine])))
+        return DlaTask(self._number, self._addresses, network, tuple(operations), self._luts(network))
+
+    def _luts(self, network: np.void) -> tuple[np.void, ...]:
+        if not network["num_luts"]:
+            return ()
+        rows = self._records(int(network["lut_data_index"]), firmware.LUT.itemsize, int(network["num_luts"]), "LUT list")
+        return tuple(self._one(row, firmware.LUT) for row in rows)
+
+    def _emulator(self) -> EmuTask:
+        abi = self._program.abi
+        head = self._records(0, 6, 1, "network descriptor")[0].view("<i2")
+        op_list, buffer_list, count = int(head[0]), int(head[1]), int(head[2])
+        if count < 0:
+            raise self._fail(f"it has {count} operations")
+        ops = self._records(op_list, abi.emu_stride, count, "operation list")
+        buffers = self._records(buffer_list, firmware.EMU_SLOT, 2 * count, "operation buffer list")
+        operations = []
+        for i in range(count):
+            kind = int(ops[i][0])
+            record = abi.emu_power if kind == 0 else abi.emu_softmax
+            operations.append(EmuOperation(i, kind, self._one(ops[i], record), self._one(buffers[2 * i], abi.emu_buffer),
+                                           self._one(buffers[2 * i + 1], abi.emu_buffer)))
+        return EmuTask(self._number, self._addresses, tuple(operations))
+
+
+def _detect(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -> str:
+    """The ABI under which the fewest data cubes are nonsense; the version of the descriptor blobs breaks ties."""
+    wrong = {}
+    for abi in ("v12", "v10"):
+        program = Program(loadable, name, ABIS[abi], memories)
+        program.tasks = [_Decoder(program, number).task() for number in _submitted(loadable, name)
+                         if loadable.task_list[number].interface == DLA]
+        wrong[abi] = sum(_nonsense(task, operation) for task, operation in program.dla_operations())
+        if not program.tasks:
+            wrong[abi] = sum(_emu_nonsense(one) for one in _emu_tasks(program))
+    if wrong["v10"] != wrong["v12"]:
+        return min(wrong, key=lambda abi: wrong[abi])
+    versions = [blob.version for blob in loadable.blobs if blob.interface == DLA]
+    return "v12" if any((0, 12, 0) <= version < (1, 0, 0) for version in versions) else "v10"
+
+
+def _emu_tasks(program: Program) -> list[EmuTask]:
+    tasks = [_Decoder(program, number).task() for number in _submitted(program.loadable, program.name)]
+    return [task for task in tasks if isinstance(task, EmuTask)]
+
+
+def _emu_nonsense(task: EmuTask) -> int:
+    return sum(not (0 <= int(buffer["address"]) < len(task.addresses) and 0 < int(buffer["channel"])
+                    and int(buffer["format"]) < 64) for operation in task.operations
+               for buffer in (operation.source, operation.destination))
+
+
+def _nonsense(task: DlaTask, operation: Operation) -> int:
+    """The number of cubes of an operation that cannot be meant."""
+    if operation.engine == BDMA:
+        return 0
+    count = 0
+    for cube_name in firmware.CUBES[operation.engine]:
+        cube: Any = operation.surface[cube_name]
+        used = int(cube["address"]) >= 0 and int(cube["type"]) <= 1 and cube_name in ("src_data", "dst_data", "weight_data")
+        count += int(cube["type"]) > 2 or int(cube["address"]) >= len(task.addresses)
+        count += used and cube_name != "weight_data" and not (cube["width"] and cube["height"] and cube["channel"])
+        count += used and int(cube["line_stride"]) % 8 != 0
+        count += used and not 0 < int(cube["size"]) <= 1 << 30
+    return count

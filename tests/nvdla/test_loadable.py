@@ -1,0 +1,109 @@
+"""The file format: what is read is what was written, damaged files give one clear line."""
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
+from n2d2py.nvdla.cli import main
+from n2d2py.nvdla.dump import dump, dump_text
+from nvdla_files import SHARED, given, needs_shared, small_relu
+
+STRUCTS = {"dla_network_desc": firmware.NETWORK, "dla_common_op_desc": firmware.COMMON, "dla_consumer": firmware.CONSUMER,
+           "dla_cvt_param": firmware.CVT, "dla_conv_op_desc": firmware.CONV_OP, "dla_sdp_op": firmware.SDP_OP,
+           "dla_sdp_op_desc": firmware.SDP_DESC, "dla_pdp_op_desc": firmware.PDP_OP, "dla_cdp_op_desc": firmware.CDP_OP,
+           "dla_rubik_op_desc": firmware.RUBIK_OP, "dla_bdma_op_desc": firmware.BDMA_OP,
+           "dla_bdma_transfer_desc": firmware.TRANSFER, "dla_lut_param": firmware.LUT, "dla_sdp_cvt": firmware.SDP_CVT}
+
+
+@pytest.mark.parametrize("abi", ["v10", "v12"])
+def test_what_is_written_is_read(abi):
+    loadable = small_relu(abi)
+    data = write_loadable(loadable)
+    assert data[4:8] == b"NVDA"
+    again = parse_loadable(data)
+    assert again == loadable
+    assert write_loadable(again) == data
+
+
+@pytest.mark.parametrize("abi", ["v10", "v12"])
+def test_the_abi_is_detected_without_the_version(abi):
+    loadable = small_relu(abi)
+    for blob in loadable.blobs:
+        blob.version = (1, 3, 0)
+    program = Program.of(loadable)
+    assert program.abi.name == abi
+    assert program.tasks[0].operations[0].surface["dst_data"]["width"] == 5
+
+
+def test_the_dump_shows_descriptors_and_graph():
+    program = Program.of(small_relu())
+    text = dump_text(program)
+    assert "firmware ABI v12" in text and "op 0 (SDP): waits for 0; nothing follows" in text
+    found = json.loads(json.dumps(dump(program)))
+    assert found["tasks"][0]["operations"][0]["op"]["x1_op"]["act"] == 1
+    assert found["tasks"][0]["operations"][0]["surface"]["src_data"]["line_stride"] == 40
+
+
+def test_damaged_files_give_one_error():
+    data = write_loadable(small_relu())
+    random = np.random.default_rng(1)
+    refused = 0
+    for trial in range(400):
+        bad = bytearray(data[:random.integers(0, len(data))] if trial % 4 == 0 else data)
+        for _ in range(int(random.integers(1, 6))):
+            if bad:
+                bad[random.integers(0, len(bad))] = random.integers(0, 256)
+        try:
+            dump_text(Program.of(parse_loadable(bytes(bad), "bad.nvdla"), "bad.nvdla"))
+        except N2D2Error as error:
+            assert error.code == "E901" and "bad.nvdla" in error.line()
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize("data", [b"", b"NVDA", b"\0" * 64, b"\xff" * 64, bytes(range(256))])
+def test_what_is_no_loadable(data, tmp_path, capsys):
+    (tmp_path / "x").write_bytes(data)
+    assert main(["dump", str(tmp_path / "x")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error N2D2-E901: ") and error.count("\n") == 1
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "net.nvdla").write_bytes(write_loadable(small_relu()))
+    assert main(["dump", "--json", str(tmp_path / "net.nvdla")]) == 0
+    assert json.loads(capsys.readouterr().out)["abi"] == "v12"
+    assert main(["dump", str(tmp_path / "missing.nvdla")]) == 1
+    assert "N2D2-E902" in capsys.readouterr().err
+    assert main(["dump"]) == 2
+
+
+@needs_shared
+@pytest.mark.parametrize("file, abi", [("dla_structs_v10.json", "v10"), ("dla_structs.json", "v12")])
+def test_the_structures_are_those_of_nvidia(file, abi):
+    table = json.loads((SHARED / file).read_text())
+    structs = dict(STRUCTS, dla_data_cube=firmware.ABIS[abi].cube)
+    for name, dtype in zip(("bdma", "conv", "sdp", "pdp", "cdp", "rubik"), firmware.ABIS[abi].surfaces):
+        structs[f"dla_{name}_surface_desc"] = dtype
+    for name, dtype in structs.items():
+        assert table[name]["size"] == dtype.itemsize, name
+        assert [(f[0], f[1]) for f in table[name]["fields"]] == [(n, dtype.fields[n][1]) for n in dtype.names] or \
+            [f[1] for f in table[name]["fields"]] == [dtype.fields[n][1] for n in dtype.names], name
+    assert table["dla_operation_container"]["size"] == firmware.OPERATION_SIZE
+    assert table["dla_surface_container"]["size"] == firmware.SURFACE_SIZE
+
+
+@needs_shared
+def test_given_files_are_read_and_written_again():
+    files = given()
+    assert len(files) >= 58
+    for path in files:
+        loadable = read_loadable(path)
+        assert parse_loadable(write_loadable(loadable)) == loadable, path
+        program = Program.of(loadable, str(path))
+        assert program.abi.name == ("v12" if path.name == "net.nvdla" else "v10"), path
+        assert dump_text(program)
