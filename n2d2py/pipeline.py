@@ -8,7 +8,6 @@ from typing import Iterator
 
 from n2d2py import log
 from n2d2py.export import ExportFolder, Manifest, exporter
-from n2d2py.graph import QuantGraph
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.quant.compare import LayerComparison
@@ -20,7 +19,7 @@ from n2d2py.stages.export import export_request, export_stage, exported_stimuli,
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import Network, load_stage
 from n2d2py.stages.log_outputs import write_outputs
-from n2d2py.stages.memory import Memory, plan_stage
+from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.report import print_scores, report_stage
 from n2d2py.stages.settings import Settings, export_folder_name, read_settings
