@@ -12,9 +12,9 @@ from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import comparison_text
+from n2d2py.runtime import Runner, runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
 from n2d2py.stages.compare import compare_stage, summary
-from n2d2py.stages.compiled import CompiledExport, can_compile
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import Network, load_stage
@@ -95,11 +95,11 @@ def _export(network: Network, settings: Settings) -> None:
     tested = _required_stimuli(network, settings) if arguments.test or arguments.compare else \
         test_stimuli(network, settings) if settings.needs_data else None
     calibration = calibrate_stage(network, settings)
-    memory = plan_stage(calibration.graph, settings.params)
+    target = exporter(arguments.export)
+    memory = plan_stage(calibration.graph, settings.params) if target.needs_plan else None
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)
-    target = exporter(arguments.export)
     target.check(request)
     manifest = _manifest(arguments.export, network, settings, target.details(request))
     path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
@@ -130,14 +130,14 @@ def _check_compiled(network: Network, calibration: Calibration, settings: Settin
     """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
     arguments = settings.arguments
     compared = spread(tested, arguments.compare) if arguments.compare else None
-    comparable = arguments.export == "CPP" and can_compile()
-    if not comparable and arguments.export == "CPP":
-        log.warning("W801", "no C++ compiler or make: the compiled export is not tested",
-                    remedy="install g++ and make")
-    with _compiled(folder, manifest, comparable) as project:
+    found = runner(arguments.export)
+    if found is not None and found.missing():
+        log.warning("W801", f"{found.missing()}: the {found.label} export is not tested",
+                    remedy=found.remedy)
+        found = None
+    with _running(found if stored.count or compared is not None else None, folder, manifest) as project:
         if project is not None and arguments.test and stored.count:
-            compiled_scores(network, calibration.graph, project.outputs(calibration.graph, stored.count), stored,
-                            positions, scores)
+            compiled_scores(network, calibration.graph, project, stored, positions, scores)
         if compared is None:
             return []
         return compare_stage(calibration.float_graph, calibration.graph, compared,
@@ -145,11 +145,11 @@ def _check_compiled(network: Network, calibration: Calibration, settings: Settin
 
 
 @contextmanager
-def _compiled(folder: Path, manifest: Manifest, wanted: bool) -> Iterator[CompiledExport | None]:
-    if not wanted:
+def _running(wanted: type[Runner] | None, folder: Path, manifest: Manifest) -> Iterator[Runner | None]:
+    if wanted is None:
         yield None
         return
-    with CompiledExport(folder, manifest) as project:
+    with wanted(folder, manifest) as project:
         yield project
 
 

@@ -10,12 +10,12 @@ from n2d2py.quant.compare import Accumulator, LayerComparison
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference import FloatEngine
-from n2d2py.runtime import Export
+from n2d2py.runtime import Network
 
 __all__ = ["compare_stage"]
 
 
-def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Export | None) -> list[LayerComparison]:
+def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None) -> list[LayerComparison]:
     """One comparison per layer over the stimuli; the compiled values too when a library is given."""
     layers = [(node.name, node.output) for node in quantized.nodes]
     engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])

@@ -62,12 +62,13 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
     return np.repeat(known.astype(np.int32)[:, None], positions, axis=1)
 
 
-def export_request(network: Network, graph: QuantGraph, memory: Memory, stimuli: StoredStimuli,
+def export_request(network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli,
                    settings: Settings) -> ExportRequest:
     """Everything that the exporter may use."""
     settings.params.check_layers([node.name for node in graph.nodes])
     targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
-    return ExportRequest(graph, stimuli, targets, memory.problem, memory.plan, settings.params.as_dict(),
+    problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
+    return ExportRequest(graph, stimuli, targets, problem, plan, settings.params.as_dict(),
                          options=settings.arguments.described(), hashes=network.hashes())
 
 

@@ -17,6 +17,7 @@ from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference import FloatEngine
+from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import spread
 from n2d2py.stages.load import Network
 from n2d2py.stages.settings import Settings
@@ -109,24 +110,25 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
     return scores
 
 
-def compiled_scores(network: Network, graph: QuantGraph, outputs: dict[str, np.ndarray], stored: StoredStimuli,
+def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored: StoredStimuli,
                     positions: np.ndarray, scores: Scores) -> None:
-    """Adds the compiled export's scores on the exported stimuli, and checks its outputs against the simulation.
+    """Adds the running export's scores on the exported stimuli, and checks its outputs against the simulation.
 
     `positions` are the places of the exported stimuli among the tested ones.
 
     Raises:
         N2D2Error: E812 when a compiled output differs from the simulated one.
     """
+    outputs = project.outputs(graph, stored.count)
     simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
     for name in graph.outputs:
         found = first_difference(simulated[name], outputs[name], graph.type(name))
         if found is not None:
-            raise N2D2Error("E812", f"the compiled output '{name}' differs from the simulated one at element "
-                            f"{list(found.index)}: Python {found.expected:g}, compiled {found.found:g}",
+            raise N2D2Error("E812", f"the {project.label} output '{name}' differs from the simulated one at element "
+                            f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
                             remedy="run again with -compare to see the first layer; this is a defect, report it")
     real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
     for target, labels in zip(network.targets, stored.labels):
         scorer = Scorer(target, class_names(network, target.name), type=graph.type(target.tensor))
         scorer.add(outputs[target.tensor], labels[:, 0], stored.names, inputs=real, indices=positions)
-        scores.add("compiled", scorer.result())
+        scores.add(project.label, scorer.result())

@@ -16,18 +16,25 @@ from n2d2py.export import Manifest
 from n2d2py.export.writer import MANIFEST
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime import Export, load_export
+from n2d2py.runtime.export import Export, load_export
+from n2d2py.runtime.runner import Runner, register_runner
 
-__all__ = ["CompiledExport", "can_compile"]
-
-
-def can_compile() -> bool:
-    """Whether make and a C++ compiler ($CXX, else g++) are installed."""
-    return shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+__all__ = ["CompiledExport"]
 
 
-class CompiledExport:
-    """``with CompiledExport(folder, manifest) as project:`` a built copy of a written export; removed at the end."""
+@register_runner
+class CompiledExport(Runner):
+    """A built copy of a written C++ export; removed at the end."""
+
+    export = "CPP"
+    label = "compiled"
+    remedy = "install g++ and make"
+
+    @classmethod
+    def missing(cls) -> str:
+        """make and a C++ compiler ($CXX, else g++) are needed."""
+        found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if found else "no C++ compiler or make"
 
     def __init__(self, folder: Path, manifest: Manifest):
         self._source = folder
