@@ -4,14 +4,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from n2d2py.plugin import load_plugin
     from n2d2py.runtime import load_export, load_simulator
 
-__all__ = ["load_export", "load_simulator"]
+__all__ = ["load_export", "load_simulator", "load_plugin"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     """The functions of `n2d2py.runtime`, imported when they are first asked for."""
+    if name == "load_plugin":
+        from n2d2py.plugin import load_plugin
+
+        return load_plugin
     if name in __all__:
         from n2d2py import runtime
 

@@ -26,6 +26,7 @@ class Option:
     metavar: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    repeated: bool = False
 
     @property
     def key(self) -> str:
@@ -51,6 +52,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
     Option("memory-report", "flag", False, "print the static memory that each MemoryManagerStrategy needs and stop; "
            "needs no data", _RUN),
+    Option("plugin", "text", (), "load the operators of a plug-in from this folder; may be given several times", _RUN,
+           "DIR", repeated=True),
+    Option("new-operator", "text", None, "write a plug-in with an operator of this name, and its test, into the folder "
+           "that stands in place of the network, and stop", _OUT, "NAME"),
     Option("export", "text", None, "write a project of this type into export_TYPE_<int|float><bits>", _EXPORT, "TYPE"),
     Option("nbbits", "int", 8, "precision: 8 or 16 for integers, -32 or -64 for floating point", _EXPORT, "N"),
     Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N",
@@ -123,6 +128,8 @@ class Arguments:
 
 def _without_folder(option: Option, value: Any) -> Any:
     """The value of an option as it is in every folder; files are told apart by their digests."""
+    if option.repeated:
+        return [Path(one).name for one in value]
     named = option.metavar in ("PATH", "FILE") and value and value != "/dev/null"
     return Path(value).name if named else value
 
@@ -188,7 +195,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             raise _error("E003", f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
                          f"give -{option.name} {option.metavar}")
         else:
-            values[option.key] = _convert(option, rest.pop(0))
+            value = _convert(option, rest.pop(0))
+            values[option.key] = (*values[option.key], value) if option.repeated else value
     if len(networks) > 1:
         raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI or ONNX file")
     if not networks and not (values["h"] or values["v"]):
@@ -202,7 +210,7 @@ def _signature(option: Option) -> str:
 
 
 def _default(option: Option) -> str:
-    return "" if option.kind in ("flag", "optional-int") or option.default is None else f" [{option.default}]"
+    return "" if option.kind in ("flag", "optional-int") or option.default in (None, ()) else f" [{option.default}]"
 
 
 def help_text() -> str:

@@ -10,6 +10,8 @@ from n2d2py import log
 from n2d2py.export import ExportFolder, Manifest, exporter
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
+from n2d2py.plugin.load import load_plugins
+from n2d2py.plugin.skeleton import write_skeleton
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import comparison_text
 from n2d2py.runtime import Runner, runner
@@ -34,6 +36,10 @@ def run(arguments: Arguments) -> None:
     Raises:
         N2D2Error: for every wrong input; nothing half-written stays behind.
     """
+    if arguments.new_operator:
+        write_skeleton(arguments.new_operator, Path(arguments.network))
+        return
+    load_plugins(list(arguments.plugin))
     settings = read_settings(arguments)
     if arguments.export:
         exporter(arguments.export)

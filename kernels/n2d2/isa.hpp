@@ -38,6 +38,16 @@ typedef Avx2 Native;
 typedef Portable Native;
 #endif
 
+// Special where the code is compiled for the instruction set Wanted, else Otherwise.
+template <class Wanted, class Special, class Otherwise, class Machine = Native>
+struct Choose {
+    typedef Otherwise Isa;
+};
+template <class Wanted, class Special, class Otherwise>
+struct Choose<Wanted, Special, Otherwise, Wanted> {
+    typedef Special Isa;
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_ISA_HPP

@@ -107,6 +107,10 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _below(made: type) -> list[type]:
+    return [found for child in made.__subclasses__() for found in (child, *_below(child))]
+
+
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
@@ -116,7 +120,7 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "$array" in value:
         return arrays[value["$array"]].astype(value["type"])
     if "$function" in value:
-        functions = {made.kind: made for made in Function.__subclasses__()}
+        functions = {made.kind: made for made in _below(Function)}
         return functions[value["$function"]](**_unpack(value["attributes"], arrays))
     return {key: _unpack(item, arrays) for key, item in value.items()}
 
@@ -131,6 +135,8 @@ def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
 
 
 def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
+    if entry["op"] not in operator_kinds():
+        raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
     op: type[Op] = operator_kinds()[entry["op"]]
     scaling = entry["rescale"]
     rescales = {made.__name__: made for made in Rescale.__subclasses__()}

@@ -24,10 +24,12 @@ class Op:
         kind: name in the registry and in reports.
         moves_values: the output holds values of the first input unchanged, or means of them, so it shares
             its number type (max pooling, padding, resizing, layout changes).
+        nonnegative: no output is below zero, whatever the inputs.
     """
 
     kind: ClassVar[str] = ""
     moves_values: ClassVar[bool] = False
+    nonnegative: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: "Node | QuantNode") -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.

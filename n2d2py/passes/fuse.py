@@ -14,14 +14,21 @@ from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
-__all__ = ["fuse", "passes"]
+__all__ = ["fuse", "passes", "register_pass"]
 
 _ROUNDS = 20
+
+_MORE: list[Pass] = []
+
+
+def register_pass(rewrite: Pass) -> None:
+    """Adds a rewrite, such as the recipe of a plug-in, that runs before those of this package."""
+    _MORE.append(rewrite)
 
 
 def passes(*, integer: bool) -> list[Pass]:
     """The rewrites in the order in which they run; some only for integer exports."""
-    order: list[Pass] = [RemoveIdentity(), MergeTranspose(), MoveTranspose(), TransposeIntoFc(), RemoveReshape(),
+    order: list[Pass] = [RemoveIdentity(), *_MORE, MergeTranspose(), MoveTranspose(), TransposeIntoFc(), RemoveReshape(),
                          FusePadding(), FuseBatchNorm(), BatchNormToAffine(), FuseAffine(), FuseAffineForward(),
                          RemoveUnlimited(), FuseActivation(), ConvToFc()]
     return order + [DropSoftmax(), SplitActivation()] if integer else order

@@ -16,7 +16,7 @@ from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
 
-__all__ = ["LayerTypes", "quantize_layer", "quantizer", "activation_clamp"]
+__all__ = ["LayerTypes", "quantize_layer", "quantizer", "activation_clamp", "peak", "common_multipliers", "summed", "moved"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,27 @@ def _rescale(node: Node, factors: np.ndarray, bound: int, options: QuantOptions)
         log.warning("W502", f"layer '{node.name}': {options.rescaling} cannot hold its factor "
                     f"{float(np.max(factors)):.4g}; {type(rescale).__name__} is used", where=node.location)
     return rescale
+
+
+def peak(kind: NumType) -> int:
+    """Largest magnitude of stored value minus zero point."""
+    return _peak(kind)
+
+
+def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
+    """Integers m_i of at most `bits` bits with m_i * unit ~ factors_i, and the unit, a power of two."""
+    return _multipliers(factors, bits)
+
+
+def moved(node: Node, types: LayerTypes) -> QuantNode:
+    """The integer form of a layer that moves values."""
+    return _new(node, types)
+
+
+def summed(node: Node, types: LayerTypes, scale: float, bound: int, constants: dict[str, np.ndarray]) -> QuantNode:
+    """The integer form of a layer that makes sums in which 1 stands for `scale`, and that reach `bound`."""
+    rescale = _rescale(node, np.array([scale / types.output.scale]), bound, types.options)
+    return _new(node, types, rescale=rescale, bound=bound, params=constants)
 
 
 @quantizer("Conv", "Deconv", "Fc", "Affine")

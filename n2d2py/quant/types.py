@@ -52,7 +52,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
             preserves = plain or node.op.operation in ("Prod", "Max", "Min")
             all_known = all_known or node.op.operation == "EuclideanSum" or (
                 node.op.operation == "AbsSum" and min(weights) >= 0)
-        if (activation is not None and activation.nonnegative) or (preserves and all_known and activation is None):
+        if node.op.nonnegative or (activation is not None and activation.nonnegative) or (preserves and all_known and activation is None):
             known.update(node.outputs)
         elif preserves and all_known and activation is not None and activation.is_clamp:
             known.update(node.outputs)

@@ -19,6 +19,7 @@ RANKS = (
     ("memory",),
     ("export",),
     ("runtime", "report"),
+    ("plugin",),
     ("options",),
     ("stages",),
     ("pipeline",),

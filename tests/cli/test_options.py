@@ -20,6 +20,7 @@ def sample(option: Option) -> tuple[list[str], object]:
         text = next(choice for choice in option.choices if choice != option.default)
         return [f"-{option.name}", text], text
     text, value = SAMPLES[option.kind]
+    value = (value,) if option.repeated else value
     return [f"-{option.name}"] + ([] if text is None else [text]), value
 
 
@@ -120,7 +121,7 @@ def test_help_has_every_option_with_its_default(capsys):
         words = " ".join(entry[1].split())
         assert words.startswith(option.doc.split(" stand for")[0][:60].strip()), option.name
         assert all(choice in words for choice in option.choices)
-        if option.kind not in ("flag", "optional-int") and option.default is not None:
+        if option.kind not in ("flag", "optional-int") and option.default not in (None, ()):
             assert words.endswith(f"[{option.default}]")
     assert all(len(line) <= 100 for line in text.splitlines())
 

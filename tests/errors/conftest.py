@@ -13,6 +13,7 @@ from error_cases import EXPORT  # noqa: E402  the helpers of this folder are imp
 from error_files import write_workspace  # noqa: E402
 
 from n2d2py.cli import main  # noqa: E402
+from n2d2py.plugin.load import isolated  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -28,11 +29,12 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def workspace(finished, tmp_path, monkeypatch) -> Path:
+def workspace(finished, tmp_path, monkeypatch):
     """A copy of it, which is the working directory."""
     folder = tmp_path / "work"
     shutil.copytree(finished, folder)
     monkeypatch.chdir(folder)
     for variable in ("N2D2_DATA", "N2D2_MODELS", "N2D2PY_DATA", "CXX"):
         monkeypatch.delenv(variable, raising=False)
-    return folder
+    with isolated():
+        yield folder

@@ -19,7 +19,7 @@ from n2d2py.graph.shapes import channels, height, width
 if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
-__all__ = ["Array", "LayerCode", "layer_code", "register_layer", "plane_struct", "float_literal",
+__all__ = ["Array", "LayerCode", "layer_code", "register_layer", "layer_kinds", "override_kernel", "plane_struct", "float_literal",
            "PORTABLE", "NATIVE"]
 
 PORTABLE, NATIVE = "n2d2::Portable", "n2d2::Native"
@@ -122,6 +122,34 @@ def register_layer(kind: str, function: LayerFunction) -> None:
     _LAYERS[kind] = function
 
 
+def layer_kinds() -> tuple[str, ...]:
+    """The operator kinds that have a C++ form."""
+    import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
+
+    return tuple(_LAYERS)
+
+
+_OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool]]] = []
+
+
+def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool]) -> None:
+    """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
+    `isa` ("Avx2", ...; "" for every one).
+    """
+    _OVERRIDES.append((kind, isa, header, tag, fits))
+
+
+def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
+    for kind, isa, header, tag, fits in _OVERRIDES:
+        if kind == node.op.kind and fits(node):
+            special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
+            config = code.config
+            for old in (NATIVE, PORTABLE):
+                config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
+            code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag} on {isa or 'all'}")
+    return code
+
+
 def layer_code(node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]",
                identifiers: Identifiers) -> LayerCode:
     """The C++ of one layer; `planes` says where every tensor of the layer lies.
@@ -135,7 +163,7 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]"
     if function is None:
         raise N2D2Error("E701", f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
                         where=node.location, remedy="remove the layer, or fuse it with -fuse")
-    return function(node, graph, planes, identifiers)
+    return _overridden(function(node, graph, planes, identifiers), node)
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: "Plane", identifier: str) -> str:

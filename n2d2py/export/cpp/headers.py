@@ -8,9 +8,39 @@ from typing import Iterable
 
 from n2d2py.errors import InternalError
 
-__all__ = ["needed_headers", "copy_headers"]
+__all__ = ["needed_headers", "copy_headers", "plugin_header"]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(n2d2/[^"]+)"', re.MULTILINE)
+
+
+_BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_PLUGINS: dict[str, Path] = {}
+
+
+def plugin_header(folder: Path, name: str) -> str:
+    """How an export includes the header `name` of a plug-in's folder: "plugins/<folder>/<name>"."""
+    prefix, number = f"plugins/{folder.name}", 1
+    while _PLUGINS.setdefault(prefix, folder) != folder:
+        number += 1
+        prefix = f"plugins/{folder.name}_{number}"
+    return f"{prefix}/{name}"
+
+
+def _source(header: str, kernels: Path) -> Path:
+    for prefix, folder in _PLUGINS.items():
+        if header.startswith(f"{prefix}/"):
+            return folder / header[len(prefix) + 1:]
+    return kernels / header
+
+
+def _included(header: str, source: Path) -> list[str]:
+    """The kernel headers that a header includes, and those beside it where it is a plug-in's."""
+    text = source.read_text(encoding="utf-8")
+    found = _INCLUDE.findall(text)
+    if header.startswith("plugins/"):
+        found += [f"{header.rpartition('/')[0]}/{name}" for name in _BESIDE.findall(text)
+                  if (source.parent / name).is_file()]
+    return found
 
 
 def needed_headers(first: Iterable[str], kernels: Path) -> list[str]:
@@ -21,10 +51,11 @@ def needed_headers(first: Iterable[str], kernels: Path) -> list[str]:
         header = waiting.pop()
         if header in needed:
             continue
-        if not (kernels / header).is_file():
+        source = _source(header, kernels)
+        if not source.is_file():
             raise InternalError(f"the kernel header {header} does not exist")
         needed.add(header)
-        waiting += _INCLUDE.findall((kernels / header).read_text(encoding="utf-8"))
+        waiting += _included(header, source)
     return sorted(needed)
 
 
@@ -32,4 +63,4 @@ def copy_headers(first: Iterable[str], kernels: Path, target: Path) -> None:
     """Copies the needed headers into the folder `target`."""
     for header in needed_headers(first, kernels):
         (target / header).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(kernels / header, target / header)
+        shutil.copyfile(_source(header, kernels), target / header)

@@ -42,6 +42,10 @@ class OnnxNode:
         value = self._attributes.get(name, default)
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes that are given."""
+        return list(self._attributes)
+
     def has(self, index: int) -> bool:
         """Whether input `index` is given."""
         return index < len(self.inputs) and self.inputs[index] != ""

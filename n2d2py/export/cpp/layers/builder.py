@@ -22,10 +22,26 @@ from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh
 if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
-__all__ = ["LayerBuilder"]
+__all__ = ["LayerBuilder", "register_activation", "function_kinds"]
 
 _PLAIN = (Abs, Erf, Exp, Gelu, GeluTanh, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Swish)
 """Activation functions without parameters."""
+
+
+_FUNCTIONS: dict[str, tuple[str, str, list[str]]] = {}
+
+
+def register_activation(kind: str, header: str, template: str, attributes: list[str]) -> None:
+    """The C++ form of a plug-in's function: `template`<type, struct of its `attributes`> in `header`."""
+    _FUNCTIONS[kind] = (header, template, attributes)
+
+
+def function_kinds() -> set[str]:
+    """The kinds of all activation functions."""
+    def below(made: type) -> list[type]:
+        return [found for child in made.__subclasses__() for found in (child, *below(child))]
+
+    return {made.kind for made in below(Function) if made.__module__.startswith("n2d2py.operators.")} | set(_FUNCTIONS)
 
 
 @lru_cache(maxsize=None)
@@ -64,6 +80,7 @@ class LayerBuilder:
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
         self._kernel = ""
+        self._headers: list[str] = []
         if not self.integer and not all(kind.is_float for kind in [*self.inputs, self.output]):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
 
@@ -208,6 +225,11 @@ class LayerBuilder:
             return f"n2d2::Linear<{kind}>"
         if isinstance(function, _PLAIN):
             return f"n2d2::{function.kind}<{kind}>"
+        if function.kind in _FUNCTIONS:
+            header, template, names = _FUNCTIONS[function.kind]
+            self._headers.append(header)
+            values = {name: getattr(function, name) for name in names}
+            return f"{template}<{kind}, {self.constants('activation', kind, values, {})}>"
         if isinstance(function, Clip):
             parameters = {"low": function.low, "high": function.high}
         elif isinstance(function, LeakyRectifier):
@@ -227,5 +249,6 @@ class LayerBuilder:
     # ---- result ---------------------------------------------------------------------------
     def code(self, header: str, call: str) -> LayerCode:
         """The finished layer, which needs the kernel header `header` and is run by `call`."""
-        return LayerCode(self.node.name, self.identifier, (f"n2d2/{header}.hpp",), "\n".join(self._structs), call,
+        first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
+        return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
                          tuple(self._arrays), self.serial, self._kernel)

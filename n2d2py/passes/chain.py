@@ -1,0 +1,65 @@
+"""A chain of layers, given by their kinds, that becomes one layer: the pass behind the recipes of plug-ins.
+
+    a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Activation, Op
+from n2d2py.passes.base import Match, Pass
+
+__all__ = ["ChainPass"]
+
+Becomes = Callable[..., "Op | tuple[Op, dict[str, np.ndarray]] | str"]
+"""From the nodes of a chain to the operator (and its constants) in their place, or the reason why there is none."""
+
+
+class ChainPass(Pass):
+    """The chain of `kinds`, first to last, replaced by what `becomes` makes of its nodes."""
+
+    def __init__(self, name: str, summary: str, kinds: Sequence[str], becomes: Becomes):
+        self.name, self.summary = name, summary  # type: ignore[misc]
+        self._kinds, self._becomes = tuple(kinds), becomes
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if _kind(node) != self._kinds[0]:
+            return None
+        nodes = [node]
+        for kind in self._kinds[1:]:
+            follower = graph.sole_consumer(nodes[-1].output)
+            if follower is None or _kind(follower) != kind:
+                readers = ", ".join(reader.name for reader in graph.consumers(nodes[-1].output)) or "nothing"
+                return Match.no(f"the result of {nodes[-1].name} is read by {readers}, not by a {kind} alone")
+            nodes.append(follower)
+        carrying = next((one for one in nodes[:-1] if one.activation is not None), None)
+        if carrying is not None:
+            return Match.no(f"{carrying.name} carries the activation {carrying.activation.kind}")
+        result = self._becomes(*nodes)
+        if isinstance(result, str):
+            return Match.no(result)
+        op, params = result if isinstance(result, tuple) else (result, dict(node.params))
+        return Match((nodes, op, params))
+
+    def rewrite(self, graph: Graph, node: Node, found: Any) -> str:
+        nodes, op, params = found
+        inside = {one.output for one in nodes}
+        outside = [name for one in nodes for name in one.inputs if name not in inside]
+        last = nodes[-1]
+        result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
+        new = Node(last.name, op, outside, [result], params, last.activation, last.location,
+                   [name for one in nodes for name in one.source])
+        for one in nodes:
+            graph.nodes.remove(one)
+            graph.tensors.pop(one.output)
+            if one is not last:
+                graph.aliases[one.output] = result
+        graph.add(new, at=place)
+        return f"{' - '.join(self._kinds)} became {op.kind}"
+
+
+def _kind(node: Node) -> str:
+    return node.op.function.kind if isinstance(node.op, Activation) else node.op.kind

@@ -1,0 +1,103 @@
+"""Proving an operator: one layer, exported, compiled, and compared with its Python."""
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from n2d2py.export import ExportFolder, ExportRequest, exporter
+from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory import check_plan, plan_memory, refuse_violations
+from n2d2py.memory.from_graph import memory_problem
+from n2d2py.operators import Activation, Function, Op
+from n2d2py.passes import fuse
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.statistics import collect
+from n2d2py.runtime import load_export, load_simulator
+
+__all__ = ["check_layer", "check_graph"]
+
+
+def check_layer(op: Op | Function, *shapes: Shape, params: Mapping[str, np.ndarray] | None = None,
+                bits: Sequence[int] = (8, -32), low: float = -1.0, high: float = 1.0) -> dict[int, np.ndarray]:
+    """Compiles a network of one layer over inputs of these shapes (1, C, ...) and compares C++ with Python.
+
+    Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits.
+
+    Raises:
+        AssertionError: when they differ: integers at all, floating point by more than 1e-5 of the largest; or when
+            the integers are further from `compute` than 5 % of its range.
+    """
+    graph = Graph("check")
+    names = [graph.add_input(f"x{i}", shape) for i, shape in enumerate(shapes)]
+    layer = Activation(op) if isinstance(op, Function) else op
+    graph.add(Node("layer", layer, names, ["y"], dict(params or {})))
+    graph.outputs = ["y"]
+    return check_graph(graph, bits=bits, low=low, high=high)
+
+
+def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1.0,
+                high: float = 1.0) -> dict[int, np.ndarray]:
+    """As `check_layer`, for a network, which is fused first (recipes of plug-ins included)."""
+    rng = np.random.default_rng(0)
+    batch = {name: rng.uniform(low, high, (8, *graph.shape(name)[1:])).astype(np.float32) for name in graph.inputs}
+    results = {}
+    for width in bits:
+        fused, _ = fuse(graph, integer=width > 0)
+        typed = _typed(fused, width, batch)
+        expected, found, reference = _run(fused, typed, batch)
+        for name, value in expected.items():
+            _compare(name, width, found[name], value)
+        last = fused.outputs[0]
+        kind = typed.type(last)
+        real = kind.dequantize(expected[fused.producer(last).name])
+        span = max(1e-6, float(np.ptp(reference)))
+        assert width < 0 or np.abs(real - reference).max() <= 0.05 * span, (
+            f"{width} bits: the integers are {np.abs(real - reference).max():.4g} from compute(), whose values span {span:.4g}")
+        results[width] = real
+    return results
+
+
+def _typed(graph: Graph, bits: int, batch: dict[str, np.ndarray]) -> QuantGraph:
+    if bits < 0:
+        return float_graph(graph, bits)
+    statistics = collect(graph, [batch])  # type: ignore[list-item]
+    return quantize(graph, statistics.histograms, QuantOptions(bits, act_clipping="None", input_bits=bits,
+                                                               output_bits=bits), {})[0]
+
+
+def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, Any],
+                                                                                 np.ndarray]:
+    """Layers of the simulated and of the compiled network, and the first output in floating point."""
+    from n2d2py.reference.executor import run_graph
+
+    problem = memory_problem(typed)
+    plan = plan_memory(problem)
+    refuse_violations(check_plan(problem, plan))
+    request = ExportRequest(typed, problem=problem, plan=plan)
+    target = exporter("CPP")
+    target.check(request)
+    with tempfile.TemporaryDirectory(prefix="n2d2py-") as temporary:
+        path = Path(temporary) / "export"
+        with ExportFolder(path, target.manifest(request)) as folder:
+            target.write(request, folder)
+        inputs = [typed.type(name).quantize(batch[name]) for name in typed.inputs]
+        expected = load_simulator(path).layers(*inputs)
+        found = load_export(path).layers(*inputs)
+    return expected, found, run_graph(graph, batch)[graph.outputs[0]]
+
+
+def _compare(name: str, bits: int, found: np.ndarray, expected: np.ndarray) -> None:
+    if expected.dtype.kind == "f":
+        limit = 1e-5 * max(1e-30, float(np.abs(expected).max()))
+        wrong = ~(np.abs(found - expected) <= limit)
+    else:
+        wrong = found != expected
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise AssertionError(f"{bits} bits, layer {name}: {int(wrong.sum())} of {wrong.size} values differ, first at "
+                             f"{place}: C++ {found[place]}, Python {expected[place]}")

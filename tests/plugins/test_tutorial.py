@@ -1,0 +1,31 @@
+"""docs/plugins.md: its files are short and its commands do what it says."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tutorial_files as tutorial
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+def test_commands(tmp_path):
+    tutorial.write(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tutorial.ROOT)}
+    printed = []
+    for words in tutorial.commands():
+        program = [sys.executable, "-m", "n2d2py"] if words[0] == "n2d2py" else [sys.executable]
+        done = subprocess.run([*program, *words[1:]], cwd=tmp_path, env=environment, text=True, capture_output=True)
+        assert done.returncode == 0, (words, done.stderr)
+        printed.append(done.stdout + done.stderr)
+    assert len(printed) == 4
+    assert "fuse: d: ElemWise - Abs became AbsDiff" in printed[2]
+    assert "fuse-abs" not in printed[0] and "AbsDiff" in printed[0]
+
+
+def test_lines():
+    sizes = {name: len(text.splitlines()) for _, name, text in tutorial.blocks() if name}
+    assert sizes["absdiff/absdiff.py"] < 60 and sizes["absdiff/absdiff.hpp"] < 40
