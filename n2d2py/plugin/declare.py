@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from pathlib import Path
-from typing import Any, Callable, ClassVar, Sequence, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Sequence, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
