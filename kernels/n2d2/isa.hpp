@@ -10,8 +10,10 @@
 #ifndef N2D2_ISA_HPP
 #define N2D2_ISA_HPP
 
-#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512BW__) && \
-    defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
+// With -DN2D2_EMULATED_AVX512VNNI the intrinsics are functions of the tests (tests/kernels/emulated).
+#if defined(N2D2_EMULATED_AVX512VNNI) ||                                                                    \
+    (!defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512BW__) && \
+     defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
 #define N2D2_AVX512VNNI 1
 #define N2D2_AVX2 0
 #elif !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX2__)

@@ -1,6 +1,7 @@
 """Every kernel that has a version for an instruction set of this machine, bit for bit: sizes around each block."""
 from __future__ import annotations
 
+import platform
 from itertools import cycle
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from n2d2py.export.cpp.identifiers import Identifiers
 FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"), "avx2": ("-mavx2",)}
 """What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
 NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2"}}
+EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi")
+"""The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
 ISAS = sorted(FLAGS)
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
@@ -128,6 +131,18 @@ def test_simd_builds(tmp_path, compiler, flags, isa):
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [(), ("-fopenmp", "-DN2D2_PARALLEL_WORK=0")], ids=["one-thread", "all-loops-parallel"])
+def test_avx512_emulated(tmp_path, threads):
+    need("g++")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the AVX-512 kernels are for x86")
+    if not Path("/usr/include/simde/x86/avx512.h").is_file():
+        pytest.skip("SIMDe is not installed (libsimde-dev)")
+    harness.check_all([*simd_cases(4), *overlapping_cases(7)][::1 + len(threads)], tmp_path, "g++",
+                      ("-O1", *threads, *EMULATED), units=2)
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ N2D2_INLINE void fillFlipped(int value, std::uint8_t* to) {
 // sums[i] += the products of four unsigned bytes of x and four signed ones of w. An instruction by name: with the
 // intrinsic GCC 12 keeps half of the sums of a tile on the stack (180 moves in a loop, none this way).
 N2D2_INLINE void dot(__m512i& sums, __m512i x, __m512i w) {
-#if defined(__clang__)
+#if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
     sums = _mm512_dpbusd_epi32(sums, x, w);
 #else
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
@@ -106,7 +106,7 @@ N2D2_INLINE void dot(__m512i& sums, __m512i x, __m512i w) {
 
 // The same for pairs of signed 16-bit integers.
 N2D2_INLINE void dotPairs(__m512i& sums, __m512i x, __m512i w) {
-#if defined(__clang__)
+#if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
     sums = _mm512_dpwssd_epi32(sums, x, w);
 #else
     __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
