@@ -10,7 +10,7 @@ from n2d2py.frontend.ini.network import GLOBALS, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
-from n2d2py.ini.params import PARAMETERS
+from n2d2py.ini.params import LAYER_PARAMETERS, PARAMETERS
 from n2d2py.options import options_page
 
 __all__ = ["pages", "main"]
@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
         "sections.md": schema_page([GLOBALS, *provider_schemas(), *database_schemas(), *transformation_schemas(),
                                     ONNX_SECTION, TARGET, *layers],
                                    "INI sections and keys"),
-        "export_parameters.md": schema_page([PARAMETERS], "Export parameters"),
+        "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
     }
 
 

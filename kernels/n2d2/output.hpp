@@ -4,6 +4,10 @@
 //   Activated<Type, Activation>            floating point: activation of the sum
 //   Clamped<Type, Low, High>               integers: the value clamped, no change of scale
 //   Moved<Type>                            the value as it is
+//   Restored<Type, Parameters, Zero>       floating point from a stored integer: (value - Zero) * scale()
+//   Converted<Type, Rescale, Low, High, InZero, OutZero>
+//                                          integers from a stored value of another type: rescale(value - InZero) +
+//                                          OutZero, clamped to [Low, High]; InZero is 0 for floating point
 //
 // Every stage has apply(value, index); index selects the constants of a per-output rescale.
 #ifndef N2D2_OUTPUT_HPP
@@ -48,6 +52,39 @@ template <class T>
 struct Moved {
     typedef T Type;
     static N2D2_INLINE T apply(T value, int) { return value; }
+};
+
+template <class T, class Parameters, int Zero>
+struct Restored {
+    typedef T Type;
+    template <class Stored>
+    static N2D2_INLINE T apply(Stored value, int) {
+        return static_cast<T>(static_cast<std::int32_t>(value) - Zero) * Parameters::scale();
+    }
+};
+
+// What a rescale takes: floating point as it is, integers without their zero point.
+template <int Zero>
+N2D2_INLINE float centredBy(float value) {
+    return value;
+}
+template <int Zero>
+N2D2_INLINE float centredBy(double value) {
+    return static_cast<float>(value);
+}
+template <int Zero, class Stored>
+N2D2_INLINE std::int32_t centredBy(Stored value) {
+    return static_cast<std::int32_t>(value) - Zero;
+}
+
+template <class T, class Rescale, std::int64_t Low, std::int64_t High, int InZero, int OutZero>
+struct Converted {
+    typedef T Type;
+    template <class Stored>
+    static N2D2_INLINE T apply(Stored value, int index) {
+        return static_cast<T>(Rescale::template apply<Low - OutZero, High - OutZero>(centredBy<InZero>(value), index) +
+                              OutZero);
+    }
 };
 
 // out[i] = Stage(sums[i], index + i) for i < Count.

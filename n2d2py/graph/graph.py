@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error
+from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, elements
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Graph:
         nodes: in execution order.
         inputs, outputs: tensor names.
         aliases: name of a removed tensor or layer -> tensor that now carries its result.
+        precisions: name of a layer -> how it is computed, where that was asked for; outlives merging.
     """
 
     def __init__(self, name: str):
@@ -84,6 +86,7 @@ class Graph:
         self.inputs: list[str] = []
         self.outputs: list[str] = []
         self.aliases: dict[str, str] = {}
+        self.precisions: dict[str, Precision] = {}
 
     # ---- building -------------------------------------------------------------------------
     def add_input(self, name: str, shape: Shape) -> str:
@@ -146,6 +149,14 @@ class Graph:
             if node.name == name:
                 return node
         raise KeyError(name)
+
+    def precision(self, node: Node) -> Precision:
+        """What was asked for a layer, by its name or by that of a layer merged into it; the last one counts."""
+        found = Precision()
+        for name in dict.fromkeys([node.name, *node.source]):
+            asked = self.precisions.get(name)
+            found = asked.over(found) if asked is not None else found
+        return found
 
     def resolve(self, name: str) -> str | None:
         """The tensor that carries the result of a layer or tensor called `name`, or None."""
@@ -225,7 +236,7 @@ class Graph:
         other.nodes = [Node(n.name, n.op, list(n.inputs), list(n.outputs), dict(n.params), n.activation,
                             n.location, list(n.source), n.helper) for n in self.nodes]
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)
-        other.aliases = dict(self.aliases)
+        other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
         return other
 
     # ---- checking and dumping ---------------------------------------------------------------

@@ -12,6 +12,7 @@ from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
     from n2d2py.operators.activations import Function
+    from n2d2py.graph.graph import Node
     from n2d2py.operators.base import Op
 
 __all__ = ["QuantTensor", "QuantNode", "QuantGraph"]
@@ -102,6 +103,15 @@ class QuantGraph:
     def is_integer(self, node: QuantNode) -> bool:
         """Whether the node computes in integers (all its tensors have integer types)."""
         return not any(self.type(name).is_float for name in node.inputs + node.outputs)
+
+    def is_float(self, node: "QuantNode | Node") -> bool:
+        """Whether the node computes in floating point alone (all its tensors have such types)."""
+        return all(self.type(name).is_float for name in [*node.inputs, *node.outputs])
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some layers of an integer network compute in floating point."""
+        return self.bits > 0 and any(not self.is_integer(node) for node in self.nodes)
 
     def verify(self) -> None:
         """Checks order, types and bounds.

@@ -13,9 +13,10 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
 from n2d2py.ini.kinds import Unreadable, kind_text
+from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["PARAMETERS", "Params", "load_params"]
+__all__ = ["PARAMETERS", "LAYER_PARAMETERS", "Params", "load_params"]
 
 STRATEGIES = ("None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
               "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
@@ -48,6 +49,10 @@ PARAMETERS = Schema("export parameters", (
              "Network", "EstimationFrequency", "AccumulationNbBits", "OutputMapToRGB*"),
     doc="Given in the file of `-export-parameters`.")
 
+LAYER_PARAMETERS = Schema("export parameters of a layer", PRECISION_KEYS, doc="Given in a section `[layer]` of the file "
+                          "of `-export-parameters`; they overrule those of the layer's section in the INI. Other keys "
+                          "are for the export.")
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset("""
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t
@@ -79,11 +84,16 @@ def load_params(path: Path | str | None) -> Params:
             _read(name, lexer.unquote(text.config[name]), places[name], values)
         except Unreadable as problem:
             errors.append(problem.error(places[name]))
-    ErrorList.raise_if(errors)
     layers = {}
     for layer in text.config.sections:
         places[f"[{layer}]"] = text.where_layer(layer)
         layers[layer] = {key: lexer.unquote(value) for key, value in text.config[layer].items()}
+        for key in (key for key in PRECISION_KEYS if key.name in layers[layer]):
+            try:
+                key.read(key.name, layers[layer][key.name])
+            except Unreadable as problem:
+                errors.append(problem.error(text.where(key.name, layer)))
+    ErrorList.raise_if(errors)
     return Params(values, layers, places)
 
 
@@ -139,6 +149,16 @@ class Params:
     def layer(self, name: str) -> dict[str, str]:
         """The parameters of the section `[name]` as written; empty when there is none."""
         return dict(self._layers.get(name, {}))
+
+    def layer_names(self) -> list[str]:
+        """The layers that have a section."""
+        return list(self._layers)
+
+    def layer_precision(self, name: str) -> dict[str, Any]:
+        """The typed values of LAYER_PARAMETERS in the section `[name]`; None where it says nothing."""
+        written = self.layer(name)
+        return {key.name: key.read(key.name, written[key.name])[0] if key.name in written else None
+                for key in PRECISION_KEYS}
 
     def check_layers(self, names: Iterable[str]) -> None:
         """Warns W107 for each section that is not the name of a layer."""
@@ -217,9 +237,9 @@ class _Text:
         return N2D2Error("E121", f"'{line[:60]}' cannot be read", where=where,
                          remedy="write name=value, or [layer]")
 
-    def where(self, name: str) -> Location:
-        """The place of an export parameter."""
-        return Location(self._file, self._keys.get((None, name)))
+    def where(self, name: str, layer: str | None = None) -> Location:
+        """The place of an export parameter, of a layer's section if that is given."""
+        return Location(self._file, self._keys.get((layer, name)), layer)
 
     def where_layer(self, layer: str) -> Location:
         """The place of the section of a layer."""

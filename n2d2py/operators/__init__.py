@@ -7,6 +7,7 @@ from n2d2py.operators.base import Op, operator_kinds, register
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
@@ -26,10 +27,10 @@ from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 
 for _op in (Conv, Fc, Pool, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
-            Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth):
+            Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth, Convert):
     register(_op)
 
-__all__ = ["Op", "register", "operator_kinds", "Conv", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
+__all__ = ["Op", "register", "operator_kinds", "Conv", "Convert", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
            "Activation", "Concat", "Softmax", "Padding", "Reshape", "Transpose", "Dropout", "Identity",
            "Take", "DepthToSpace", "SpaceToDepth", "Deconv", "Resize", "Unpool", "LRN", "Normalize", "Function", "Clip", "ChannelClip", "LeakyRectifier", "Logistic",
            "Softplus", "Step", "Swish", "Tanh", "rectifier", "Abs", "Elu", "Erf",

@@ -25,11 +25,13 @@ class Op:
         moves_values: the output holds values of the first input unchanged, or means of them, so it shares
             its number type (max pooling, padding, resizing, layout changes).
         nonnegative: no output is below zero, whatever the inputs.
+        mixes_types: `run_integer` also takes and gives floating-point tensors.
     """
 
     kind: ClassVar[str] = ""
     moves_values: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = False
+    mixes_types: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: "Node | QuantNode") -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.

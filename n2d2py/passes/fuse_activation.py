@@ -131,6 +131,7 @@ class SplitActivation(Pass):
         del graph.tensors[result]
         graph.add(Node(name, Activation(function), [linear], [result], location=node.location),
                   at=graph.nodes.index(node) + 1)
+        graph.precisions[name] = graph.precision(node)
         return f"{function.kind} made the layer {name}"
 
 

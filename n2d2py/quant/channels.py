@@ -41,6 +41,8 @@ def _pairs(graph: Graph) -> list[tuple[Node, Node]]:
             continue
         if isinstance(node.op, Fc) and node.activation.high != np.inf:
             continue
+        if graph.precision(node).quantize is False:
+            continue
         reader = graph.sole_consumer(node.output)
         if reader is not None and takes_channels(reader, node.output):
             found.append((node, reader))

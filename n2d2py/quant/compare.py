@@ -90,11 +90,16 @@ class Accumulator:
                                self.saturated / max(self.count, 1), self.identical, self.difference)
 
 
-def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType) -> Difference | None:
-    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest magnitude."""
+def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:
+    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest magnitude.
+
+    `slack` is the share of the range by which integers may differ: behind layers in floating point.
+    """
     if kind.is_float:
         tolerance = 1e-4 * max(float(np.max(np.abs(expected), initial=0.0)), 1e-6)
         wrong = ~(np.abs(expected.astype(np.float64) - found) <= tolerance)
+    elif slack:
+        wrong = np.abs(expected.astype(np.int64) - found) > slack * (kind.qmax - kind.qmin)
     else:
         wrong = expected != found
     if not wrong.any():

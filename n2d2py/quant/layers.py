@@ -21,13 +21,28 @@ __all__ = ["LayerTypes", "quantize_layer", "quantizer", "activation_clamp", "pea
 
 @dataclass(frozen=True)
 class LayerTypes:
-    """What a layer's quantizer may use: number types of its inputs and of its output, options, rounding of weights."""
+    """What a layer's quantizer may use: number types of its inputs and of its output, options, rounding of weights.
+
+    `weight_bits` is the width of the layer's weights; None for that of the network.
+    """
 
     inputs: list[NumType]
     output: NumType
     options: QuantOptions
     rounding: Rounding = round_nearest
+    weight_bits: int | None = None
 
+    @property
+    def wide(self) -> bool:
+        """Whether the layer reads or writes integers of more than 8 bits."""
+        return any(kind.bits > 8 for kind in (*self.inputs, self.output))
+
+
+_WIDE_SUMS = 2 ** 52
+"""Limit of 64-bit accumulators, exact in double precision."""
+
+_COARSER = 1.1
+"""Weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
 
 Quantizer = Callable[[Node, LayerTypes], QuantNode]
 _QUANTIZERS: dict[str, Quantizer] = {}
@@ -129,10 +144,15 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y."""
     options, x = types.options, types.inputs[0]
     per_output = options.per_output or node.op.kind == "Affine"
-    limit = 2 ** 31 - 1 if options.bits == 8 else 2 ** 52
-    settings = dict(bits=options.bits, per_output=per_output, clipping=options.wt_clipping, limit=limit,
-                    rounding=types.rounding)
+    bits = types.weight_bits or options.bits
+    settings = dict(bits=bits, per_output=per_output, clipping=options.wt_clipping, rounding=types.rounding,
+                    limit=2 ** 31 - 1 if bits == 8 else _WIDE_SUMS)
     result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), **settings)
+    if result.widened and x.bits > 8 and bits == 8:
+        free = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x),
+                                **{**settings, "limit": _WIDE_SUMS})
+        if np.max(result.scales / free.scales) > _COARSER:
+            settings["limit"], result = _WIDE_SUMS, free
     factors = x.scale * result.scales / types.output.scale
     rescale = _rescale(node, factors if per_output else factors[:1], result.bound, options)
     if options.rescaling in ("Single-shift", "Double-shift"):
@@ -175,7 +195,7 @@ def _multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
 
 @quantizer("ElemWise")
 def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
-    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 for 16-bit tensors).
+    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 where a tensor has 16 bits).
 
     The unit is a power of two, so the rescale is exact in every mode.
     """
@@ -192,7 +212,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
         rescale = _rescale(node, np.array([factor]), bound, options)
         return _new(node, types, rescale=rescale, bound=bound,
                     params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)})
-    multipliers, unit = _multipliers(weights * scales / types.output.scale, 14 if options.bits == 8 else 22)
+    multipliers, unit = _multipliers(weights * scales / types.output.scale, 22 if types.wide else 14)
     offset = int(round(float(shifts.sum()) / (unit * types.output.scale))) if op.operation == "Sum" else 0
     bound = sum(abs(m) * p for m, p in zip(multipliers, peaks)) + abs(offset)
     acc_type = np.int32 if bound < 2 ** 31 else np.int64
@@ -233,6 +253,19 @@ def _concat(node: Node, types: LayerTypes) -> QuantNode:
 @quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Reshape", "Transpose", "Identity", "Dropout")
 def _moving(node: Node, types: LayerTypes) -> QuantNode:
     return _new(node, types)
+
+
+@quantizer("Convert")
+def _convert(node: Node, types: LayerTypes) -> QuantNode:
+    """To floating point: no constants. From it: factor 1 / s_y in float32. Between integers: factor s_x / s_y."""
+    x, y = types.inputs[0], types.output
+    if y.is_float:
+        return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), location=node.location,
+                         source=list(node.source))
+    if x.is_float:
+        return _new(node, types, rescale=make_rescale("Floating-point", np.array([1 / y.scale]))[0])
+    bound = _peak(x)
+    return _new(node, types, rescale=_rescale(node, np.array([x.scale / y.scale]), bound, types.options), bound=bound)
 
 
 @quantizer("Resize")

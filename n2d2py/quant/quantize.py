@@ -7,7 +7,7 @@ from typing import Sequence
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import FLOAT32, FLOAT64
+from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.quant.histogram import Histogram
@@ -39,7 +39,14 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
     errors: list[N2D2Error] = []
     walk = Walk(graph, result, samples) if samples and options.needs_samples else None
     for node in graph.nodes:
-        layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options)
+        if result.is_float(node):
+            result.nodes.append(_float_layer(node, FLOAT32))
+            if walk:
+                walk.advance(node, result.nodes[-1])
+                walk.forget()
+            continue
+        layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options,
+                           weight_bits=graph.precision(node).weight_bits)
         try:
             result.nodes.append(_corrected(node, layer, walk) if walk and not errors else quantize_layer(node, layer))
         except N2D2Error as error:
@@ -71,10 +78,13 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
                         aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    for node in graph.nodes:
-        params = {role: np.asarray(array, kind.dtype) for role, array in node.params.items()}
-        result.nodes.append(QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), params,
-                                      activation=node.activation, location=node.location,
-                                      source=list(node.source)))
+    result.nodes = [_float_layer(node, kind) for node in graph.nodes]
     result.verify()
     return result
+
+
+def _float_layer(node: Node, kind: NumType) -> QuantNode:
+    """A layer in floating point, its constants in type `kind`."""
+    params = {role: np.asarray(array, kind.dtype) for role, array in node.params.items()}
+    return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), params, activation=node.activation,
+                     location=node.location, source=list(node.source))

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Sequence
 
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.graph import Graph
-from n2d2py.operators import ChannelClip, Concat, Conv, ElemWise, Fc, Pool
+from n2d2py.operators import ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
 from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.thresholds import activation_threshold
 
@@ -32,9 +34,10 @@ def _moves(node) -> bool:
 
 
 def calibrated_tensors(graph: Graph) -> list[str]:
-    """The tensors whose range must be measured: all that some layer computes, and the inputs."""
+    """The tensors whose range must be measured: all integers that some layer computes, and the inputs."""
+    real = float_tensors(graph)
     made = [name for node in graph.nodes if not _moves(node) and not isinstance(node.op, Concat)
-            for name in node.outputs]
+            for name in node.outputs if name not in real]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
     return list(dict.fromkeys(graph.inputs + made + pooled))
 
@@ -45,7 +48,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
     for node in graph.nodes:
         all_known = all(name in known for name in node.inputs)
         activation = node.activation or getattr(node.op, "function", None)
-        preserves = _moves(node) or isinstance(node.op, (Concat, Pool))
+        preserves = _moves(node) or isinstance(node.op, (Concat, Pool, Convert))
         if isinstance(node.op, ElemWise):
             weights, shifts = node.op.coefficients(len(node.inputs))
             plain = min(weights) >= 0 and min(shifts) >= 0
@@ -78,11 +81,14 @@ def _measured(graph: Graph, name: str) -> str:
 
 def _width(graph: Graph, name: str, source: dict[str, str], final: set[str], histograms: dict[str, Histogram],
            known: tuple[float, float] | None, options: QuantOptions) -> int:
-    """Bits of a tensor: those of the network, but for inputs and outputs what their options say.
+    """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
     16 bits at an edge are taken only where weighted layers alone read the values.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
+    asked = asked_bits(graph, holders)
+    if asked is not None:
+        return asked
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not _moves(node)]
     if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
@@ -90,6 +96,12 @@ def _width(graph: Graph, name: str, source: dict[str, str], final: set[str], his
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
         return options.output_bits
     return options.bits
+
+
+def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
+    """The widest `QuantBits` of the layers that write or read any of these tensors; None when none has it."""
+    layers = [node for node in graph.nodes if any(name in node.inputs or name in node.outputs for name in names)]
+    return max((bits for node in layers if (bits := graph.precision(node).bits) is not None), default=None)
 
 
 def _is_spoiled(histogram: Histogram) -> bool:
@@ -111,10 +123,14 @@ def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[st
               if (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0}
     positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
     final = {source[name] for name in graph.outputs}
+    real = float_tensors(graph)
     types: dict[str, NumType] = {}
     thresholds: dict[str, float] = {}
     for name in dict.fromkeys(source.values()):
         producer = graph.producer(name)
+        if name in real:
+            types[name] = FLOAT32
+            continue
         if producer is not None and isinstance(producer.op, Concat):
             continue
         signed = name not in positive
@@ -140,13 +156,15 @@ def _type_concats(graph: Graph, source: dict[str, str], types: dict[str, NumType
                   options: QuantOptions) -> None:
     """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it."""
     for node in graph.nodes:
-        if not isinstance(node.op, Concat):
+        if not isinstance(node.op, Concat) or node.output in types:
             continue
         origins = [source[name] for name in node.inputs]
-        kind = NumType(options.bits, node.output not in positive)
+        held = [tensor for tensor, origin in source.items() if origin == node.output]
+        kind = NumType(asked_bits(graph, held) or options.bits, node.output not in positive)
         reach = max(types[o].scale * types[o].qmax for o in origins)
         types[node.output] = kind.with_scale(reach / kind.qmax)
         for origin in origins:
             near = types[origin].scale * types[origin].qmax >= _JOIN_RATIO * reach
-            if near and types[origin].signed == kind.signed and origin not in graph.inputs:
+            same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
+            if near and same and origin not in graph.inputs:
                 types[origin] = types[node.output]

@@ -173,7 +173,7 @@ def _activation(writer: OnnxWriter, node: Node, output: str) -> None:
 
 for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "Affine": _affine, "BatchNorm": _batchnorm,
                          "ElemWise": _elemwise, "Softmax": _softmax, "Concat": _concat, "Padding": _padding, "Take": _take, "DepthToSpace": _blocks, "SpaceToDepth": _blocks,
-                         "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity,
+                         "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity, "Convert": _identity,
                          "Activation": _activation}.items():
     register_spelling(_kind, _spelling)
 

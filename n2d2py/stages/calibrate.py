@@ -12,6 +12,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.equalize import equalize
+from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
 from n2d2py.quant.types import TensorTypes
@@ -52,6 +53,7 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     if not settings.integer:
         return Calibration(float_graph(graph, settings.arguments.nbbits), graph)
     options = settings.quant
+    graph = insert_conversions(graph)
     if options.equalize and not options.per_output:
         graph = equalize(graph)
     by_channel = options.equalize and options.per_output

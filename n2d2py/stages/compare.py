@@ -7,7 +7,7 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.compare import Accumulator, LayerComparison
-from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference import FloatEngine
 from n2d2py.runtime import Network
@@ -16,7 +16,11 @@ __all__ = ["compare_stage"]
 
 
 def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None) -> list[LayerComparison]:
-    """One comparison per layer over the stimuli; the compiled values too when a library is given."""
+    """One comparison per layer over the stimuli; the compiled values too when a library is given.
+
+    Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
+    last bit of a sum of reals depends on its order, so that only single layers can be told to be identical.
+    """
     layers = [(node.name, node.output) for node in quantized.nodes]
     engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
     accumulators = [Accumulator(layer, tensor, quantized.type(tensor)) for layer, tensor in layers]
@@ -26,12 +30,19 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         found = compiled.layers(*inputs) if compiled is not None else {}
+        found = {name: np.asarray(values).reshape(stored[tensor].shape) for (name, tensor) in layers
+                 if (values := found.get(name)) is not None}
+        if quantized.is_mixed and found:
+            stored = _from_compiled(quantized, {**stored, **{tensor: found[name] for name, tensor in layers}})
         for accumulator in accumulators:
-            values = found.get(accumulator.layer)
-            expected = stored[accumulator.tensor]
-            accumulator.add(real[accumulator.tensor], expected,
-                            None if values is None else np.asarray(values).reshape(expected.shape))
+            accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.layer))
     return [accumulator.result() for accumulator in accumulators]
+
+
+def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The stored values that Python computes for each layer from the compiled values of its inputs."""
+    return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0]
+            for node in quantized.nodes}
 
 
 def summary(comparisons: list[LayerComparison], bits: int) -> str:

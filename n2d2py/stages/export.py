@@ -65,7 +65,7 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
 def export_request(network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli,
                    settings: Settings) -> ExportRequest:
     """Everything that the exporter may use."""
-    settings.params.check_layers([node.name for node in graph.nodes])
+    settings.params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
     return ExportRequest(graph, stimuli, targets, problem, plan, settings.params.as_dict(),

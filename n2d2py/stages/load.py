@@ -19,6 +19,7 @@ from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.paths import resolve_path
+from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.stages.settings import Settings
 
 __all__ = ["Network", "DataSet", "load_stage"]
@@ -79,8 +80,8 @@ def load_stage(settings: Settings) -> Network:
     else:
         raise N2D2Error("E008", f"'{path.suffix or path.name}' is not a known file type", where=Location(str(path)),
                         remedy="give an .ini or an .onnx file")
-    network.graph.verify()
-    graph = network.graph
+    network.graph = graph = with_layer_precisions(network.graph, settings.params)
+    graph.verify()
     log.notice("%s: %d layers, inputs %s, outputs %s", graph.name, sum(not node.helper for node in graph.nodes),
                ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
                ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs))

@@ -42,7 +42,7 @@ class Case:
     def expected(self) -> np.ndarray:
         """The normative result of the layer."""
         arrays = [self.inputs[name] for name in self.node.inputs]
-        if self.graph.is_integer(self.node):
+        if self.graph.is_integer(self.node) or self.node.op.mixes_types:
             return self.node.op.run_integer(arrays, self.node, self.graph)[0]
         result = self.node.op.run(arrays, self.node)[0]
         return self.node.activation(result) if self.node.activation else result

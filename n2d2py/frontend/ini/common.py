@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from n2d2py.errors import N2D2Error
+from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators import Clip, Function, Logistic, Softplus, Swish, Tanh, rectifier
 
@@ -17,6 +18,7 @@ LAYER = Schema("layer", (
     Key("Type", Kind.STRING, doc="type of the layer"),
     Key("Model", Kind.STRING, "", "execution model: Frame, Frame_CUDA or Transcode; all mean the same here"),
     Key("DataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+    *PRECISION_KEYS,
 ), accepted=("ConfigSection*", "NbChannels", *_TRAINING), doc="Keys of every layer section.")
 
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="number of output channels", minimum=1)

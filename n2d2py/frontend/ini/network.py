@@ -9,7 +9,7 @@ from n2d2py.frontend.ini.inputs import crop_inputs
 from n2d2py.frontend.ini.inserted import insert_batchnorm
 from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document
 from n2d2py.ini.paths import resolve_path
@@ -207,10 +207,14 @@ def _build_layer(document: Document, graph: Graph, layer: _Layer, types: dict[st
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")
+    before = len(graph.nodes)
     crop_inputs(context)
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
+    asked = Precision.of(values)
+    if asked != Precision():
+        graph.precisions.update({node.name: asked for node in graph.nodes[before:]})
     _set_automatic(document, graph, section.name, parents)
     shape = graph.shape(section.name)
     log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape),

@@ -1,6 +1,6 @@
 """The C++ form of each operator kind. Adding one: a module with its function, and a line here."""
 from n2d2py.export.cpp.code import register_layer
-from n2d2py.export.cpp.layers import (activation, affine, concat, conv, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
+from n2d2py.export.cpp.layers import (activation, affine, concat, conv, convert, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
                                       resize, softmax, take, unpool)
 
 for _kind, _function in {
@@ -8,6 +8,7 @@ for _kind, _function in {
     "Activation": activation.code, "Concat": concat.code, "Softmax": softmax.code,
     "Padding": moves.padding_code, "Reshape": moves.reshape_code, "Transpose": moves.transpose_code,
     "Identity": moves.copy_code, "Deconv": deconv.code, "Resize": resize.code, "Unpool": unpool.code,
+    "Convert": convert.code,
     "Take": take.code, "DepthToSpace": depth_to_space.code,
     "SpaceToDepth": depth_to_space.code, "LRN": normalize.lrn_code, "Normalize": normalize.normalize_code,
 }.items():

@@ -81,7 +81,7 @@ class LayerBuilder:
         self._panels: Panels | None = None
         self._kernel = ""
         self._headers: list[str] = []
-        if not self.integer and not all(kind.is_float for kind in [*self.inputs, self.output]):
+        if not (self.integer or node.op.mixes_types or all(kind.is_float for kind in [*self.inputs, self.output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
 
     # ---- names and types ------------------------------------------------------------------
@@ -189,6 +189,16 @@ class LayerBuilder:
             raise InternalError(f"{self.node.name} has no rescale")
         low, high = self._clamp()
         return f"n2d2::Requantized<{kind}, {self._rescale(self.node.rescale)}, {low}, {high}>"
+
+    def converting_stage(self) -> str:
+        """The C++ type that turns a stored input into a stored output of another number type."""
+        source, target = self.inputs[0], self.output
+        if target.is_float:
+            scale = self.constants("scale", target.cpp, {"scale": source.scale}, {})
+            return f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>"
+        low, high = self._clamp()
+        return (f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescale)}, {low}, {high}, "
+                f"{source.zero_point}, {target.zero_point}>")
 
     def moving_stage(self, clamped: bool = False) -> str:
         """The C++ type for layers that move values: activation in floating point, the value (clamped) in integers."""

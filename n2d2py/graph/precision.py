@@ -1,0 +1,37 @@
+"""How a single layer is computed, where that differs from the rest of the network."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+__all__ = ["Precision"]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What `QuantBits`, `QuantWeightBits` and `Quantize` of a layer say; None where they say nothing.
+
+    Attributes:
+        bits: width of the integers that the layer reads and writes, 8 or 16.
+        weight_bits: width of its weights, 8 or 16.
+        quantize: False for a layer that stays in floating point.
+    """
+
+    bits: int | None = None
+    weight_bits: int | None = None
+    quantize: bool | None = None
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> "Precision":
+        """The precision of typed INI values by key (n2d2py/ini/precision.py)."""
+        bits, weight_bits = (None if (text := values[key]) is None else int(text)
+                             for key in ("QuantBits", "QuantWeightBits"))
+        return Precision(bits, weight_bits, values["Quantize"])
+
+    def over(self, other: "Precision | None") -> "Precision":
+        """This precision, completed by `other` where it says nothing."""
+        if other is None:
+            return self
+        return Precision(other.bits if self.bits is None else self.bits,
+                         other.weight_bits if self.weight_bits is None else self.weight_bits,
+                         other.quantize if self.quantize is None else self.quantize)

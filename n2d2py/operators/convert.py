@@ -1,0 +1,48 @@
+"""A change of number type: from integers to floating point, back, or between integers."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+
+__all__ = ["Convert"]
+
+
+@dataclass(frozen=True)
+class Convert(Op):
+    """y stands for the same real numbers as x, in the number type of its tensor.
+
+    With scales s and zero points z, in the floating-point type of y, else float32:
+
+        integer to floating point   y = float(x - z_x) * float(s_x)
+        floating point to integer   y = clamp(rint(float32(x) * float32(1 / s_y))) + z_y, ties to even
+        integer to integer          y = clamp(rescale(x - z_x)) + z_y by the rescale of the layer
+
+    Attributes:
+        to_float: whether the result is floating point.
+    """
+
+    to_float: bool = False
+    kind: ClassVar[str] = "Convert"
+    mixes_types: ClassVar[bool] = True
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [inputs[0]]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        x, source, target = inputs[0], graph.type(node.inputs[0]), graph.type(node.output)
+        if target.is_float:
+            if source.is_float:
+                return [x.astype(target.dtype)]
+            exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
+            return [exact * target.dtype.type(source.scale)]
+        values = x if source.is_float else x.astype(np.int64) - source.zero_point
+        low, high = (limit - target.zero_point for limit in node.clamp)
+        return [(node.rescale.apply(values, low, high) + target.zero_point).astype(target.dtype)]

@@ -1,0 +1,141 @@
+"""Precision of single layers: 16-bit integers, floating-point islands and the conversions at their borders."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.arithmetic import FLOAT32
+from n2d2py.graph import Graph, Node, Precision
+from n2d2py.operators import Clip, Concat, Conv, ElemWise, Pool
+from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import quantize
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.reference import FloatEngine
+
+
+def network(precisions: dict[str, Precision] | None = None, channels: int = 6) -> Graph:
+    """x - a - (b, c) - add, c - pool; a, b and c are convolutions; outputs add and pool."""
+    rng, graph = np.random.default_rng(3), Graph("net")
+    graph.add_input("x", (1, 2, 8, 8))
+
+    def conv(name: str, source: str, inputs: int) -> None:
+        params = {"weights": rng.normal(size=(channels, inputs, 3, 3)).astype(np.float32) / 3,
+                  "bias": rng.normal(size=channels).astype(np.float32) / 10}
+        graph.add(Node(name, Conv(pads=(1, 1, 1, 1)), [source], [name], params, Clip(0.0)))
+
+    conv("a", "x", 2)
+    conv("b", "a", channels)
+    conv("c", "a", channels)
+    graph.add(Node("add", ElemWise("Sum"), ["b", "c"], ["add"]))
+    graph.add(Node("pool", Pool("Max", (2, 2), (2, 2)), ["c"], ["pool"]))
+    graph.outputs = ["add", "pool"]
+    graph.precisions = dict(precisions or {})
+    graph.verify()
+    return graph
+
+
+def data(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, (count, 2, 8, 8)).astype(np.float32)
+
+
+def quantized(graph: Graph, **options):
+    graph = insert_conversions(graph)
+    histograms = collect(graph, [data(16)]).histograms
+    samples = [data(4, seed) for seed in range(4)]
+    return graph, *quantize(graph, histograms, QuantOptions(**options), {"x": (-1.0, 1.0)}, samples)
+
+
+def error(graph: Graph, typed, name: str) -> float:
+    x = data(16, 9)
+    real, stored = FloatEngine(graph).run(x), simulate(typed, quantize_inputs(typed, [x]))
+    return float(np.sqrt(np.mean((typed.type(name).dequantize(stored[name]) - real[name]) ** 2)))
+
+
+def test_a_precision_of_a_merged_layer_counts():
+    graph = network({"bn": Precision(16), "a": Precision(weight_bits=16)})
+    node = graph.node("a")
+    node.source = ["a", "bn"]
+    assert graph.precision(node) == Precision(16, 16)
+    assert graph.copy().precision(node) == Precision(16, 16) and graph.precision(graph.node("b")) == Precision()
+
+
+def test_an_island_is_converted_once_at_each_border():
+    graph = insert_conversions(network({"b": Precision(quantize=False), "c": Precision(quantize=False)}))
+    assert [(node.name, node.inputs) for node in graph.nodes] == [
+        ("a", ["x"]), ("a_float", ["a"]), ("b", ["a_float"]), ("c", ["a_float"]), ("b_integer", ["b"]),
+        ("c_integer", ["c"]), ("add", ["b_integer", "c_integer"]), ("pool", ["c_integer"])]
+    assert float_tensors(graph) == {"a_float", "b", "c"}
+    x = data(2)
+    for name, values in FloatEngine(network()).run(x).items():
+        np.testing.assert_array_equal(FloatEngine(graph).run(x)[name], values)
+
+
+def test_layers_that_only_move_values_join_an_island():
+    island = {name: Precision(quantize=False) for name in ("c", "add")}
+    graph = network(island)
+    graph.add(Node("copy", Pool("Max", (1, 1), (1, 1)), ["c"], ["copy"]))
+    graph.node("add").inputs = ["b", "copy"]
+    graph.sort()
+    assert float_layers(graph) == {"c", "copy", "add"}
+    graph.outputs.append("copy")
+    assert float_layers(graph) == {"c", "add"}
+
+
+def test_nothing_changes_without_islands():
+    graph = network()
+    assert insert_conversions(graph) is graph and float_tensors(graph) == set()
+
+
+@pytest.mark.parametrize("correct", [False, True])
+def test_an_island_computes_in_floating_point_and_helps(correct):
+    options = {"correct_bias": correct, "adaptive_rounding": correct, "output_bits": 16}
+    _, all_integer, _ = quantized(network(), **options)
+    graph, mixed, _ = quantized(network({"b": Precision(quantize=False)}), **options)
+    assert [node.name for node in mixed.nodes if mixed.is_float(node)] == ["b"]
+    assert mixed.type("b") == FLOAT32 and not mixed.type("b_integer").is_float and mixed.is_mixed
+    assert not all_integer.is_mixed
+    assert error(graph, mixed, "add") < error(network(), all_integer, "add")
+
+
+def test_an_output_of_an_island_stays_a_real_number():
+    graph, typed, _ = quantized(network({"pool": Precision(quantize=False)}))
+    assert typed.type("pool") == FLOAT32 and not typed.type("c").is_float
+    assert simulate(typed, quantize_inputs(typed, [data(3)]))["pool"].dtype == np.float32
+
+
+def test_sixteen_bits_are_what_a_layer_reads_and_writes():
+    _, typed, _ = quantized(network({"b": Precision(16)}))
+    assert [typed.type(name).bits for name in ("x", "a", "b", "c", "add")] == [8, 16, 16, 8, 8]
+    assert all(node.params["weights"].dtype == np.int8 for node in typed.nodes if "weights" in node.params)
+    _, wide, _ = quantized(network({"b": Precision(16, 16)}))
+    assert wide.nodes[1].params["weights"].dtype == np.int16 and wide.nodes[0].params["weights"].dtype == np.int8
+
+
+def test_eight_bits_in_a_network_of_sixteen():
+    _, typed, _ = quantized(network({"c": Precision(8, 8)}), bits=16, output_bits=16)
+    assert [typed.type(name).bits for name in ("x", "a", "b", "c", "add")] == [16, 8, 16, 8, 16]
+
+
+def test_sixteen_bits_help():
+    everything = {name: Precision(16, 16) for name in ("a", "b", "c", "add")}
+    _, narrow, _ = quantized(network())
+    graph, wide, _ = quantized(network(everything))
+    assert error(graph, wide, "add") < 0.2 * error(graph, narrow, "add")
+
+
+def test_sums_beyond_32_bits_take_64_where_weights_would_become_coarse():
+    graph = network({name: Precision(16) for name in ("a", "b", "c", "add")}, channels=160)
+    _, typed, _ = quantized(graph)
+    layer = next(node for node in typed.nodes if node.name == "b")
+    assert typed.type("a").bits == 16 and layer.bound >= 2 ** 31 and layer.params["bias"].dtype == np.int64
+
+
+def test_inputs_of_a_concat_of_another_width_are_rescaled():
+    graph = network({"b": Precision(16)})
+    graph.add(Node("cat", Concat(), ["b", "c"], ["cat"]))
+    graph.outputs.append("cat")
+    _, typed, _ = quantized(graph)
+    assert typed.type("b").bits == 16 and typed.type("cat").bits == 8
+    assert next(node for node in typed.nodes if node.name == "cat").rescale is not None
