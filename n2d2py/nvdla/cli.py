@@ -1,4 +1,4 @@
-"""The command `n2d2py-nvdla`: looks into loadables."""
+"""The command `n2d2py-nvdla`: looks into loadables, and runs them on the functional model."""
 from __future__ import annotations
 
 import argparse
@@ -9,21 +9,38 @@ from typing import Sequence
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
+from n2d2py.nvdla.config import config
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
+from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.program import Program
+from n2d2py.nvdla.tensors import dimg, raw_text, read_input, tensor_array
 
 __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="n2d2py-nvdla", description="Looks into NVDLA loadables.")
+    parser = argparse.ArgumentParser(prog="n2d2py-nvdla", description="Looks into NVDLA loadables, "
+                                     "and runs them on a functional model of the accelerator.")
     parser.add_argument("--version", action="version", version=f"n2d2py {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shown = commands.add_parser("dump", help="print the tables, tasks, descriptors and dependency graph of a file")
     _common(shown)
     shown.add_argument("--json", action="store_true", help="as JSON")
     shown.set_defaults(run=_dump)
+    run = commands.add_parser("run", help="execute a file on the functional model")
+    _common(run)
+    run.add_argument("--image", type=Path, help="a picture for input 0, as nvdla_runtime takes it")
+    run.add_argument("--input", type=Path, action="append", default=[], metavar="FILE",
+                     help="an input: .npy (stored values; channels, height, width), .bin (in the hardware's layout)")
+    run.add_argument("--mean", type=float, default=0.0, help="subtracted from pixels of fp16 inputs [0]")
+    run.add_argument("--normalize", type=float, default=1.0, help="divides pixels of fp16 inputs [1]")
+    run.add_argument("--output", type=Path, default=Path("output.dimg"), help="where output 0 goes [output.dimg]")
+    run.add_argument("--rawdump", action="store_true", help="write it as text")
+    run.add_argument("--raw-output", type=Path, metavar="FILE", help="also write its bytes in the hardware's layout")
+    run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
+    run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64 instead of bit by bit")
+    run.set_defaults(run=_run)
     return parser
 
 
@@ -42,6 +59,36 @@ def _dump(arguments: argparse.Namespace) -> None:
         print(json.dumps(dump(program), indent=1))
     else:
         print(dump_text(program), end="")
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    program = _program(arguments)
+    paths = ([arguments.image] if arguments.image else []) + arguments.input
+    if len(paths) > len(program.inputs):
+        raise N2D2Error("E905", f"{len(paths)} inputs are given, the loadable has {len(program.inputs)}",
+                        where=program.name, remedy="leave out the others")
+    inputs = []
+    for path, (memory, tensor) in zip(paths, program.inputs):
+        if tensor is None and path.suffix != ".bin":
+            raise N2D2Error("E905", f"the input in memory {memory} has no tensor descriptor", where=program.name,
+                            remedy="give its bytes as .bin")
+        inputs.append(read_input(path, tensor, arguments.mean, arguments.normalize))
+    chosen = config(arguments.config) if arguments.config else None
+    done = run_program(program, inputs, chosen, exact=not arguments.fast)
+    if not done.outputs:
+        log.notice("the loadable has no output")
+        return
+    tensor = program.outputs[0][1]
+    if arguments.raw_output:
+        arguments.raw_output.write_bytes(done.outputs[0].tobytes())
+    if tensor is None:
+        raise N2D2Error("E905", "output 0 has no tensor descriptor", where=program.name,
+                        remedy="take its bytes with --raw-output")
+    if arguments.rawdump:
+        arguments.output.write_text(raw_text(tensor_array(tensor, done.outputs[0])), encoding="ascii")
+    else:
+        arguments.output.write_bytes(dimg(tensor, done.outputs[0], program.abi.name))
+    log.notice("written: %s (%dx%dx%d)", arguments.output, tensor.c, tensor.h, tensor.w)
 
 
 def main(words: Sequence[str] | None = None) -> int:

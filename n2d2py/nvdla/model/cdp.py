@@ -1,0 +1,111 @@
+"""CDP, the channel data processor: local response normalization by look-up tables.
+
+y = x * f(sum of the squares of the neighbouring channels).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.nvdla.firmware import BYTES, FP16, INT8
+from n2d2py.nvdla.model import floats
+from n2d2py.nvdla.model.formats import DTYPES
+from n2d2py.nvdla.model.integers import convert, shift_right
+from n2d2py.nvdla.model.lut import Answer, choose, lookup_integers
+from n2d2py.nvdla.model.machine import Machine
+from n2d2py.nvdla.program import DlaTask, Operation
+
+__all__ = ["cdp"]
+
+
+def cdp(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
+    """The result (C, H, W)."""
+    op = operation.op
+    precision, size, index = int(op["in_precision"]), int(op["local_size"]), int(op["lut_index"])
+    if size not in (3, 5, 7, 9) or int(op["out_precision"]) != precision or not 0 <= index < len(task.luts):
+        raise N2D2Error("E903", f"{operation.name}: local size {size}, precisions {precision} to "
+                        f"{int(op['out_precision'])}, look-up table {index} of {len(task.luts)}", where=machine.name,
+                        remedy="compile it again")
+    x = machine.read_cube(task, operation, "src_data", precision)
+    half = size // 2
+    y = (_floats if precision == FP16 else _integers)(x, op, task.luts[index], half)
+    y[int(operation.surface["src_data"]["channel"]):] = 0
+    return y
+
+
+def _integers(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
+    bits = 8 * x.dtype.itemsize
+    into, out = op["in_cvt"], op["out_cvt"]
+    offset = int(into["offset"])
+    if x.dtype.itemsize == BYTES[INT8]:
+        offset = ((offset & 0xFF) ^ 0x80) - 0x80
+    v = convert(x.astype(np.int64), offset, int(into["scale"]), int(into["truncate"]), bits + 1)
+    if op["bypass_sqsum"]:
+        index = v
+    else:
+        squares = np.pad(v * v, ((half, half), (0, 0), (0, 0)))
+        index = sum(squares[i:i + len(v)] for i in range(2 * half + 1))
+    y = lookup_integers(index, lut, 38, lambda y0, y1, f: y0 + shift_right((y1 - y0) * f, 16), 16, 16)
+    if not op["bypass_out_mul"]:
+        y = y * v
+    return convert(y, int(out["offset"]), int(out["scale"]), int(out["truncate"]), bits).astype(x.dtype)
+
+
+def _floats(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
+    v = floats.half_to_single(x)
+    v = np.where(np.abs(v) > 2.0 ** 31, np.copysign(np.float32(2.0 ** 32 - 2.0 ** 21), v), v)
+    if op["bypass_sqsum"]:
+        index = v
+    else:
+        squares = np.pad(floats.multiply(v, v), ((4, 4), (0, 0), (0, 0)))
+
+        def at(shift: int) -> np.ndarray:
+            return squares[4 + shift:4 + shift + len(v)]
+
+        index = floats.add(floats.add(at(-1), at(1)), at(0))
+        for distance in range(2, half + 1):
+            index = floats.add(index, floats.add(at(-distance), at(distance)))
+    y = _look_up(index, lut)
+    if not op["bypass_out_mul"]:
+        y = floats.fp17_multiply(v.astype(np.float64), y)
+    return floats.fp17_to_half(y).astype(DTYPES[FP16])
+
+
+def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
+    """The CDP's table for float32 `x`: index in fp32, a fraction of 16 bits, interpolation in fp17."""
+    def answer(table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void,
+               above: np.void) -> Answer:
+        last = len(table) - 1
+        halves = floats.half_to_single(table.view("<f2"))
+        start, end = floats.bits_to_single(start_bits), floats.bits_to_single(end_bits)
+        gap = floats.add(x, np.float32(-start))
+        under = ~(gap > 0)
+        positive = np.where(under, np.float32(1), gap).astype(np.float64)
+        if exponential:
+            mantissa, exponent = np.frexp(positive)
+            index = exponent - 1 - number
+            fraction = np.floor((mantissa * 2 - 1) * 65536)
+            under = under | (index < 0)
+        else:
+            scaled = positive.astype(np.float32).astype(np.float64) * 2.0 ** -number
+            index = np.floor(np.minimum(scaled, 2.0 ** 20)).astype(np.int64)
+            fraction = np.floor((scaled - np.floor(scaled)) * 65536)
+        over = ~under & (index >= last)
+        index = np.clip(index, 0, last - 1)
+        step = floats.fp17(floats.add(halves[index + 1], -halves[index]).astype(np.float64))
+        value = floats.fp17_add(floats.fp17_multiply(step, floats.fp17(fraction / 65536)), halves[index].astype(np.float64))
+        bias = np.float32(2.0 ** number) if exponential and number > -127 else np.float32(0)
+        for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), halves[0], below),
+                                      (over, np.float32(end), halves[last], above)):
+            away = floats.fp17(floats.add(x, np.float32(-bound)).astype(np.float64))
+            scale = np.float64(floats.half_to_single(np.asarray(floats.bits_to_half(int(slope["scale"])))))
+            value = np.where(miss, floats.fp17_add(floats.fp17_multiply(away, scale), np.float64(y)), value)
+        return Answer(value, under, over)
+
+    le = answer(lut["linear_exp_table"], int(lut["linear_exp_start"]), int(lut["linear_exp_end"]),
+                int(lut["method"]) == 0, int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
+                lut["linear_exp_overflow_slope"])
+    lo = answer(lut["linear_only_table"], int(lut["linear_only_start"]), int(lut["linear_only_end"]), False,
+                int(lut["linear_only_offset"]["value"]), lut["linear_only_underflow_slope"],
+                lut["linear_only_overflow_slope"])
+    return choose(le, lo, lut)

@@ -1,0 +1,85 @@
+"""The emulator: operations that NVIDIA's runtime computes on the CPU."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.nvdla.firmware import FP16, INT8
+from n2d2py.nvdla.model.formats import as_array, as_bytes
+from n2d2py.nvdla.model.machine import Machine
+from n2d2py.nvdla.program import EmuOperation, EmuTask
+
+__all__ = ["emulate", "FORMATS"]
+
+POWER, SOFTMAX = 0, 1
+FORMATS = {0: (INT8, 32), 1: (INT8, 8), 3: (FP16, 32)}
+"""Precision and atom by format number; older files use other numbers, all for fp16."""
+
+
+def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
+    """Runs the operations of a task; `new` says that the structures are those of firmware 0.12."""
+    for operation in task.operations:
+        what = f"EMU task {task.number} op {operation.number}"
+        if operation.kind not in (POWER, SOFTMAX):
+            raise N2D2Error("E903", f"{what}: operation {operation.kind} is unknown to NVIDIA's emulator",
+                            where=machine.name, remedy="use POWER and SOFTMAX")
+        code = int(operation.source["format"])
+        if new and (code not in FORMATS or int(operation.destination["format"]) != code):
+            raise N2D2Error("E903", f"{what}: formats {code} to {int(operation.destination['format'])} are not "
+                            "supported", where=machine.name, remedy="compile it again")
+        precision, atom = FORMATS[code] if new else (FP16, 32)
+        x = _array(machine, task, operation.source, precision, atom, what)
+        y = (_power if operation.kind == POWER else _softmax)(x, operation, precision)
+        _store(machine, task, operation.destination, y, atom, what)
+        if machine.trace is not None:
+            machine.trace[task.number, operation.number] = y
+
+
+def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> np.ndarray:
+    offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
+    memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what)
+    return memory[base:]
+
+
+def _array(machine: Machine, task: EmuTask, buffer: np.void, precision: int, atom: int, what: str) -> np.ndarray:
+    shape = (int(buffer["channel"]), int(buffer["height"]), int(buffer["width"]))
+    return as_array(_place(machine, task, buffer, what), shape, int(buffer["line_stride"]), int(buffer["surf_stride"]),
+                    precision, atom, what)
+
+
+def _store(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
+    data = _place(machine, task, buffer, what)
+    line, surface = int(buffer["line_stride"]), int(buffer["surf_stride"])
+    c, h, w = values.shape
+    lanes = atom // values.dtype.itemsize
+    size = (-(-c // lanes) - 1) * surface + (h - 1) * line + w * atom
+    whole = as_bytes(values, size, line, surface, atom, what)
+    written = as_bytes(np.full(values.shape, -1, np.int8 if values.itemsize == 1 else np.int16), size, line, surface,
+                       atom, what) != 0
+    data[:size][written[:len(data)]] = whole[:len(data)][written[:len(data)]]
+
+
+def _power(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarray:
+    op = operation.op
+    scale = np.float32(op["input_scale_factor"]) if precision == INT8 else np.float32(1)
+    value = np.float32(op["shift"]) + np.float32(op["scale"]) * (x.astype(np.float32) * scale)
+    with np.errstate(all="ignore"):
+        y = np.power(value, np.float32(op["power"])).astype(np.float32)
+        if precision == INT8:
+            return np.clip(np.trunc(y / np.float32(op["output_scale_factor"])), -128, 127).astype(np.int8)
+        return y.astype(np.float16)
+
+
+def _softmax(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarray:
+    """Over all channels of a 1x1 map; sums run from left to right in float32."""
+    op = operation.op
+    values = x.reshape(-1).astype(np.float32)
+    if precision == INT8:
+        values = (values * np.float32(op["input_scale_factor"])).astype(np.float16).astype(np.float32)
+    exponentials = np.exp(values - values.max()).astype(np.float32)
+    total = np.add.accumulate(exponentials, dtype=np.float32)[-1]
+    y = (exponentials / total).astype(np.float16)
+    if precision == INT8:
+        real = y.astype(np.float32) / np.float32(op["output_scale_factor"])
+        y = np.clip(np.trunc(real), -128, 127).astype(np.int8)
+    return y.reshape(x.shape)

@@ -1,0 +1,102 @@
+"""The floating-point arithmetic of the units, in float32 and float64 arrays.
+
+fp32 values are float32 arrays, fp17 values (1 sign, 6 exponent, 10 mantissa bits) are float64 arrays. Results are
+rounded to nearest even; below the smallest normal number they become zero, beyond the largest they become the largest.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["half_to_single", "single_to_half", "add", "multiply", "maximum", "minimum", "relu", "bits_to_single",
+           "bits_to_half", "fp17", "fp17_add", "fp17_multiply", "fp17_to_half"]
+
+_SMALLEST = np.float32(2.0 ** -126)
+_LARGEST = np.finfo(np.float32).max
+_LARGEST_HALF = np.float32(65504)
+_SMALLEST17, _LARGEST17 = 2.0 ** -30, 2.0 ** 31 * (2 - 2.0 ** -10)
+
+
+def half_to_single(x: np.ndarray) -> np.ndarray:
+    """float16 to float32; infinities become the largest number of the wider type's neighbourhood, as in hardware."""
+    wide = x.astype(np.float32)
+    return np.where(np.isinf(wide), np.copysign(_LARGEST, wide), wide)
+
+
+def single_to_half(x: np.ndarray) -> np.ndarray:
+    """float32 to float16, subnormal results kept, overflow to 65504."""
+    with np.errstate(over="ignore"):
+        clipped = np.where(np.isnan(x), x, np.clip(x, -_LARGEST_HALF, _LARGEST_HALF))
+    return clipped.astype(np.float16)
+
+
+def bits_to_single(bits: int) -> np.float32:
+    """The float32 with these bits (an int32 field of a descriptor)."""
+    return np.array([bits & 0xFFFFFFFF], np.uint32).view(np.float32)[0]
+
+
+def bits_to_half(bits: int) -> np.float16:
+    """The float16 with the low 16 of these bits."""
+    return np.array([bits & 0xFFFF], np.uint16).view(np.float16)[0]
+
+
+def _settle(x: np.ndarray) -> np.ndarray:
+    """Subnormal numbers to zero, infinities to the largest number."""
+    x = np.where(np.abs(x) < _SMALLEST, np.copysign(np.float32(0), x), x)
+    return np.where(np.isinf(x), np.copysign(_LARGEST, x), x)
+
+
+def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = _settle(a + b)
+    return np.where(total == 0, np.copysign(np.float32(0), np.where(np.abs(a) >= np.abs(b), a, b)), total)
+
+
+def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a * b."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return _settle(a * b)
+
+
+def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a > b) | ((a == b) & ~np.signbit(a) & np.signbit(b))
+
+
+def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The larger; +0 is larger than -0; a NaN wins."""
+    return np.where(np.isnan(a) | (_greater(a, b) & ~np.isnan(b)), a, b)
+
+
+def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smaller; -0 is smaller than +0; a NaN wins."""
+    return np.where(np.isnan(a) | (~_greater(a, b) & ~np.isnan(b)), a, b)
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    """x where its sign bit is clear, else +0."""
+    return np.where(np.signbit(x) & ~np.isnan(x), np.float32(0), x)
+
+
+def fp17(x: np.ndarray) -> np.ndarray:
+    """float64 `x` rounded to fp17."""
+    x = np.asarray(x, np.float64)
+    mantissa, exponent = np.frexp(x)
+    rounded = np.ldexp(np.rint(mantissa * 2048), exponent - 11)
+    rounded = np.where(np.abs(rounded) < _SMALLEST17, np.copysign(0.0, x), rounded)
+    return np.clip(rounded, -_LARGEST17, _LARGEST17)
+
+
+def fp17_add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b in fp17; the sign of a zero as in `add`."""
+    total = fp17(a + b)
+    return np.where(total == 0, np.copysign(0.0, np.where(np.abs(a) >= np.abs(b), a, b)), total)
+
+
+def fp17_multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a * b in fp17."""
+    return fp17(a * b)
+
+
+def fp17_to_half(x: np.ndarray) -> np.ndarray:
+    """fp17 to float16, subnormal results kept, overflow to 65504."""
+    return np.clip(x, -65504.0, 65504.0).astype(np.float16)

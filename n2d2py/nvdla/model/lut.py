@@ -1,0 +1,135 @@
+"""The two look-up tables of the SDP and the CDP: index, hit or miss, choice, interpolation.
+
+Table LE has 65 entries, spaced exponentially or linearly, table LO 257, spaced linearly. Both are asked; priorities
+choose where both answer or both miss.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+
+from n2d2py.nvdla.model import floats
+from n2d2py.nvdla.model.integers import shift_signed
+
+__all__ = ["Answer", "choose", "lookup_integers", "lookup_sdp_floats"]
+
+
+@dataclass
+class Answer:
+    """What one table says: its value, and where the input lay below or above it."""
+
+    value: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+
+
+def choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
+    """The value that the priorities of `lut` choose, element by element."""
+    le, lo = exponential, linear
+    le_miss, lo_miss = le.below | le.above, lo.below | lo.above
+    take_lo = np.where(le.below & lo.below, bool(lut["underflow_priority"]),
+                       np.where(le.above & lo.above, bool(lut["overflow_priority"]),
+                                np.where(le_miss == lo_miss, bool(lut["hybrid_priority"]), le_miss)))
+    return np.where(take_lo, lo.value, le.value)
+
+
+def _signed(value: int, bits: int) -> int:
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _floor_log2(x: np.ndarray) -> np.ndarray:
+    """floor(log2 x) for positive int64 below 2^53."""
+    return np.frexp(np.maximum(x, 1).astype(np.float64))[1].astype(np.int64) - 1
+
+
+def lookup_integers(x: np.ndarray, lut: np.void, start_bits: int,
+                    interpolate: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+                    fraction_bits: int, out_bits: int) -> np.ndarray:
+    """`interpolate(y0, y1, fraction, ...)` of both tables, chosen; `start_bits` is the width of the bounds' registers."""
+    def answer(table: np.ndarray, start: int, end: int, exponential: bool, number: int, below: np.void,
+               above: np.void) -> Answer:
+        last = len(table) - 1
+        table = table.astype(np.int64)
+        gap = x - start
+        positive = np.maximum(gap, 1)
+        if exponential:
+            exponent = _floor_log2(positive)
+            index = exponent - number
+            rest = positive - (np.int64(1) << exponent)
+            fraction = np.where(exponent <= fraction_bits, rest << np.maximum(fraction_bits - exponent, 0),
+                                rest >> np.maximum(exponent - fraction_bits, 0))
+            under = (gap <= 0) | (index < 0)
+        else:
+            shift = max(number, 0)
+            index = positive >> shift if number >= 0 else positive << -number
+            rest = positive & ((1 << shift) - 1)
+            fraction = rest << (fraction_bits - number) if number <= fraction_bits else rest >> (number - fraction_bits)
+            under = gap <= 0
+        over = ~under & (index >= last)
+        index = np.clip(index, 0, last - 1)
+        value = interpolate(table[index], table[index + 1], fraction)
+        bias = (1 << number if number >= 0 else 0) if exponential else 0
+        value = np.where(under, table[0] + _slope(x - start - bias, below, out_bits), value)
+        value = np.where(over, table[last] + _slope(x - end, above, out_bits), value)
+        limit = 1 << (out_bits - 1)
+        return Answer(np.clip(value, -limit, limit - 1), under, over)
+
+    le = answer(lut["linear_exp_table"], _signed(lut["linear_exp_start"], start_bits),
+                _signed(lut["linear_exp_end"], start_bits), int(lut["method"]) == 0,
+                int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
+                lut["linear_exp_overflow_slope"])
+    lo = answer(lut["linear_only_table"], _signed(lut["linear_only_start"], start_bits),
+                _signed(lut["linear_only_end"], start_bits), False, int(lut["linear_only_offset"]["value"]),
+                lut["linear_only_underflow_slope"], lut["linear_only_overflow_slope"])
+    return choose(le, lo, lut)
+
+
+def _slope(gap: np.ndarray, slope: np.void, out_bits: int) -> np.ndarray:
+    return shift_signed(gap * int(slope["scale"]), int(_signed(int(slope["shifter"]), 5)), out_bits)
+
+
+def _half(bits: int) -> float:
+    return float(floats.half_to_single(np.array(floats.bits_to_half(bits))))
+
+
+def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
+    """The SDP's table for float32 `x`: index in fp32, interpolation in fp17."""
+    def answer(table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void,
+               above: np.void) -> Answer:
+        last = len(table) - 1
+        values = np.clip(table.view("<f2").astype(np.float64), -2.0 ** 31, 2.0 ** 31)
+        start, end = floats.bits_to_single(start_bits), floats.bits_to_single(end_bits)
+        gap = floats.add(x, np.float32(-start)).astype(np.float64)
+        under = ~(gap > 0)
+        positive = np.where(under, 1.0, gap)
+        if exponential:
+            mantissa, exponent = np.frexp(positive)
+            index = exponent - 1 - number
+            fraction = mantissa * 2 - 1
+            under = under | (index < 0)
+        else:
+            scaled = np.ldexp(positive, -number)
+            index = np.floor(np.minimum(scaled, 2.0 ** 20)).astype(np.int64)
+            fraction = np.floor((scaled - np.floor(scaled)) * 2.0 ** 35) / 2.0 ** 35
+        over = ~under & (index >= last)
+        index = np.clip(index, 0, last - 1)
+        value = floats.fp17_add(floats.fp17_multiply(floats.fp17(1 - fraction), values[index]),
+                                floats.fp17_multiply(floats.fp17(fraction), values[index + 1]))
+        bias = np.float32(2.0 ** number) if exponential else np.float32(0)
+        for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), values[0], below),
+                                      (over, np.float32(end), values[last], above)):
+            away = floats.fp17(floats.add(x, np.float32(-bound)).astype(np.float64))
+            extended = floats.fp17_add(np.float64(y), floats.fp17_multiply(away, np.float64(_half(int(slope["scale"])))))
+            value = np.where(miss, extended, value)
+        return Answer(value, under, over)
+
+    le = answer(lut["linear_exp_table"], int(lut["linear_exp_start"]), int(lut["linear_exp_end"]),
+                int(lut["method"]) == 0, int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
+                lut["linear_exp_overflow_slope"])
+    lo = answer(lut["linear_only_table"], int(lut["linear_only_start"]), int(lut["linear_only_end"]), False,
+                int(lut["linear_only_offset"]["value"]), lut["linear_only_underflow_slope"],
+                lut["linear_only_overflow_slope"])
+    return choose(le, lo, lut).astype(np.float32)
