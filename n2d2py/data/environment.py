@@ -15,7 +15,7 @@ _SCHEMA = Schema("sp", (
     Key("SizeY", Kind.UINT, 0, "Its height."),
     Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
     Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
-    Key("Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector.",
+    Key("Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.",
         minimum=1),
     Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
     Key("CompositeStimuli", Kind.BOOL, False, "Pixel-wise labels: not supported."),
@@ -32,7 +32,8 @@ _CONFIG = Schema("ConfigSection of sp", (
     Key("DataSignedMapping", Kind.BOOL, False,
         "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
     Key("QuantizationLevels", Kind.UINT, 0, "Not supported."),
-), ("QuantizationMin", "QuantizationMax", "StreamTensor", "StreamLabel"),
+), ("QuantizationMin", "QuantizationMax", "StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli",
+    "Period*"),
     doc="What ConfigSection of [sp] may hold.")
 
 
@@ -107,6 +108,11 @@ def _shape(values: Values) -> tuple[int, ...]:
     if values.given("SizeX") or values.given("SizeY"):
         raise N2D2Error("E411", "both Size and SizeX or SizeY are given",
                         where=values.where("Size"), remedy="remove one of them")
+    if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
+        if len(size) != 2:
+            raise N2D2Error("E411", f"Size has {len(size)} values beside NbChannels={values['NbChannels']}",
+                            where=values.where("Size"), remedy="give Size=X Y C, or Size=X Y with NbChannels")
+        return values["NbChannels"], size[1], size[0]
     if len(size) == 1:
         return size
     if len(size) > 3:

@@ -1,7 +1,7 @@
 """How each kind of layer becomes integer: its constants, its rescale, its clamp."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Callable
 
@@ -11,7 +11,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators import ChannelClip, Clip, Deconv
+from n2d2py.operators import ChannelClip, Clip, Deconv, ElemWise
 from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
@@ -226,6 +226,8 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
     """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q; where f is not defined,
     its value at the nearest q where it is."""
     x = types.inputs[0]
+    if x.bits > 8 and isinstance(node.op.function, Clip):  # a sum of one, and the clamp of its output
+        return _elemwise(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
     if x.bits > 8:
         raise N2D2Error("E512", f"layer '{node.name}' ({node.op.function.kind}) needs a table of {2 ** x.bits} "
                         "entries at 16 bits", where=node.location, remedy="export with -nbbits 8 or -32")

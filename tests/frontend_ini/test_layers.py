@@ -196,7 +196,7 @@ def test_automatic_properties_serve_later_sections(build):
     (CONV + "KernelDims=11 3", ["E203", "11x3", "10x8"]),
     (CONV.replace("Conv", "Cov"), ["E226", "net.ini:4", "did you mean Conv?"]),
     (CONV.replace("Input=sp", "Input=conw") + "KernelSize=1", ["E223", "net.ini:3", "'conw'"]),
-    (POOL.replace("NbOutputs=3", "NbOutputs=2") + "Pooling=Max\nPoolSize=1", ["E215"]),
+    (POOL + "Mapping.NbIterations=2\nPooling=Max\nPoolSize=1", ["E215", "output 2"]),
     (POOL + "Pooling=Least\nPoolSize=1", ["Least", "Max", "Average"]),
     ("[b]\nInput=sp\nType=BatchNorm\nNbOutputs=5", ["E216", "NbOutputs=5", "3 channels", "set NbOutputs to 3"]),
     ("[e]\nInput=sp\nType=ElemWise\nNbOutputs=3\nWeights=1 2 3", ["E217", "3 values", "1 inputs"]),

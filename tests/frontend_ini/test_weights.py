@@ -156,3 +156,26 @@ def test_a_layer_keeps_its_values_when_others_are_added(build):
                   "[fc.Target]\n[conv.Target]\n").params("fc")
     np.testing.assert_array_equal(alone["weights"], among["weights"])
     assert not np.array_equal(alone["weights"].ravel()[:5], alone["bias"])
+
+
+MATRIX = "Mapping(sp)=1 1 0 0  1 0 1 0  1 0 1 1\n"
+CONNECTED = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 0, 1]], bool)
+
+
+@pytest.mark.parametrize("keys, connected", [("", np.ones((4, 3), bool)), (MATRIX, CONNECTED)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_file_for_a_layer(keys, connected, bias, build, tmp_path, refusal):
+    """<layer>.syntxt: the weights of an output, then its bias; only connected channels are stored."""
+    rng = np.random.default_rng(7)
+    w, b = rng.normal(size=(4, 3, 2, 3)).astype(np.float32), rng.normal(size=4).astype(np.float32)
+    lines = [" ".join(f"{value:.9g}" for value in [*w[o][connected[o]].ravel(), *([b[o]] if bias else [])])
+             for o in range(4)]
+    (tmp_path / "a_b_0.syntxt").write_text("\n".join(lines))
+    if not bias:
+        keys += "ConfigSection=c\n"
+    text = f"[a/b:0]\nInput=sp\nType=Conv\nNbOutputs=4\nKernelDims=3 2\n{keys}" + ("" if bias else "[c]\nNoBias=1\n")
+    net = build(text, weights=tmp_path)
+    np.testing.assert_array_equal(net.params("a/b:0")["weights"], w * connected[:, :, None, None])
+    np.testing.assert_array_equal(net.params("a/b:0")["bias"], b if bias else np.zeros(4))
+    (tmp_path / "a_b_0.syntxt").write_text("\n".join(lines) + " 1")
+    assert "N2D2-E423" in refusal(text, weights=tmp_path)

@@ -35,7 +35,13 @@ ACTIVATED = LAYER.extended(
     accepted=("ActivationFunction.Quantization*", "ActivationFunction.Moving*", "ActivationFunction.MA_Window",
               "ActivationFunction.Log2Rounding*"))
 
-TRAINING_CONFIG = Schema("layer configuration", (), accepted=_TRAINING)
+_SPIKING = ("IncomingDelay", "Threshold", "BipolarThreshold", "TerminateDelta", "Leak", "Refractory", "*Refractory",
+            "Inhibit*", "Bipolar*", "Weights*Mean", "WeightsRelInit", "Weights*VarSlope", "Weights*VarOrigin",
+            "Weights*Proba", "SynapticRedundancy", "EnableStdp", "Stdp*", "LtpProba", "LtdProba", "OrderStdp",
+            "RefractoryIntegration", "DigitalIntegration", "LateralInhibition", "SubConnectIdx")
+"""Parameters of spiking models, in the sections that such models share with others."""
+
+TRAINING_CONFIG = Schema("layer configuration", (), accepted=(*_TRAINING, *_SPIKING))
 
 
 def read_activation(values: Values) -> Function | None:

@@ -99,7 +99,8 @@ def _weights(context: LayerContext, outputs: int, count: int, kernel: tuple[int,
         if values["WeightsExportFormat"] == "HWCO":
             stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
     else:
-        connected = context.parameter("weights", (int(mapping.sum()), *kernel))
+        connected = context.parameter("weights", (int(mapping.sum()), *kernel),
+                                      rows=(mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist())
         stored = np.zeros((outputs, count, *kernel), np.float32)
         stored[mapping] = connected
     return stored[:, :, ::-1, ::-1] if values["WeightsExportFlip"] else stored

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import Callable
+from typing import Callable, Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class LayerContext:
         parents: section name and tensor of each input, in order.
         weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
         loaded: roles of the parameters that the layer asked for.
+        rows: weights of each output, once they are asked for.
     """
 
     graph: Graph
@@ -36,6 +37,7 @@ class LayerContext:
     weights: WeightStore | None
     seed: int
     loaded: list[str] = field(default_factory=list)
+    rows: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -67,8 +69,11 @@ class LayerContext:
         where = self.values.section.location
         return self.graph.add(Node(self.name, op, inputs, [self.name], params or {}, activation, where))
 
-    def parameter(self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None) -> np.ndarray:
+    def parameter(self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None,
+                  rows: Sequence[int] | None = None) -> np.ndarray:
         """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
+
+        `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`.
 
         Raises:
             N2D2Error: E229 for a shape that is too large, and what loading raises.
@@ -82,7 +87,9 @@ class LayerContext:
         if default is None:
             role = {"weights": "Weights", "biases": "Bias"}[name]
             default = fill(self.values, role, shape, seed=self.seed, name=self.name)
-        return self.weights.load(self.name, name, default, self.values.section.location)
+        if name == "weights":
+            self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
+        return self.weights.load(self.name, name, default, self.values.section.location, self.rows)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
         """The error for this section, at the line of `key` when given."""

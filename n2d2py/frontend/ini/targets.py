@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.graph import Graph
-from n2d2py.ini.document import Document
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.document import Document, wildcard_match
+from n2d2py.ini.schema import Key, Kind, Schema, Values
+from n2d2py.ini.section import Section
 
 __all__ = ["Target", "TARGET", "read_targets"]
 
@@ -22,7 +23,7 @@ TARGET = Schema("Target", (
              "ROIsLabelTarget", "NoDisplayLabel", "LabelsHueOffset", "EstimatedLabelsValueDisplay",
              "ImageLogFormat", "Confusion*", "FilterMin*", "FilterMax*", "Min*", "Merge*", "Score*", "Generate*", "Nb*",
              "DataPath", "Matching", "TargetFormat", "TargetTranspose", "Log*", "BatchPacked", "TargetType"),
-    doc="Sections named <layer>.Target...: a layer whose output is scored.")
+    doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,23 @@ class Target:
     kind: str = "TargetScore"
 
 
+def _layers(name: str, graph: Graph) -> dict[str, str]:
+    """Tensor by name of the layer that a target names, or of those that its * and ? match."""
+    tensor = graph.resolve(name)
+    if tensor is not None:
+        return {name: tensor}
+    if not any(letter in name for letter in "*?"):
+        return {}
+    return {node.name: node.output for node in graph.nodes if not node.helper and wildcard_match(name, node.name)}
+
+
+def _target(name: str, tensor: str, section: Section, values: Values | None) -> Target:
+    if values is None:
+        return Target(name, tensor, location=section.location)
+    return Target(name, tensor, values["TopN"], values["LabelsMapping"], values["DataAsTarget"],
+                  values["BinaryThreshold"], section.location, values["Type"].strip())
+
+
 def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[Target]:
     """The targets of a document; their layers become the network outputs.
 
@@ -60,12 +78,12 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
     targets, errors = [], []
     known = [name for node in graph.nodes for name in node.source]
     for section in document.sections:
-        layer, dot, _ = section.name.rpartition(".Target")
+        layer, dot, suffix = section.name.rpartition(".Target")
         if not dot:
             continue
-        tensor = graph.resolve(layer)
         values = None if describing else TARGET.read(section)
-        if tensor is None:
+        found = _layers(layer, graph)
+        if not found:
             like = nearest(layer, known)
             what = f"there is no layer '{layer}' for this target"
             remedy = f"did you mean [{like}.Target]?" if like else "name an existing layer"
@@ -73,12 +91,8 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
                 log.warning("W219", what, where=section.location, remedy=remedy)
             else:
                 errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
-        elif values is None:
-            targets.append(Target(section.name, tensor, location=section.location))
-        else:
-            targets.append(Target(section.name, tensor, values["TopN"], values["LabelsMapping"],
-                                  values["DataAsTarget"], values["BinaryThreshold"], section.location,
-                                  values["Type"].strip()))
+        for name, tensor in found.items():
+            targets.append(_target(f"{name}.Target{suffix}", tensor, section, values))
     ErrorList.raise_if(errors)
     if not targets:
         if not graph.outputs:

@@ -1,10 +1,11 @@
-"""Stored weights (`-w`): N2D2's .syntxt folders, .npz files, folders of .npy."""
+"""Stored weights (`-w`): N2D2's .syntxt folders (two files for a layer, or one), .npz files, folders of .npy."""
 from __future__ import annotations
 
 import re
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Sequence
 
 import numpy as np
 
@@ -32,8 +33,12 @@ class WeightStore:
         if path is not None and path.is_file():
             self._arrays = _read_npz(path)
 
-    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None) -> np.ndarray:
+    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None,
+             rows: Sequence[int] = ()) -> np.ndarray:
         """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
+
+        `rows`: how many weights each output of the layer has. In place of <layer>_weights and <layer>_biases there may
+        be one file <layer>.syntxt, with the weights of each output followed by its bias.
 
         Raises:
             N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, E424 values that
@@ -42,7 +47,7 @@ class WeightStore:
         if self.path is None:
             self.initial.append(layer)
             return initial
-        found = self._find(layer, name)
+        found = self._find(layer, name) or self._of_one_file(layer, name, rows)
         if found is None:
             key = f"{layer}_{name}"
             if self.ignore_missing:
@@ -63,6 +68,22 @@ class WeightStore:
                             remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
 
+    def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
+        """The weights or biases of <layer>.syntxt; without biases where the file holds weights only."""
+        file = None if self.path is None else self.path / f"{_safe(layer)}.syntxt"
+        if file is None or name not in ("weights", "biases") or not file.is_file():
+            return None
+        values, weights = _read_syntxt(file), sum(rows)
+        if values.size == weights:
+            return (values, str(file)) if name == "weights" else None
+        if values.size != weights + len(rows):
+            raise N2D2Error("E423", f"{file} holds {values.size} values, but layer '{layer}' has {weights} weights and "
+                            f"{len(rows)} biases", where=Location(str(file)),
+                            remedy="check that the weights belong to this network")
+        is_bias = np.zeros(values.size, bool)
+        is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
+        return values[is_bias if name == "biases" else ~is_bias], str(file)
+
     def has(self, layer: str, name: str) -> bool:
         """Whether an array is stored for the layer under that name."""
         return self._find(layer, name) is not None
@@ -73,11 +94,16 @@ class WeightStore:
             return self._arrays[key], f"{self.path}:{key}"
         if self.path is None or not self.path.is_dir():
             return None
-        safe = re.sub(r'[\\/:*?"<>|\s]', "_", key)
+        safe = _safe(key)
         for file, read in ((self.path / f"{safe}.npy", _read_npy), (self.path / f"{safe}.syntxt", _read_syntxt)):
             if file.is_file():
                 return read(file), str(file)
         return None
+
+
+def _safe(name: str) -> str:
+    """A layer's name as a file has it."""
+    return re.sub(r'[\\/:*?"<>|\s]', "_", name)
 
 
 def _read_npz(file: Path) -> dict[str, np.ndarray]:

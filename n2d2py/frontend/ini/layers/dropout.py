@@ -9,9 +9,9 @@ from n2d2py.operators import Dropout
 
 __all__ = ["LAYER_TYPE"]
 
-_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, name="Dropout", doc="Nothing at inference; removed.")
-_CONFIG = TRAINING_CONFIG.extended(Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training"),
-                                   name="Dropout configuration")
+_SHARE = Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training")
+_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Nothing at inference; removed.")
+_CONFIG = TRAINING_CONFIG.extended(_SHARE, name="Dropout configuration")
 
 
 def _build(context: LayerContext) -> None:

@@ -83,7 +83,7 @@ _DETECTION = f"{_WINDOW} DetectorType InputFormat PixelFormat Anchoring AnchorJS
 LAYER_TYPES = (
     _type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*"),
     _type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION),
-    _type("RP", _boxes, (), _DETECTION),
+    _type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*"),
     _type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "a class beside each box")), _DETECTION),
     _type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling"),
     _type("FMP", _fractional, (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="input extent by output extent",
