@@ -70,14 +70,14 @@ def test_a_disk_that_is_really_full(workspace, tmp_path, capsys):
 @pytest.mark.parametrize("code, reason", [(errno.EACCES, "Permission denied"), (errno.EROFS, "Read-only file system")])
 def test_an_output_that_cannot_be_written(workspace, monkeypatch, capsys, code, reason):
     before = snapshot(workspace)
-    original = os.mkdir
+    original = Path.mkdir
 
     def mkdir(path, *args, **keywords):
         if ".partial" in str(path):
             raise OSError(code, reason, str(path))
         original(path, *args, **keywords)
 
-    monkeypatch.setattr(os, "mkdir", mkdir)
+    monkeypatch.setattr(Path, "mkdir", mkdir)
     assert main(WORDS) == 1
     assert messages(capsys.readouterr().err, "error") == [
         f"error N2D2-E712: export_CPP_int8 cannot be written: {reason}; "
