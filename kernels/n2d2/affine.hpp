@@ -44,16 +44,16 @@ template <class Cfg, class Isa = typename Cfg::Isa>
 struct Affine {
     typedef AffineReader<Cfg> Reader;
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                                const typename Cfg::Sum* bias) {
+                                const typename Cfg::Sum* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
         const typename Reader::Source source = {in, weights, bias};
-        pointwise<Cfg, Reader, true>(source, out);
+        pointwise<Cfg, Reader, true>(source, out, rows);
     }
 };
 
-template <class Cfg>
+template <class Cfg, class... Lines>
 N2D2_INLINE void affine(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                        const typename Cfg::Sum* bias) {
-    Affine<Cfg>::run(in, out, weights, bias);
+                        const typename Cfg::Sum* bias, const Lines&... rows) {
+    Affine<Cfg>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

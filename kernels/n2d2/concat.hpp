@@ -56,12 +56,13 @@ struct ConcatLine<First, Rest...> {
 
 // in: the bases of the inputs, in the order of their configs.
 template <class First, class... Rest>
-N2D2_INLINE void concat(const unsigned char* const* in, unsigned char* out) {
+N2D2_INLINE void concat(const unsigned char* const* in, unsigned char* out,
+                        const Rows& rows = Rows::all<typename First::Output>()) {
     typedef typename First::Output Output;
     constexpr bool serial = First::Serial != 0, reverse = First::Reverse != 0;
     constexpr long work = static_cast<long>(Output::Channels) * static_cast<int>(Output::Width);
     Tasks<serial, Output::Height, 1, work, reverse>::run(
-        [=](int y, int) N2D2_INLINE_LAMBDA { ConcatLine<First, Rest...>::copy(in, out, y); });
+        rows, [=](int y, int) N2D2_INLINE_LAMBDA { ConcatLine<First, Rest...>::copy(in, out, y); });
 }
 
 }  // namespace n2d2

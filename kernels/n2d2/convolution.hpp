@@ -121,30 +121,31 @@ struct Convolution {
         }
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+                                const Rows& rows = Rows::all<Output>()) {
         constexpr int pieces = Cfg::Groups * Tiles;
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse>::run(
-            [=](int y, int index) N2D2_INLINE_LAMBDA {
-                const In* rows[KH];
+            rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
                 for (int u = 0; u < KH; ++u) {
                     const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
                 }
                 const int tile = index % Tiles;
                 const int output = index / Tiles * O + tile * Tile;
                 if (tile + 1 < Tiles)
-                    piece<Tile>(rows, output, line<Output>(out, y), weights, bias);
+                    piece<Tile>(taps, output, line<Output>(out, y), weights, bias);
                 else
-                    piece<LastTile>(rows, output, line<Output>(out, y), weights, bias);
+                    piece<LastTile>(taps, output, line<Output>(out, y), weights, bias);
             });
     }
 };
 
-template <class Cfg>
+template <class Cfg, class... Lines>
 N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                             const typename Cfg::Sum* bias) {
-    Convolution<Cfg>::run(in, out, weights, bias);
+                             const typename Cfg::Sum* bias, const Lines&... rows) {
+    Convolution<Cfg>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

@@ -30,14 +30,14 @@ struct CopyReader {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Copy {
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
-        pointwise<Cfg, CopyReader<Cfg>, false>(in, out);
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        pointwise<Cfg, CopyReader<Cfg>, false>(in, out, rows);
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void copy(const unsigned char* in, unsigned char* out) {
-    Copy<Cfg>::run(in, out);
+template <class Cfg, class... Lines>
+N2D2_INLINE void copy(const unsigned char* in, unsigned char* out, const Lines&... rows) {
+    Copy<Cfg>::run(in, out, rows...);
 }
 
 }  // namespace n2d2

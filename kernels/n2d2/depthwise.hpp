@@ -111,27 +111,28 @@ struct Depthwise {
             outerPixel<Count>(rows, x, channel, out, weights, bias);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+                                const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse>::run([=](int y, int tile) N2D2_INLINE_LAMBDA {
-            const In* rows[KH];
+        Tasks<serial, Output::Height, Tiles, work, reverse>::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
             }
             if (tile + 1 < Tiles)
-                piece<Tile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
+                piece<Tile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
             else
-                piece<LastTile>(rows, tile * Tile, line<Output>(out, y), weights, bias);
+                piece<LastTile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
         });
     }
 };
 
-template <class Cfg>
+template <class Cfg, class... Lines>
 N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                           const typename Cfg::Sum* bias) {
-    Depthwise<Cfg>::run(in, out, weights, bias);
+                           const typename Cfg::Sum* bias, const Lines&... rows) {
+    Depthwise<Cfg>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

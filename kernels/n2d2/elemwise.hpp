@@ -122,15 +122,15 @@ struct Terms {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Elemwise {
-    static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out) {
-        pointwise<Cfg, typename Cfg::Operands, (Cfg::PerChannel != 0)>(in, out);
+    static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        pointwise<Cfg, typename Cfg::Operands, (Cfg::PerChannel != 0)>(in, out, rows);
     }
 };
 
 // in: the bases of the operands, in order.
-template <class Cfg>
-N2D2_INLINE void elemwise(const unsigned char* const* in, unsigned char* out) {
-    Elemwise<Cfg>::run(in, out);
+template <class Cfg, class... Lines>
+N2D2_INLINE void elemwise(const unsigned char* const* in, unsigned char* out, const Lines&... rows) {
+    Elemwise<Cfg>::run(in, out, rows...);
 }
 
 }  // namespace n2d2

@@ -40,15 +40,16 @@ struct LookupReader {
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Lookup {
     typedef LookupReader<Cfg> Reader;
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table,
+                                const Rows& rows = Rows::all<typename Cfg::Output>()) {
         const typename Reader::Source source = {in, table};
-        pointwise<Cfg, Reader, false>(source, out);
+        pointwise<Cfg, Reader, false>(source, out, rows);
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void lookup(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table) {
-    Lookup<Cfg>::run(in, out, table);
+template <class Cfg, class... Lines>
+N2D2_INLINE void lookup(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table, const Lines&... rows) {
+    Lookup<Cfg>::run(in, out, table, rows...);
 }
 
 }  // namespace n2d2

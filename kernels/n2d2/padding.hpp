@@ -28,9 +28,9 @@ struct Padding {
             out[c] = Cfg::Stage::apply(static_cast<In>(Cfg::InputZero), c);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, 1, static_cast<long>(C) * W, reverse>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, 1, static_cast<long>(C) * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const int row = y - Cfg::PadTop;
             const In* const from = row >= 0 && row < InputHeight ? line<Input>(in, row) : nullptr;
             Out* const to = line<Output>(out, y);
@@ -46,9 +46,9 @@ struct Padding {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void padding(const unsigned char* in, unsigned char* out) {
-    Padding<Cfg>::run(in, out);
+template <class Cfg, class... Lines>
+N2D2_INLINE void padding(const unsigned char* in, unsigned char* out, const Lines&... rows) {
+    Padding<Cfg>::run(in, out, rows...);
 }
 
 }  // namespace n2d2

@@ -10,6 +10,16 @@
 
 namespace n2d2 {
 
+// The output lines [begin, end) that a call makes. Layers that run line by line (Cfg::Streamed) are called for some lines at a
+// time; such a layer is Serial: its calls and the lines of a call follow each other.
+struct Rows {
+    int begin;
+    int end;
+    N2D2_INLINE constexpr Rows(int first, int stop) : begin(first), end(stop) {}
+    template <class Plane>
+    static N2D2_INLINE constexpr Rows all() { return Rows(0, Plane::Height); }
+};
+
 template <bool Parallel>
 struct Loop {
     template <class Body>
@@ -31,22 +41,30 @@ struct Loop<true> {
 };
 #endif
 
-// body(line, piece) for every piece of every line. PieceWork: multiply-accumulates of one piece.
+// body(line, piece) for every piece of every line, or of the given ones. PieceWork: multiply-accumulates of one piece.
 template <bool Serial, int Lines, int Pieces, long PieceWork, bool Reverse = false>
 struct Tasks {
     template <class Body>
-    static N2D2_INLINE void run(const Body& body) {
+    static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
+
+    template <class Body>
+    static N2D2_INLINE void run(const Rows& rows, const Body& body) {
         constexpr bool parallel = Lines * Pieces > 1 && PieceWork * Pieces * Lines >= N2D2_PARALLEL_WORK;
-        Loop<parallel>::run(Lines * Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(i / Pieces, i % Pieces); });
+        const int first = rows.begin;
+        Loop<parallel>::run((rows.end - first) * Pieces,
+                            [&](int i) N2D2_INLINE_LAMBDA { body(first + i / Pieces, i % Pieces); });
     }
 };
 
 template <int Lines, int Pieces, long PieceWork, bool Reverse>
 struct Tasks<true, Lines, Pieces, PieceWork, Reverse> {
     template <class Body>
-    static N2D2_INLINE void run(const Body& body) {
+    static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
+
+    template <class Body>
+    static N2D2_INLINE void run(const Rows& rows, const Body& body) {
         constexpr bool parallel = Pieces > 1 && PieceWork * Pieces >= N2D2_PARALLEL_WORK;
-        for (int step = 0; step < Lines; ++step) {
+        for (int step = rows.begin; step < rows.end; ++step) {
             const int y = Reverse ? Lines - 1 - step : step;
             Loop<parallel>::run(Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(y, i); });
         }

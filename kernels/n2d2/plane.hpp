@@ -3,7 +3,8 @@
 // A plane struct describes Height lines of Width pixels of Channels elements of Type (HWC order).
 // One pixel starts every Stride elements (more than Channels when the tensor is a slice of a
 // wider one); useful elements are only the first Channels. Lines [0, Lines) start at byte Offset from the
-// base, the others at byte WrapOffset: a plane has at most one wrap, and it lies between two lines.
+// base, the others at byte WrapOffset: a plane has at most one wrap, and it lies between two lines. A plane that
+// wraps to its own Offset is a ring of Lines lines: line y is at slot y % Lines, where line y - Lines was.
 //
 //   struct conv1_plane {
 //       typedef std::uint8_t Type;
@@ -30,6 +31,7 @@ struct PlaneTraits {
         Stride = Plane::Stride,
         Lines = Plane::Lines,
         LineElements = Width * Stride,
+        Ring = Lines > 0 && int(Lines) < int(Height) && long(Plane::WrapOffset) == long(Plane::Offset),
         Packed = Stride == Channels,              // a line is one run of Width * Channels elements
         Whole = Packed && int(Lines) >= int(Height)  // so is the plane
     };
@@ -46,6 +48,9 @@ N2D2_INLINE long lineOffset(int y) {
     constexpr long bytes = static_cast<long>(Traits::LineElements) * Traits::Size;
     constexpr int lines = Traits::Lines;
     constexpr int height = Traits::Height;
+    constexpr bool ring = Traits::Ring;
+    if (ring)
+        return static_cast<long>(Plane::Offset) + y % largest(lines, 1) * bytes;
     if (lines >= height || y < lines)
         return static_cast<long>(Plane::Offset) + y * bytes;
     return static_cast<long>(Plane::WrapOffset) + (y - lines) * bytes;

@@ -46,7 +46,7 @@ struct PointwiseRun {
 
 // Config: plane Output; type Stage; enum Serial, Reverse. `source` is what the Reader is constructed from.
 template <class Cfg, class Reader, bool PerChannel, class Source>
-N2D2_INLINE void pointwise(const Source& source, unsigned char* out) {
+N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
     typedef PointwiseRun<typename Cfg::Stage, PerChannel> Run;
     constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
@@ -55,7 +55,7 @@ N2D2_INLINE void pointwise(const Source& source, unsigned char* out) {
     constexpr int length = flat ? width * channels : channels;
     constexpr int runs = flat ? 1 : width;
     constexpr long work = static_cast<long>(width) * channels;
-    Tasks<serial, Output::Height, 1, work, reverse>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+    Tasks<serial, Output::Height, 1, work, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
         const Reader reader(source, y);
         typename Output::Type* const to = line<Output>(out, y);
         for (int step = 0; step < runs; ++step) {

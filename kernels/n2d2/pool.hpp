@@ -12,8 +12,14 @@
 // StrideHeight, StrideWidth, PadTop, PadLeft, Serial, Reverse, and for poolAverage InputZero, CountPad, PerCount.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
+//
+// poolMaxLines and poolAverageLines are global pools that take some lines of the input at a time, from the first to the
+// last, and keep their partial results, one for each channel, from byte Cfg::Kept of the output's base on. The call with the last line
+// stores the output.
 #ifndef N2D2_POOL_HPP
 #define N2D2_POOL_HPP
+
+#include <cstring>
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -48,11 +54,11 @@ struct PoolWindows {
 
     // Reducer::window<Count>(in, rows, columns, channel, out pixel) for every pixel and tile of channels.
     template <class Reducer>
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile *
                               static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse>::run([=](int y, int tile) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, Tiles, work, reverse>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             typename Output::Type* const to = line<Output>(out, y);
             const Span rows = Span::of(y * Cfg::StrideHeight - Cfg::PadTop, Cfg::KernelHeight, Input::Height);
             for (int x = 0; x < Output::Width; ++x) {
@@ -72,12 +78,17 @@ struct PoolMax {
     typedef typename Input::Type In;
     typedef typename Cfg::Output::Type Out;
 
+    typedef In Partial;
+
     template <int Count>
-    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+    static N2D2_INLINE void start(In* best) {
         typedef std::numeric_limits<In> Limits;
-        In best[Count];
         for (int i = 0; i < Count; ++i)
             best[i] = Limits::has_infinity ? static_cast<In>(-Limits::infinity()) : Limits::lowest();
+    }
+
+    template <int Count>
+    static N2D2_INLINE void add(const unsigned char* in, Span rows, Span columns, int channel, In* best) {
         for (int v = rows.begin; v < rows.end; ++v) {
             const In* const row = line<Input>(in, v) + channel;
             for (int u = columns.begin; u < columns.end; ++u) {
@@ -86,7 +97,19 @@ struct PoolMax {
                     best[i] = best[i] < from[i] ? from[i] : best[i];
             }
         }
+    }
+
+    template <int Count>
+    static N2D2_INLINE void finish(const In* best, int, int channel, Out* out) {
         store<typename Cfg::Stage, Count>(best, channel, out + channel);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+        In best[Count];
+        start<Count>(best);
+        add<Count>(in, rows, columns, channel, best);
+        finish<Count>(best, 0, channel, out);
     }
 };
 
@@ -99,11 +122,24 @@ struct PoolAverage {
     typedef typename Cfg::Output::Type Out;
     enum : bool { Integer = std::numeric_limits<Sum>::is_integer };
 
+    typedef Sum Partial;
+
+    template <int Count>
+    static N2D2_INLINE void start(Sum* sums) {
+        for (int i = 0; i < Count; ++i)
+            sums[i] = Sum(0);
+    }
+
     template <int Count>
     static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
         Sum sums[Count];
-        for (int i = 0; i < Count; ++i)
-            sums[i] = Sum(0);
+        start<Count>(sums);
+        add<Count>(in, rows, columns, channel, sums);
+        finish<Count>(sums, rows.count() * columns.count(), channel, out);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void add(const unsigned char* in, Span rows, Span columns, int channel, Sum* sums) {
         for (int v = rows.begin; v < rows.end; ++v) {
             const In* const row = line<Input>(in, v) + channel;
             for (int u = columns.begin; u < columns.end; ++u) {
@@ -112,29 +148,74 @@ struct PoolAverage {
                     sums[i] += static_cast<Sum>(from[i]);
             }
         }
-        const int inside = rows.count() * columns.count();
-        const int counted = Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside;
-        finish<Count>(sums, inside, counted, out + channel);
     }
 
     template <int Count>
-    static N2D2_INLINE void finish(const Sum* sums, int inside, int counted, Out* out) {
+    static N2D2_INLINE void finish(const Sum* sums, int inside, int channel, Out* out) {
+        const int counted = Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside;
         const int index = Cfg::PerCount ? largest(counted, 1) - 1 : 0;
         const Sum zero = static_cast<Sum>(Cfg::InputZero) * static_cast<Sum>(inside);
         const Sum divisor = Integer ? Sum(1) : static_cast<Sum>(counted);
         for (int i = 0; i < Count; ++i)
-            out[i] = Stage::apply(Integer ? static_cast<Sum>(sums[i] - zero) : sums[i] / divisor, index);
+            out[channel + i] = Stage::apply(Integer ? static_cast<Sum>(sums[i] - zero) : sums[i] / divisor, index);
+    }
+};
+
+template <class Cfg, class Reducer>
+struct PoolLines {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Reducer::Partial Partial;
+    typedef PoolWindows<Cfg> Windows;
+    static_assert(int(Output::Height) == 1 && int(Output::Width) == 1 &&
+                      int(Cfg::KernelHeight) == int(Input::Height) && int(Cfg::KernelWidth) == int(Input::Width),
+                  "only a global pool takes its input line by line");
+
+    template <int Count>
+    static N2D2_INLINE void part(const unsigned char* in, unsigned char* out, const Rows& rows, int channel) {
+        constexpr int height = Input::Height, width = Input::Width;
+        unsigned char* const kept = out + Cfg::Kept + static_cast<long>(channel) * static_cast<int>(sizeof(Partial));
+        const Span lines = {rows.begin, rows.end}, columns = {0, width};
+        Partial values[Count];
+        if (rows.begin == 0)
+            Reducer::template start<Count>(values);
+        else
+            std::memcpy(values, kept, sizeof(values));
+        Reducer::template add<Count>(in, lines, columns, channel, values);
+        if (rows.end == height)
+            Reducer::template finish<Count>(values, height * width, channel, line<Output>(out, 0));
+        else
+            std::memcpy(kept, values, sizeof(values));
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows) {
+        for (int tile = 0; tile + 1 < Windows::Tiles; ++tile)
+            part<Windows::Tile>(in, out, rows, tile * Windows::Tile);
+        part<Windows::LastTile>(in, out, rows, (Windows::Tiles - 1) * Windows::Tile);
     }
 };
 
 template <class Cfg>
-N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out) {
-    PoolWindows<Cfg>::template run<PoolMax<Cfg> >(in, out);
+N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out,
+                         const Rows& rows = Rows::all<typename Cfg::Output>()) {
+    PoolWindows<Cfg>::template run<PoolMax<Cfg> >(in, out, rows);
 }
 
 template <class Cfg>
-N2D2_INLINE void poolAverage(const unsigned char* in, unsigned char* out) {
-    PoolWindows<Cfg>::template run<PoolAverage<Cfg> >(in, out);
+N2D2_INLINE void poolAverage(const unsigned char* in, unsigned char* out,
+                             const Rows& rows = Rows::all<typename Cfg::Output>()) {
+    PoolWindows<Cfg>::template run<PoolAverage<Cfg> >(in, out, rows);
+}
+
+// rows: lines of the input.
+template <class Cfg>
+N2D2_INLINE void poolMaxLines(const unsigned char* in, unsigned char* out, const Rows& rows) {
+    PoolLines<Cfg, PoolMax<Cfg, Portable> >::run(in, out, rows);
+}
+
+template <class Cfg>
+N2D2_INLINE void poolAverageLines(const unsigned char* in, unsigned char* out, const Rows& rows) {
+    PoolLines<Cfg, PoolAverage<Cfg, Portable> >::run(in, out, rows);
 }
 
 }  // namespace n2d2

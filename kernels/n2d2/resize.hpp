@@ -27,10 +27,10 @@ struct ResizeNearest {
     static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
                   "resampling keeps the number of channels");
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr int height = Input::Height, width = Input::Width;
-        Tasks<serial, H, 1, static_cast<long>(C) * W, reverse>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+        Tasks<serial, H, 1, static_cast<long>(C) * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const typename Input::Type* const from = line<Input>(in, y * height / H);
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)
@@ -80,9 +80,9 @@ struct ResizeBilinear {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out) {
-    ResizeNearest<Cfg>::run(in, out);
+template <class Cfg, class... Lines>
+N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out, const Lines&... rows) {
+    ResizeNearest<Cfg>::run(in, out, rows...);
 }
 
 template <class Cfg>

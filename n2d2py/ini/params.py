@@ -20,7 +20,7 @@ __all__ = ["PARAMETERS", "LAYER_PARAMETERS", "Params", "load_params"]
 
 STRATEGIES = ("None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
               "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
-              "OptimizeReorder")
+              "OptimizeReorder", "OptimizeStream")
 
 PARAMETERS = Schema("export parameters", (
     Key("IncludeInputInBuffer", Kind.BOOL, True,
@@ -36,7 +36,8 @@ PARAMETERS = Schema("export parameters", (
     Key("MemoryManagerStrategy", Kind.ENUM, "OptimizeOverlap",
         "how buffers are placed: N2D2's four orders, the smallest of N2D2's plans (OptimizeAuto), every "
         "output as far over its inputs as its kernel allows (OptimizeOverlap), the same with a solver "
-        "(OptimizeOptimal, needs ortools), or in the best order of the layers (OptimizeReorder)", STRATEGIES),
+        "(OptimizeOptimal, needs ortools), in the best order of the layers (OptimizeReorder), or with layers that "
+        "run line by line through line buffers (OptimizeStream)", STRATEGIES),
     Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
     Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name"),
     Key("WeightsFormat", Kind.ENUM, "auto",

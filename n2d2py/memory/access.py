@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 if TYPE_CHECKING:
     from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Access", "TYPES", "access_of", "dead_lines", "scale_of", "faults"]
+__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "partial_bytes", "scale_of", "faults"]
 
 
 class Access(Enum):
@@ -51,6 +51,25 @@ def access_of(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> Acces
     """
     kind = TYPES[op.type]
     return Access.WHOLE if kind is Access.POINTWISE and source.shape != output.shape else kind
+
+
+def accumulates(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
+    """Whether the operator can take its input line by line into partial results: a pool over the whole input."""
+    if op.type != "pool":
+        return False
+    source, output = tensors[op.inputs[0]], tensors[op.output]
+    window = (op.attributes["kh"], op.attributes["kw"])
+    return (
+        window == (source.height, source.width)
+        and not any(op.attributes["pads"])
+        and (output.height, output.width) == (1, 1)
+        and source.height > 1
+    )
+
+
+def partial_bytes(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
+    """Bytes of the partial results of an operator that accumulates; `sum_bytes` for each channel."""
+    return tensors[op.output].channels * op.attributes.get("sum_bytes", 4)
 
 
 def scale_of(op: "OpSpec") -> tuple[int, int]:

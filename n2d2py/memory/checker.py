@@ -11,7 +11,9 @@ lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (
 operands of an element before they store it, in HWC order, or from the last to the first element
 (-h-w-c). The others need their inputs whole. Only the store unit `elem` is known. A step with `rows`
 makes these lines only, forwards, whatever its type, by the line rule; the lines of an operator, or of
-an input that arrives by rows, follow each other from the first to the last.
+an input that arrives by rows, follow each other from the first to the last. A global pool may take `in_rows`
+of its input at a time: its scratch then holds partial results from one step to the next, and the step that
+commits, with the last line, writes the output.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ __all__ = ["check_plan", "check_map", "refuse_violations"]
 
 _FORM = {"offset", "size", "stride", "length", "count"}
 _OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows"}
-_STEP = {"op", "clock", "view", "scratch", "loop", "unit", "rows"}
+_STEP = {"op", "clock", "view", "scratch", "loop", "unit", "rows", "in_rows", "commit"}
 _ARRIVAL = {"input", "rows", "clock"}
 _LINES = ("hwc", "hcw", "-hwc", "-hcw", "-h-w-c")
 _ELEMENTS = ("hwc", "-h-w-c")
@@ -156,8 +158,14 @@ def _check_schedule(case: Case) -> None:
     release.
     """
     arriving = {step["input"] for step in case.map["schedule"] if "input" in step}
+    partly = arriving | {
+        case.ops[step["op"]]["output"]
+        for step in case.map["schedule"]
+        if "rows" in step and step.get("op") in case.ops
+    }
     ready, done = set(case.graph["inputs"]) - arriving, set()
     begun: dict[str, int] = {}
+    taken: dict[str, int] = {}
     clock = -1
     for index, step in enumerate(case.map["schedule"]):
         now = step.get("clock", index)
@@ -185,13 +193,18 @@ def _check_schedule(case: Case) -> None:
             )
         elif not step.get("view"):
             _check_order(case, op, step)
-        late = [t for t in op["inputs"] if t not in ready and not ("rows" in step and t in begun)]
+        by_lines = "rows" in step or "in_rows" in step
+        late = [t for t in op["inputs"] if t not in ready and not (by_lines and t in partly)]
         if late:
             case.fault(
                 "schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0]
             )
         _check_lifetimes(case, op, step, now)
-        if "rows" not in step or _check_rows(case, name, op["output"], step["rows"], begun):
+        if "in_rows" in step:
+            made = _check_in_rows(case, op, step, taken)
+        else:
+            made = "rows" not in step or _check_rows(case, name, op["output"], step["rows"], begun)
+        if made:
             ready.add(op["output"])
             done.add(name)
     for name in case.ops:
@@ -229,11 +242,28 @@ def _check_rows(
     return rows[1] == height
 
 
+def _check_in_rows(
+    case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]
+) -> bool:
+    """Whether the operator commits; faults when the lines are not the next or the commit is not with the last."""
+    name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
+    height, first = case.shape[source][0], taken.get(name, 0)
+    commits = bool(step.get("commit"))
+    if not rows or rows[0] != first or not first < rows[1] <= height or "rows" in step:
+        case.fault("schedule", f"takes lines {rows} of {source}, line {first} is next", name, source)
+        return True
+    if commits != (rows[1] == height):
+        case.fault("schedule", f"commits with lines {rows} of the {height} of {source}", name, source)
+        return True
+    taken[name] = rows[1]
+    return commits
+
+
 def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
     """Loop nest and store unit must be ones that the replay understands."""
     loop, unit = step.get("loop", "hwc"), step.get("unit", "elem")
     known = _ELEMENTS if op["type"] in ("add", "ew") else _LINES
-    if "rows" in step:
+    if "rows" in step or "in_rows" in step:
         known = ("hwc", "hcw")
     if loop not in known:
         case.fault(

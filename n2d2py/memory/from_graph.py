@@ -44,8 +44,22 @@ def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
 
 
 def _pool(node: QuantNode, graph: QuantGraph) -> OpSpec:
-    return OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
+    spec = OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
                          stride=node.op.stride, pads=node.op.pads)
+    spec.attributes["sum_bytes"] = _partial_bytes(node, graph)
+    return spec
+
+
+def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
+    """Bytes of what a channel of a pool is reduced to before the output is computed from it."""
+    kind = graph.type(node.inputs[0])
+    if node.op.mode == "Max":
+        return kind.bytes
+    if kind.is_float:
+        return graph.type(node.output).bytes
+    reach = max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
+    bound = max(node.op.kernel[0] * node.op.kernel[1] * reach, node.bound)
+    return 4 if bound < 2 ** 31 else 8
 
 
 def _padding(node: QuantNode, graph: QuantGraph) -> OpSpec:

@@ -21,8 +21,9 @@ def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
     ]
     for name in problem.inputs:
         lines += ["", name, "  " + _plane_line(plan.planes[name])]
-    for step in plan.schedule:
-        note = "  (view, no code)" if step.view else ""
+    first = {step.op: step for step in reversed(plan.schedule) if not step.arrives}
+    for step in (first[name] for name in plan.order):
+        note = "  (view, no code)" if step.view else "  (by lines)" if step.lines else ""
         lines += ["", step.op, "  " + _plane_line(plan.planes[specs[step.op].output]) + note]
         if step.op in plan.scratch:
             scratch = plan.scratch[step.op]

@@ -32,8 +32,8 @@ class Reach:
     output: int
 
     def span(self, backwards: bool) -> int:
-        """The fewest bytes that hold both."""
-        at = self.behind if backwards else self.ahead
+        """The fewest bytes that hold both: forwards at any distance up to `ahead`, backwards from `behind` on."""
+        at = max(self.behind, 0) if backwards else min(self.ahead, 0)
         return max(self.source, at + self.output) - min(0, at)
 
     def gain(self, backwards: bool) -> int:

@@ -28,7 +28,8 @@ class Plane:
     Written first at clock `alloc`, read last at clock `release`. An external plane is not in the
     arena (its offset is 0 and means nothing). `backwards`: whatever writes it does so from the last
     line, or element, to the first. `ring_rows`: only so many lines have room, line y at slot y modulo
-    ring_rows.
+    ring_rows. `streamed`: whatever writes it makes some lines at a time, in the order of the schedule.
+    `kept`: byte of the arena from which on whatever writes it keeps partial results of lines of its input.
     """
 
     offset: int
@@ -43,6 +44,8 @@ class Plane:
     external: bool = False
     backwards: bool = False
     ring_rows: int | None = None
+    streamed: bool = False
+    kept: int | None = None
 
     @property
     def line_bytes(self) -> int:
@@ -108,8 +111,9 @@ class Plane:
 class Step:
     """One operator of the schedule; a view generates no code: its output's bytes are in place
     already. `backwards`: its lines, or elements when it is pointwise, run from the last to the first.
-    `rows`: only these lines [begin, end) of the output, the others in other steps. `op` is the name of
-    a network input where `arrives`: its lines come from outside at that point.
+    `rows`: only these lines [begin, end) of the output, the others in other steps. `in_rows`: only these lines
+    of the input are added to partial results in the scratch; the step with the last line writes the output. `op` is
+    the name of a network input where `arrives`: its lines come from outside at that point.
     """
 
     op: str
@@ -118,6 +122,13 @@ class Step:
     backwards: bool = False
     rows: tuple[int, int] | None = None
     arrives: bool = False
+    in_rows: tuple[int, int] | None = None
+    commit: bool = False
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """The lines of the output, or of the input that is accumulated; None for the operator as a whole."""
+        return self.in_rows or self.rows
 
 
 @dataclass(frozen=True)
@@ -151,9 +162,19 @@ class MemoryPlan:
         return tuple(step.op for step in self.schedule if step.backwards)
 
     @property
+    def streamed(self) -> tuple[str, ...]:
+        """The operators that make some lines at a time."""
+        return tuple(dict.fromkeys(step.op for step in self.schedule if step.lines and not step.arrives))
+
+    @property
     def views(self) -> tuple[str, ...]:
         """The operators that generate no code: concatenations in place, reshapes."""
         return tuple(step.op for step in self.schedule if step.view)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Every operator once, in the order in which they begin."""
+        return tuple(dict.fromkeys(step.op for step in self.schedule if not step.arrives))
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
         """Whether the output shares bytes with an input: the kernel must then take the lines in
@@ -180,6 +201,8 @@ class MemoryPlan:
             entry: dict[str, Any] = {"op": step.op}
             if step.rows is not None:
                 entry["rows"] = list(step.rows)
+            if step.in_rows is not None:
+                entry.update(in_rows=list(step.in_rows), commit=step.commit)
             if step.op in self.scratch:
                 scratch = self.scratch[step.op]
                 entry["scratch"] = [{"offset": scratch.offset, "size": scratch.size}]

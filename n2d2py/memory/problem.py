@@ -54,7 +54,8 @@ class OpSpec:
     `attributes` by type (those of `access.TYPES`): conv and pool: kh, kw, sh, sw, pads (top, left,
     bottom, right), dil (a number, or [vertical, horizontal]), groups; pad: pads; upsample: scale (a
     number, or [vertical, horizontal]); concat: rescale, true where the operator changes the values
-    and so must copy them. `scratch_bytes` are needed while the operator runs and hold nothing
+    and so must copy them; pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel
+    does not make single lines. `scratch_bytes` are needed while the operator runs and hold nothing
     before or after.
     """
 

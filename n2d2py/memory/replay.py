@@ -30,6 +30,8 @@ class Replay:
         self.total = sum(sizes)
         self.arena = np.full(case.size, -1, dtype=np.int64)
         self.stamps: dict[str, np.ndarray] = {}
+        self.kept: dict[str, int] = {}
+        """Stamps of the partial results of each operator that accumulates, beyond those of tensors and scratch."""
 
     def run(self) -> list[Violation]:
         """All faults of the case."""
@@ -40,6 +42,8 @@ class Replay:
         for step in self.case.map["schedule"]:
             if "input" in step:
                 self._store_lines(step["input"], *step["rows"])
+            elif "in_rows" in step:
+                self._accumulate(self.case.ops[step["op"]], step)
             elif "rows" in step:
                 self._execute_lines(self.case.ops[step["op"]], step)
             else:
@@ -156,6 +160,32 @@ class Replay:
             if len(self.case.found) > 20:
                 return
 
+    def _accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
+        """Adds some lines to partial results, which must be as the step before left them; the last one stores."""
+        name, source, output = op["name"], op["inputs"][0], op["output"]
+        height, width, _ = self.case.shape[source]
+        first, stop = step["in_rows"]
+        if not _is_global(op, self.graph["tensors"]):
+            self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)
+            return
+        self._fit_scratch(op, step, self.graph["tensors"][output]["c"] * op.get("sum_bytes", 4))
+        places = [np.arange(p["offset"], p["offset"] + p["size"]) for p in step.get("scratch", ())]
+        places = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
+        if places.size and (places.min() < 0 or places.max() >= self.case.size):
+            self.case.fault("arena", "its partial results are outside the arena", op=name)
+            return
+        stamps = self.kept.setdefault(name, self.total + 1 + len(self.kept) * (self.case.size + 1)) + np.arange(places.size)
+        if first > 0 and (self.arena[places] != stamps).any():
+            self.case.fault("overwritten", f"partial results are lost before line {first} of {source} is added", op=name)
+        self._compare_lines(source, np.arange(first, stop), np.arange(width), name, f"line {first} and after of {name}")
+        self.arena[places] = stamps
+        self._compare_lines(source, np.arange(first, stop), np.arange(width), name, f"its scratch for {name}")
+        if step.get("commit"):
+            self._store(output)
+            out = self.case.addresses(output)
+            if np.isin(out, places).any():
+                self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
+
     def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
         """For each output line the input lines that it reads; the columns that any line reads."""
         height, width, _ = self.case.shape[source]
@@ -190,13 +220,7 @@ class Replay:
     def _scratch(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Destroys the scratch bytes: inputs lose theirs now, the output must not lie there."""
         output = self.case.addresses(op["output"])
-        given = sum(part["size"] for part in step.get("scratch", ()))
-        if given < op.get("scratch_bytes", 0):
-            self.case.fault(
-                "scratch",
-                f"needs {op['scratch_bytes']} bytes of scratch, has {given}",
-                op=op["name"],
-            )
+        self._fit_scratch(op, step, op.get("scratch_bytes", 0))
         for part in step.get("scratch", ()):
             begin, end = part["offset"], part["offset"] + part["size"]
             if begin < 0 or end > self.case.size:
@@ -215,6 +239,13 @@ class Replay:
                     tensor=op["output"],
                     by="scratch",
                 )
+
+    def _fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:
+        given = sum(part["size"] for part in step.get("scratch", ()))
+        if given < needed:
+            self.case.fault(
+                "scratch", f"needs {needed} bytes of scratch, has {given}", op=op["name"]
+            )
 
     def _last_reads(self, op: dict[str, Any], source: str, backwards: bool) -> np.ndarray:
         """int32[height, width]: when the last output line (windows) reads a pixel, in lines since
@@ -278,6 +309,17 @@ class Replay:
             return
         self.stamps[output] = expected
         self._compare(output, name, "the view")
+
+
+def _is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
+    """Whether the operator is a pool over its whole input."""
+    source, output = tensors[op["inputs"][0]], tensors[op["output"]]
+    return (
+        op["type"] == "pool"
+        and (op["kh"], op["kw"]) == (source["h"], source["w"])
+        and (output["h"], output["w"]) == (1, 1)
+        and not any(op["pads"])
+    )
 
 
 def _axis(op: dict[str, Any], axis: int) -> tuple[int, int, int, int, int]:

@@ -15,6 +15,7 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import ReorderPlanner
 from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
 
 __all__ = [
     "DEFAULT_STRATEGY",
@@ -111,5 +112,6 @@ for _planner in (
     OverlapPlanner(),
     OptimalPlanner(),
     ReorderPlanner(),
+    StreamPlanner(),
 ):
     register(_planner)

@@ -259,10 +259,13 @@ def _quantize(node: Node, types: LayerTypes) -> QuantNode:
 def _layout(node: QuantNode, graph: Any) -> OpSpec:
     op = node.op
     if op.access == "window":
-        return OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride,
+        spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride,
                              pads=op.pads)
-    kind = "copy" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
-    return OpSpec(node.name, kind, tuple(node.inputs), node.output)
+    else:
+        kind = "copy" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
+        spec = OpSpec(node.name, kind, tuple(node.inputs), node.output)
+    spec.attributes["by_lines"] = False
+    return spec
 
 
 # ---- C++ ----------------------------------------------------------------------------------------

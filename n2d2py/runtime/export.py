@@ -18,7 +18,7 @@ from n2d2py.runtime.build import build_library
 
 __all__ = ["Export", "load_export"]
 
-API_VERSION = 1
+API_VERSION = 2
 
 
 class _Tensor(Structure):
@@ -29,14 +29,14 @@ class _Tensor(Structure):
                 ("zero_point", c_int), ("low", c_int), ("high", c_int)]
 
 
-_CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p)
+_CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_int, c_int)
 _FUNCTIONS = {
     "api_version": (c_int, []), "name": (c_char_p, []), "arena_bytes": (c_size_t, []),
     "arena_alignment": (c_size_t, []), "input_count": (c_int, []), "output_count": (c_int, []),
     "layer_count": (c_int, []), "input": (POINTER(_Tensor), [c_int]), "output": (POINTER(_Tensor), [c_int]),
     "layer": (POINTER(_Tensor), [c_int]), "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
-    "copy_layer": (None, [c_int, c_void_p, c_void_p]),
+    "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
 
 
@@ -92,8 +92,8 @@ class Export(Network):
 
         def forward(sources, results, arena, index):
             @_CALLBACK
-            def copy(user, layer, base):
-                self._library.copy_layer(layer, base, taps[layer][index].ctypes.data)
+            def copy(user, layer, base, first, stop):
+                self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
 
             self._library.forward_traced(sources, results, arena, copy, None)
 

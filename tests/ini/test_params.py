@@ -52,7 +52,7 @@ def test_wrong_values_are_listed_together():
         "N2D2-E109: params.ini:2: OpenMP=maybe is not a boolean (0 or 1); give 0 or 1",
         "N2D2-E122: params.ini:4: MemoryManagerStrategy=OptimizeMaxLifetime is not one of None, "
         "OptimizeMaxLifetimeMinSizeFirst, OptimizeMaxLifetimeMaxSizeFirst, "
-        "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
+        "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder, OptimizeStream; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
         "N2D2-E122: params.ini:5: Namespace=9net is not a C++ identifier; use letters, digits and "
         "_, not a digit first, no C++ keyword",
         "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string; "

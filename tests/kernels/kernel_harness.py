@@ -60,9 +60,15 @@ class Case:
         size = self.graph.type(tensor).bytes
         return (self.positions(tensor)[..., None] + np.arange(size)).reshape(-1)
 
+    def kept(self) -> list[int]:
+        """Arena offsets of the partial results of a layer that takes its input line by line."""
+        first = self.planes[self.node.output].kept
+        size = channels(self.graph.shape(self.node.output)) * 8
+        return [] if first is None else list(range(first, first + size))
+
     def arena(self) -> np.ndarray:
         """The arena before the layer runs; exactly as long as its planes need."""
-        last = max(int(self.useful(name).max()) for name in self.planes) + 1
+        last = max([int(self.useful(name).max()) for name in self.planes] + self.kept()) + 1
         arena = np.full(last, CANARY, np.uint8)
         for name, array in self.inputs.items():
             dtype = self.graph.type(name).dtype
@@ -85,7 +91,7 @@ class Case:
             where = np.unravel_index(index, self.expected().shape[1:])
             raise AssertionError(f"{wrong.sum()} of {wrong.size} elements differ, first at (C, H, W) = {where}: "
                                  f"C++ {found[index]}, Python {expected[index]}\n{self}")
-        changed = set(np.flatnonzero(before != after).tolist()) - set(self.useful(output).tolist())
+        changed = set(np.flatnonzero(before != after).tolist()) - set(self.useful(output).tolist()) - set(self.kept())
         assert not changed, f"bytes {sorted(changed)[:8]} outside the output were written\n{self}"
 
     def __str__(self) -> str:
@@ -120,6 +126,12 @@ def source(case: Case, index: int) -> str:
     bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
     call = code.call.replace("\n", "\n    ")
+    if code.streamed:
+        tensor = case.node.inputs[0] if code.accumulates else case.node.output
+        lines = height(case.graph.shape(tensor))
+        step = 1 + index % 2
+        call = (f"for (int first = 0; first < {lines}; first += {step}) {{\n        const int stop = n2d2::least(first + {step}, {lines});"
+                f"\n        {call}\n    }}")
     return (f"{includes}\nnamespace case{index} {{\n{planes}\n{arrays}\n{code.config}\n"
             f"void run(unsigned char* arena);\nvoid run(unsigned char* arena) {{\n{bases}\n"
             f"    unsigned char* out = arena;\n    {call}\n}}\n}}\n")

@@ -82,6 +82,9 @@ class _Run:
             if step.arrives:
                 self._fill(name, self.inputs[name], step.rows)
                 continue
+            if step.in_rows:
+                self._accumulate(self.problem.op(name), step)
+                continue
             if self.plan and name in self.plan.scratch:
                 scratch = self.plan.scratch[name]
                 self.arena[scratch.offset : scratch.offset + scratch.size] = (
@@ -132,6 +135,25 @@ class _Run:
                         value = (value * 31 + byte) & 0xFFFFFF
                 memory, at = self._place(op.output, y, x)
                 memory[at + b] = (value ^ value >> 9) & 0xFF
+
+    def _accumulate(self, op, step):
+        """The mixture of `_window` with the sum over the lines so far kept in the scratch, every byte of it used."""
+        source, out = (self.problem.tensors[n] for n in (op.inputs[0], op.output))
+        scratch = self.plan.scratch[op.name]
+        begin, end = scratch.offset, scratch.offset + scratch.size
+        kept = bytes(self.arena[begin:end]) if step.in_rows[0] else bytes(scratch.size)
+        value = int.from_bytes(kept[:3], "little") if kept == (kept[:3] * scratch.size)[:scratch.size] else 999
+        for i in range(*step.in_rows):
+            for j in range(source.width):
+                for byte in self._pixel(op.inputs[0], i, j):
+                    value = (value * 31 + byte) & 0xFFFFFF
+        self.arena[begin:end] = (value.to_bytes(3, "little") * scratch.size)[:scratch.size]
+        if step.commit:
+            power = pow(31, source.bytes, 1 << 24)
+            memory, at = self._place(op.output, 0, 0)
+            for b in range(out.pixel_bytes):
+                mixed = ((17 * b + 1) * power + value) & 0xFFFFFF
+                memory[at + b] = (mixed ^ mixed >> 9) & 0xFF
 
     def _pointwise(self, op):
         out = self.problem.tensors[op.output]

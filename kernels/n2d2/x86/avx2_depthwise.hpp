@@ -134,21 +134,21 @@ struct Depthwise<Cfg, Avx2> {
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         // A tap takes about four times as long as a product of the convolution.
         constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
                               N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Panels, work, reverse>::run([=](int y, int panel) N2D2_INLINE_LAMBDA {
-            const In* rows[KH];
+        Tasks<serial, Output::Height, Panels, work, reverse>::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
             }
             if (panel + 1 < Panels)
-                block<16>(rows, panel, line<Output>(out, y), weights, bias);
+                block<16>(taps, panel, line<Output>(out, y), weights, bias);
             else
-                block<LastChannels>(rows, panel, line<Output>(out, y), weights, bias);
+                block<LastChannels>(taps, panel, line<Output>(out, y), weights, bias);
         });
     }
 };

@@ -205,22 +205,22 @@ struct Depthwise<Cfg, Avx512Vnni> {
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights_,
-                                const std::int32_t* bias) {
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         // A tap takes about four times as long as a product of the convolution.
         constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 4 /
                               N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Blocks, work, reverse>::run([=](int y, int index) N2D2_INLINE_LAMBDA {
-            const In* rows[KH];
+        Tasks<serial, Output::Height, Blocks, work, reverse>::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
             }
             Out* const to = line<Output>(out, y);
             if (index + 1 < Blocks)
-                block<4, 16>(rows, index * 64, to, weights_, bias);
+                block<4, 16>(taps, index * 64, to, weights_, bias);
             else
-                block<LastPanels, LastChannels>(rows, index * 64, to, weights_, bias);
+                block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);
         });
     }
 };

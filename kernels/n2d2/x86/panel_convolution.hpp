@@ -8,7 +8,8 @@
 // Line order: all windows of a block are read before the first of its outputs is stored, and blocks come in
 // order (with Reverse from the last), so that an output line is stored while the input lines that later lines need
 // are intact. With Serial,
-// threads share the work of one block: all windows are gathered before any of them stores.
+// threads share the work of one block: all windows are gathered before any of them stores. A layer that runs by
+// lines (Streamed) has the pixels of one line as its sequence, and what a line stores covers nothing that it reads.
 // Stack: BlockBytes + 64.
 //
 // Machine: Windows<In> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its size.
@@ -47,7 +48,9 @@ struct PanelConvolution {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
-        Pixels = OH * OW,
+        Streamed = Cfg::Streamed,
+        Ordered = Cfg::Serial && !Cfg::Streamed,
+        Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         Group = Machine::tilePanels(Panels),  // panels of a tile
@@ -59,13 +62,13 @@ struct PanelConvolution {
         Flat = int(Input::Lines) >= H,
         FlatOut = int(Output::Lines) >= OH,
         Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
-        InPlace = KH == 1 && KW == 1 && Unpadded && Flat && bool(Windows::Plain) && C % Each == 0 &&
-                  !Cfg::Serial,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 &&
+                  !Ordered,
         Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
         Extent = (KW - 1) * Cfg::DilationWidth + 1,
         Weights = O * K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
-        Budget = Weights > 524288 ? 262144 : Cfg::Serial ? 65536 : 24576,
+        Budget = Weights > 524288 ? 262144 : Ordered ? 65536 : 24576,
         PerBlock = largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = InPlace ? 1 : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
@@ -73,10 +76,11 @@ struct PanelConvolution {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return tile * Small + least(tile, int(Large)); }
 
-    static N2D2_INLINE Out* pixel(unsigned char* out, int p) {
-        if (FlatOut)
-            return line<Output>(out, 0) + static_cast<long>(p) * Output::Stride;
-        return line<Output>(out, p / OW) + p % OW * Output::Stride;
+    // Pixel p of the sequence, which begins at line y.
+    static N2D2_INLINE Out* pixel(unsigned char* out, int y, int p) {
+        if (FlatOut || Streamed)
+            return line<Output>(out, y) + static_cast<long>(p) * Output::Stride;
+        return line<Output>(out, y + p / OW) + p % OW * Output::Stride;
     }
 
     // ---- windows ----------------------------------------------------------------------------
@@ -102,10 +106,11 @@ struct PanelConvolution {
         }
     }
 
-    // The windows of pixels [begin, end), one after the other.
-    static N2D2_INLINE void gather(const unsigned char* in, int begin, int end, int channel, std::uint8_t* to) {
+    // The windows of pixels [begin, end) of the sequence from line y on, one after the other.
+    static N2D2_INLINE void gather(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
         const In* rows[KH];
-        int y = begin / OW, x = begin % OW;
+        int x = begin % OW;
+        y += begin / OW;
         while (begin < end) {
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
@@ -123,80 +128,89 @@ struct PanelConvolution {
     // ---- products ---------------------------------------------------------------------------
     struct At {
         unsigned char* out;
+        int y;
         int first;
-        N2D2_INLINE Out* operator()(int p) const { return pixel(out, first + p); }
+        N2D2_INLINE Out* operator()(int p) const { return pixel(out, y, first + p); }
     };
 
     template <int Count, int Panels_, int Last>
-    static N2D2_INLINE void tile(const std::uint8_t* x, int first, int output, unsigned char* out,
+    static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
                                  const std::int8_t* weights, const std::int32_t* bias) {
         constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
-        const At at = {out, first};
+        const At at = {out, y, first};
         typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
         Tile::template run<pitch>(x, weights, bias, output, at);
     }
 
-    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel.
+    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, y: line of the sequence.
     template <int Panels_, int Last>
-    static N2D2_INLINE void tiles(const std::uint8_t* x, int begin, int end, int output, unsigned char* out,
+    static N2D2_INLINE void tiles(const std::uint8_t* x, int y, int begin, int end, int output, unsigned char* out,
                                   const std::int8_t* weights, const std::int32_t* bias) {
         constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
         constexpr bool large = Large > 0;
         int first = firstPixel(begin);
         if (large)
             for (const int stop = least(end, int(Large)); begin < stop; ++begin) {
-                tile<Small + 1, Panels_, Last>(x, first, output, out, weights, bias);
+                tile<Small + 1, Panels_, Last>(x, y, first, output, out, weights, bias);
                 x += (Small + 1) * pitch;
                 first += Small + 1;
             }
         for (; begin < end; ++begin) {
-            tile<Small, Panels_, Last>(x, first, output, out, weights, bias);
+            tile<Small, Panels_, Last>(x, y, first, output, out, weights, bias);
             x += Small * pitch;
             first += Small;
         }
     }
 
     // The panels of a group; `index` counts the groups of panels of all groups of channels.
-    static N2D2_INLINE void panels(const std::uint8_t* x, int begin, int end, int index, unsigned char* out,
+    static N2D2_INLINE void panels(const std::uint8_t* x, int y, int begin, int end, int index, unsigned char* out,
                                    const std::int8_t* weights, const std::int32_t* bias) {
         const int group = index % Groups;
         const int output = index / Groups * O + group * Group * 16;
         const std::int8_t* const w =
             weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
         if (group + 1 < Groups)
-            tiles<Group, 16>(x, begin, end, output, out, w, bias);
+            tiles<Group, 16>(x, y, begin, end, output, out, w, bias);
         else
-            tiles<LastGroup, LastOutputs>(x, begin, end, output, out, w, bias);
+            tiles<LastGroup, LastOutputs>(x, y, begin, end, output, out, w, bias);
     }
 
-    static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int tile, int channel) {
-        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0) +
+    static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int y, int tile, int channel) {
+        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, y) +
                                                      static_cast<long>(firstPixel(tile)) * Input::Stride + channel);
     }
 
     // ---- blocks -----------------------------------------------------------------------------
-    static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int begin, int end, int channels,
+    static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
                                   int from, int to, const std::int8_t* weights, const std::int32_t* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes + 64];
         if (!InPlace)
-            gather(in, firstPixel(begin), firstPixel(end), channels * C, buffer);
-        const std::uint8_t* const x = InPlace ? place(in, begin, channels * C) : buffer;
+            gather(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
+        const std::uint8_t* const x = InPlace ? place(in, y, begin, channels * C) : buffer;
         for (int group = from; group < to; ++group)
-            panels(x, begin, end, channels * Groups + group, out, weights, bias);
+            panels(x, y, begin, end, channels * Groups + group, out, weights, bias);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
-        constexpr long work = static_cast<long>(K) * O * (Small + 1) * PerBlock / N2D2_SIMD_SPEED;
-        if (Cfg::Serial) {
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+        if (Ordered) {
             serial(in, out, weights, bias);
             return;
         }
+        const int end = Streamed ? rows.end : rows.begin + 1;
+        for (int y = rows.begin; y < end; ++y)
+            blocks(in, out, y, weights, bias);
+    }
+
+    // All blocks of the sequence from line y on, in any order.
+    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const std::int8_t* weights,
+                                   const std::int32_t* bias) {
+        constexpr long work = static_cast<long>(K) * O * (Small + 1) * PerBlock / N2D2_SIMD_SPEED;
         // A small layer is split by outputs too, so that there is work for some threads.
         constexpr int splits = Blocks >= 8 ? 1 : largest(1, least(int(Groups), 8 / Blocks));
         Tasks<false, Cfg::Groups * Blocks, splits, work / splits>::run([=](int index, int split) N2D2_INLINE_LAMBDA {
             const int begin = index % Blocks * PerBlock;
-            block(in, out, begin, least(int(Tiles), begin + PerBlock), index / Blocks, split * Groups / splits,
+            block(in, out, y, begin, least(int(Tiles), begin + PerBlock), index / Blocks, split * Groups / splits,
                   (split + 1) * Groups / splits, weights, bias);
         });
     }
@@ -224,7 +238,7 @@ struct PanelConvolution {
             Loop<parallel>::run(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
                 const int group = index / parts, first = begin + index % parts * count / parts;
                 const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
-                panels(windows + group / Groups * BlockBytes + offset, first,
+                panels(windows + group / Groups * BlockBytes + offset, 0, first,
                        begin + (index % parts + 1) * count / parts, group, out, weights, bias);
             });
         }
@@ -239,9 +253,9 @@ struct PanelConvolution {
         std::uint8_t* const to = windows + channels * BlockBytes + (first - firstPixel(begin)) * Window;
         if (last < first)
             return;
-        gather(in, first, last, channels * C, to);
+        gather(in, 0, first, last, channels * C, to);
         alignas(64) std::uint8_t window[Window + 64];
-        gather(in, last, last + 1, channels * C, window);
+        gather(in, 0, last, last + 1, channels * C, window);
         std::memcpy(to + (last - first) * Window, window, Window);
     }
 };

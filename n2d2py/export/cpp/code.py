@@ -89,6 +89,7 @@ class LayerCode:
         call: a statement over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
         arrays: the constant data.
         serial: the output lies over an input, so lines are stored in order.
+        streamed: `call` makes the lines [first, stop) of the output, or takes those of the input where it `accumulates`.
         kernel: the implementation beside the portable one, by name; "" without one.
     """
 
@@ -100,6 +101,8 @@ class LayerCode:
     arrays: tuple[Array, ...]
     serial: bool
     kernel: str = ""
+    streamed: bool = False
+    accumulates: bool = False
 
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
@@ -134,14 +137,14 @@ _OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool]]] = []
 
 def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool]) -> None:
     """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` ("Avx2", ...; "" for every one).
+    `isa` ("Avx2", ...; "" for every one). Layers that run line by line keep the kernels of the project.
     """
     _OVERRIDES.append((kind, isa, header, tag, fits))
 
 
 def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
     for kind, isa, header, tag, fits in _OVERRIDES:
-        if kind == node.op.kind and fits(node):
+        if kind == node.op.kind and not code.streamed and fits(node):
             special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
             config = code.config
             for old in (NATIVE, PORTABLE):
@@ -178,12 +181,14 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: "Plane", identifier: st
     if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
         raise InternalError(f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
                             f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes")
-    lines = plane.lines_before_wrap
+    lines, wrap = plane.lines_before_wrap, plane.wrap_offset
+    if plane.ring_rows is not None and plane.ring_rows < h:
+        lines, wrap = plane.ring_rows, plane.offset
     return (f"// {comment(tensor)}: {h} x {w} x {c}\n"
             f"struct {identifier}_plane {{\n"
             f"    typedef {quant.type.cpp} Type;\n"
             f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
             f"Lines = {lines} }};\n"
             f"    enum : long {{ Offset = {plane.offset}, "
-            f"WrapOffset = {plane.wrap_offset if lines < h else plane.offset} }};\n"
+            f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
             f"}};\n")

@@ -46,7 +46,7 @@ class CppExporter(Exporter):
         super().check(request)
         graph, plan = request.graph, request.plan
         request.stimuli.check(graph)
-        if sorted(step.op for step in plan.schedule) != sorted(node.name for node in graph.nodes):
+        if sorted(plan.order) != sorted(node.name for node in graph.nodes):
             raise InternalError("the memory plan schedules other layers than the network has")
         if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
             raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")

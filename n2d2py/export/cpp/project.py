@@ -12,6 +12,7 @@ from n2d2py import resources
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
 from n2d2py.export.cpp.headers import copy_headers
+from n2d2py.export.cpp.schedule import parts
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
@@ -100,7 +101,7 @@ class Project:
     def layers(self) -> list[LayerView]:
         """The layers in the order of the plan."""
         nodes = {node.name: node for node in self.graph.nodes}
-        scheduled = [nodes[step.op] for step in self.plan.schedule]
+        scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
         return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
@@ -132,12 +133,18 @@ class Project:
             "network": comment(self.graph.name), "network_literal": literal(self.graph.name),
             "network_c": literal(comment(self.graph.name))[1:-1],
             "inputs": self.inputs, "outputs": self.outputs, "layers": self.layers, "planes": self._planes(),
-            "arena_inputs": [port for port in self.inputs if port.in_one_piece],
+            "parts": parts(self.plan, self.layers, self.inputs), "stream_input": self.stream_input,
+            "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "arena_bytes": max(1, self.plan.arena_bytes), "arena_alignment": ARENA_ALIGNMENT,
             "constant_bytes": constants, "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
             "parameters": ", ".join([f"const {p.typedef}* {p.variable}" for p in self.inputs]
                                     + [f"{p.typedef}* {p.variable}" for p in self.outputs]),
-            "arguments": arguments, "raw_arguments": self._raw_arguments(),
+            "sources": ", ".join(f"const {p.typedef}* {p.variable}" for p in self.inputs),
+            "source_arguments": ", ".join(p.variable for p in self.inputs),
+            "results": ", ".join(f"{p.typedef}* {p.variable}" for p in self.outputs),
+            "result_arguments": ", ".join(p.variable for p in self.outputs),
+            "arguments": arguments, "raw_arguments": ", ".join(self._raw()),
+            "raw_sources": self._raw()[0], "raw_results": self._raw()[1],
             "prologue": self._prologue(), "epilogue": self._epilogue(), "targets": self._targets(),
             "options": dict(self.request.options),
         }
@@ -147,16 +154,21 @@ class Project:
         return [plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
                 for name, tensor in self.graph.tensors.items() if name in self.plan.planes]
 
-    def _raw_arguments(self) -> str:
-        """The parameters of `forward` from the pointers of the C interface."""
+    def _raw(self) -> tuple[str, str]:
+        """The inputs and the outputs of `forward` from the pointers of the C interface."""
         scope = f"{self.namespace}::"
-        return ", ".join([f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)]
-                         + [f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)])
+        return (", ".join(f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)),
+                ", ".join(f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)))
+
+    @property
+    def stream_input(self) -> bool:
+        """Whether the inputs arrive line by line."""
+        return any(step.arrives for step in self.plan.schedule)
 
     def _prologue(self) -> list[str]:
         """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
         lines = []
-        for port in self.inputs:
+        for port in self.inputs if not self.stream_input else ():
             if port.external:
                 lines.append(f"const unsigned char* const {port.base} = "
                              f"reinterpret_cast<const unsigned char*>({port.variable});")

@@ -196,8 +196,24 @@ class LayerView:
         return ", ".join((*self.bases, self.base))
 
     @property
+    def streamed(self) -> bool:
+        """Whether its function makes some lines at a time."""
+        return self.code is not None and self.code.streamed
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the lines are those of its input."""
+        return self.code is not None and self.code.accumulates
+
+    @property
+    def lines(self) -> int:
+        """How many lines it makes, or takes when it accumulates."""
+        return height(self.graph.shape(self.node.inputs[0] if self.accumulates else self.node.output))
+
+    @property
     def prototype(self) -> str:
-        return ", ".join([f"const unsigned char* in{i}" for i in range(len(self.bases))] + ["unsigned char* out"])
+        bases = [f"const unsigned char* in{i}" for i in range(len(self.bases))]
+        return ", ".join([*bases, "unsigned char* out", *(["int first, int stop"] if self.streamed else [])])
 
     @property
     def source_text(self) -> str:

@@ -64,6 +64,8 @@ class LayerBuilder:
         integer: whether the layer computes in integers.
         serial: whether the output lies over an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
+        streamed: whether the layer makes some lines at a time.
+        kept: where it keeps partial results, when it takes some lines of its input at a time.
         inputs: the types of the inputs.
         output: the type of the output.
     """
@@ -76,6 +78,8 @@ class LayerBuilder:
         self.output: NumType = graph.type(node.output)
         self.serial = any(_overlap(planes[name], planes[node.output]) for name in node.inputs)
         self.backwards = self.serial and planes[node.output].backwards
+        self.streamed = planes[node.output].streamed
+        self.kept = planes[node.output].kept
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
@@ -164,7 +168,8 @@ class LayerBuilder:
         """
         name = f"{self.identifier}_{suffix}"
         if "Serial" in constants:
-            constants = {**constants, "Reverse": self.backwards}
+            constants = {**constants, "Serial": self.serial or self.streamed, "Reverse": self.backwards,
+                         "Streamed": self.streamed}
         self._structs.append(_environment().get_template("config.hpp.j2").render(
             name=name, description=comment(description), types={**types, "Isa": NATIVE if self._panels else PORTABLE},
             constants={key: int(value) for key, value in constants.items()}))
@@ -258,7 +263,14 @@ class LayerBuilder:
 
     # ---- result ---------------------------------------------------------------------------
     def code(self, header: str, call: str) -> LayerCode:
-        """The finished layer, which needs the kernel header `header` and is run by `call`."""
+        """The finished layer, which needs the kernel header `header` and is run by `call`.
+
+        The call of a layer that runs by lines gets a last argument that says which.
+        """
         first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
+        if self.streamed:
+            if not call.endswith(");"):
+                raise InternalError(f"{self.node.name}: a call that takes no lines")
+            call = f"{call[:-2]}, n2d2::Rows(first, stop));"
         return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
-                         tuple(self._arrays), self.serial, self._kernel)
+                         tuple(self._arrays), self.serial, self._kernel, self.streamed, self.kept is not None)

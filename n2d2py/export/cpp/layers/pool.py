@@ -23,6 +23,8 @@ def code(*layer) -> LayerCode:
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad,
                          PerCount=build.integer and build.node.rescale.count > 1)
     kernel = "poolMax" if op.mode == "Max" else "poolAverage"
+    if build.kept is not None:
+        kernel, constants["Kept"] = f"{kernel}Lines", build.kept
     config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}",
                           types, constants)
     return build.code("pool", f"n2d2::{kernel}<{config}>(in0, out);")

@@ -1,0 +1,81 @@
+"""The order of the calls in `forward`: layers one after the other, and segments whose layers take turns line by line."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.export.cpp.arrays import initializer
+from n2d2py.export.cpp.view import LayerView, PortView
+from n2d2py.memory import MemoryPlan, Step
+
+__all__ = ["Turn", "Part", "parts"]
+
+_TURNS, _LINES = 64, 4
+"""A turn is a byte: six bits say whose it is, two how many lines it makes, less one."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A layer, or an input whose lines arrive, with its index among the layers or inputs of the network."""
+
+    view: LayerView | PortView
+    index: int
+    arrives: bool
+
+    @property
+    def lines(self) -> int:
+        """How many lines it makes, or takes when it accumulates."""
+        return self.view.lines if isinstance(self.view, LayerView) else self.view.height
+
+
+@dataclass
+class Part:
+    """A part of the schedule: one turn that runs as a whole, or several in `order`."""
+
+    number: int
+    turns: list[Turn] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether the turns alternate."""
+        return bool(self.order)
+
+    @property
+    def initializer(self) -> str:
+        """The C++ initialiser of the order."""
+        return initializer(np.array(self.order, np.uint8), False)
+
+    def add(self, turn: Turn, count: int) -> None:
+        """The next `count` lines are those of `turn`."""
+        known = [t.view for t in self.turns]
+        if turn.view not in known:
+            self.turns.append(turn)
+            known.append(turn.view)
+        number = known.index(turn.view)
+        if number >= _TURNS:
+            raise InternalError(f"a segment of more than {_TURNS} layers")
+        while count > 0:
+            lines = min(count, _LINES)
+            self.order.append(number | (lines - 1) << 6)
+            count -= lines
+
+
+def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> list[Part]:
+    """The parts in order; steps by lines that follow each other at one clock are one part."""
+    views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
+    arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
+    made: list[Part] = []
+    last: Step | None = None
+    for step in plan.schedule:
+        turn = (arriving if step.arrives else views)[step.op]
+        if step.lines is None:
+            made.append(Part(len(made), [turn]))
+        else:
+            if last is None or last.lines is None or last.clock != step.clock:
+                made.append(Part(len(made)))
+            made[-1].add(turn, step.lines[1] - step.lines[0])
+        last = step
+    return made

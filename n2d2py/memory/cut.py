@@ -1,0 +1,218 @@
+"""Which operators run line by line: the order of the operators cut into segments.
+
+A segment is one operator, or several consecutive ones that make their lines in turn through line buffers. Of all cuts
+the one is taken whose largest segment holds the fewest bytes, or fits a budget, with the fewest streamed operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+import numpy as np
+
+from n2d2py.memory.access import partial_bytes
+from n2d2py.memory.buffers import Buffer, Buffers
+from n2d2py.memory.overlap import Reach, reach
+from n2d2py.memory.problem import OpSpec
+from n2d2py.memory.rows import Rows, streamable
+
+__all__ = ["Segment", "Cutter"]
+
+LONGEST = 60
+"""Operators of a segment at the most."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Operators [begin, end) of the order; `rows` and `first`, the number of its first operator, when they run by lines.
+
+    `bytes`: what is live while it runs, overlaps counted. `rings`: lines to keep of each tensor that does not leave the
+    segment. `partial`: bytes of partial results by operator. `pairs`: (input, output) -> safe distances.
+    """
+
+    begin: int
+    end: int
+    bytes: int
+    pairs: dict[tuple[str, str], Reach]
+    rows: Rows | None = None
+    first: int = 0
+    rings: dict[str, int] = field(default_factory=dict)
+    partial: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[tuple[int, int, int]]:
+        """(operator counted from `begin`, first line, line after the last), in order."""
+        if self.rows is None:
+            return []
+        skipped = self.begin - self.first
+        return [(n - skipped, first, stop) for n, first, stop in self.rows.runs(skipped)]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """All operators [first, end) that may share a segment that ends at `end`; `inner[k]`: bytes of the results of
+    its last k operators, `partial[k]` of their partial results.
+    """
+
+    rows: Rows
+    first: int
+    rings: dict[str, int]
+    inner: list[int]
+
+
+class Cutter:
+    """Cuts operators with code, in their order; `up` rounds sizes to the alignment."""
+
+    def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int]):
+        self.buffers, self.ops, self.up = buffers, ops, up
+        self.tensors = buffers.problem.tensors
+        self.written: dict[Buffer, int] = {buffer: -1 for buffer in buffers.distinct()}
+        self.read = dict.fromkeys(self.written, -1)
+        for position, op in enumerate(ops):
+            self.written[buffers.of[op.output]] = position
+            for name in op.inputs:
+                self.read[buffers.of[name]] = position
+        for buffer in self.written:
+            if buffer.is_output:
+                self.read[buffer] = len(ops)
+        inside = [b for b in self.written if not b.external]
+        self._size = np.array([up(buffers.form(b).bytes) for b in inside], dtype=np.int64)
+        self._written = np.array([self.written[b] for b in inside], dtype=np.int64)
+        self._read = np.array([self.read[b] for b in inside], dtype=np.int64)
+        self._windows: dict[int, _Window | None] = {}
+        self._ahead: dict[tuple[str, str, int], int] = {}
+        self._streamable = [streamable(op, buffers.problem) for op in ops]
+        self._weighed: dict[tuple[int, int], Segment] = {}
+
+    def cut(self, budget: int = 0) -> list[Segment]:
+        """The best segments: at most `budget` bytes in each where that is possible, else the fewest bytes."""
+        least = self._cut(budget)
+        peak = max((segment.bytes for segment in least), default=0)
+        return self._cut(max(budget, peak)) if peak > budget else least
+
+    def _cut(self, budget: int) -> list[Segment]:
+        """Backwards over the operators: the best first segment from each, and the best rest after it."""
+        count = len(self.ops)
+        best: list[tuple[int, int, Segment | None]] = [(budget, 0, None)] * (count + 1)
+        for begin in reversed(range(count)):
+            found = None
+            for end in range(begin + 1, min(count, begin + LONGEST) + 1):
+                if end > begin + 1 and not self._may_share(begin, end):
+                    break
+                rest = best[end]
+                fused = (end - begin if end > begin + 1 else 0) + rest[1]
+                if found is not None and (rest[0], fused) >= found[:2]:
+                    continue
+                segment = self.weigh(begin, end)
+                cost = (max(segment.bytes, rest[0]), fused)
+                if found is None or cost < found[:2]:
+                    found = (*cost, segment)
+            best[begin] = found
+        segments, at = [], 0
+        while at < count:
+            segments.append(best[at][2])
+            at = segments[-1].end
+        return segments
+
+    def _may_share(self, begin: int, end: int) -> bool:
+        """Whether the operators [begin, end) may be one segment when [begin, end - 1) may."""
+        if not (self._streamable[begin] and self._streamable[end - 1]):
+            return False
+        return all(self._barrier(name) < begin for name in self.ops[end - 1].inputs)
+
+    def _barrier(self, name: str) -> int:
+        """A tensor that is seen in another shape must be complete: the operator that writes it, else -1."""
+        buffer = self.buffers.of[name]
+        return self.written[buffer] if buffer.root.name != name else -1
+
+    def _leaves(self, position: int, end: int) -> bool:
+        """Whether the result of an operator is needed after `end`, as a whole, or by nobody."""
+        buffer = self.buffers.of[self.ops[position].output]
+        read = self.read[buffer]
+        return read >= end or read < 0 or buffer.whole or len(buffer.parts) > 1
+
+    def _window(self, end: int) -> _Window:
+        """The longest window that ends at `end`."""
+        found = self._windows.get(end)
+        if found is None:
+            first = end - 1
+            while first > max(0, end - LONGEST) and self._streamable[first - 1]:
+                first -= 1
+            barrier = max((self._barrier(name) for op in self.ops[first:end] for name in op.inputs), default=-1)
+            if barrier >= first:
+                first = min(barrier + 1, end - 1)
+            found = self._windows[end] = self._measured(first, end)
+        return found
+
+    def _measured(self, first: int, end: int) -> _Window:
+        rows = Rows(self.ops[first:end], self.buffers.problem)
+        rings, inner = {}, [0]
+        for position in reversed(range(first, end)):
+            op, n = self.ops[position], position - first
+            form = self.buffers.form(self.buffers.of[op.output])
+            size = self.up(form.bytes)
+            if not self._leaves(position, end):
+                rings[op.output] = rows.ring(n)
+                size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
+            partial = self.up(partial_bytes(op, self.tensors)) if rows.accumulating[n] else 0
+            inner.append(inner[-1] + size + self.up(op.scratch_bytes) + partial)
+        return _Window(rows, first, rings, inner)
+
+    def weigh(self, begin: int, end: int) -> Segment:
+        """What is live while the operators [begin, end) run."""
+        if (begin, end) not in self._weighed:
+            self._weighed[begin, end] = self._weigh(begin, end)
+        return self._weighed[begin, end]
+
+    def _weigh(self, begin: int, end: int) -> Segment:
+        crossing = int(self._size[(self._written < begin) & (self._read >= begin)].sum())
+        if end == begin + 1:
+            op = self.ops[begin]
+            live = crossing + self.up(self.buffers.form(self.buffers.of[op.output]).bytes) + self.up(op.scratch_bytes)
+            pairs = self._pairs(begin, end, None)
+            return Segment(begin, end, live - self._saved(pairs, True), pairs)
+        window = self._window(end)
+        ops = self.ops[begin:end]
+        pairs = self._pairs(begin, end, window)
+        partial = {op.name: partial_bytes(op, self.tensors) for n, op in enumerate(ops)
+                   if window.rows.accumulating[begin - window.first + n]}
+        rings = {op.output: window.rings[op.output] for op in ops if op.output in window.rings}
+        live = crossing + window.inner[end - begin] - self._saved(pairs, False)
+        return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
+
+    def _saved(self, pairs: dict[tuple[str, str], Reach], both_ways: bool) -> int:
+        if not pairs:
+            return 0
+        outputs = sum(self.up(self.buffers.form(self.buffers.of[y]).bytes) for y in {y for _, y in pairs})
+        gains = [sum(r.gain(way) for r in pairs.values()) for way in (False, True)]
+        return min(outputs, max(gains) if both_ways else gains[0])
+
+    def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], Reach]:
+        """Outputs that leave a segment over inputs that die in it."""
+        buffers, found = self.buffers, {}
+        if not buffers.settings.optimize_buffer:
+            return found
+        for x in dict.fromkeys(name for op in self.ops[begin:end] for name in op.inputs):
+            source = buffers.of[x]
+            dies = self.written[source] < begin and self.read[source] < end
+            if source.external or not dies or x in source.reshaped:
+                continue
+            form = buffers.form(source)
+            for position in range(begin, end):
+                op = self.ops[position]
+                output = buffers.of[op.output]
+                if output is source or (window is not None and not self._leaves(position, end)):
+                    continue
+                out = buffers.form(output)
+                if window is None:
+                    if op.inputs.count(x) == 1:
+                        near = reach(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
+                        if near is not None:
+                            found[x, op.output] = near
+                elif not source.whole:
+                    key = (x, op.output, end)
+                    if key not in self._ahead:
+                        self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)
+                    found[x, op.output] = Reach(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
+        return found
