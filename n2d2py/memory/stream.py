@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from n2d2py.memory.buffers import Buffer, Buffers
-from n2d2py.memory.cut import Cutter, Segment
+from n2d2py.memory.cut import Cutter
 from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
