@@ -165,6 +165,18 @@ namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::Machine> {};
 }  // namespace n2d2
+#elif N2D2_NEON_DOT
+#include "n2d2/arm/neon_dot_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, NeonDot> : PanelConvolution<Cfg, neondot::Machine> {};
+}  // namespace n2d2
+#elif N2D2_NEON
+#include "n2d2/arm/neon_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Neon> : PanelConvolution<Cfg, neon::Machine> {};
+}  // namespace n2d2
 #endif
 
 #endif  // N2D2_CONVOLUTION_HPP

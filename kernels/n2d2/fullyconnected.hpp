@@ -90,6 +90,18 @@ namespace n2d2 {
 template <class Cfg>
 struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avx2::Machine> {};
 }  // namespace n2d2
+#elif N2D2_NEON_DOT
+#include "n2d2/arm/neon_dot_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, NeonDot> : PanelFullyConnected<Cfg, neondot::Machine> {};
+}  // namespace n2d2
+#elif N2D2_NEON
+#include "n2d2/arm/neon_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Neon> : PanelFullyConnected<Cfg, neon::Machine> {};
+}  // namespace n2d2
 #endif
 
 #endif  // N2D2_FULLYCONNECTED_HPP

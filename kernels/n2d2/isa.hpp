@@ -2,6 +2,8 @@
 //
 //   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
 //   n2d2::Avx2        x86 with AVX2
+//   n2d2::NeonDot     ARMv8.2 with the dot product instructions
+//   n2d2::Neon        ARM with NEON
 //   n2d2::Portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
 // `Native` names it. A layer whose config has Isa = Native comes with its constants in two orders: that of
@@ -24,18 +26,36 @@
 #define N2D2_AVX2 0
 #endif
 
-#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2)
+// ARM: NEON of little-endian machines.
+#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
+#define N2D2_NEON 1
+#else
+#define N2D2_NEON 0
+#endif
+#if N2D2_NEON && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#define N2D2_NEON_DOT 1
+#else
+#define N2D2_NEON_DOT 0
+#endif
+
+#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2 || N2D2_NEON)
 
 namespace n2d2 {
 
 struct Portable {};
 struct Avx2 {};
 struct Avx512Vnni {};
+struct Neon {};
+struct NeonDot {};
 
 #if N2D2_AVX512VNNI
 typedef Avx512Vnni Native;
 #elif N2D2_AVX2
 typedef Avx2 Native;
+#elif N2D2_NEON_DOT
+typedef NeonDot Native;
+#elif N2D2_NEON
+typedef Neon Native;
 #else
 typedef Portable Native;
 #endif

@@ -109,7 +109,11 @@ def array_text(array: Array) -> str:
     head = f"const {array.ctype} {array.name}"
     text = f"extern {head}[];\n"
     if array.panels is not None:
-        text += (f"#if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"
+        if array.dots is not None:
+            text += (f"#if N2D2_NEON_DOT\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el")
+        else:
+            text += "#"
+        text += (f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"
                  f"#else\n")
     text += f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
     return text + ("\n#endif" if array.panels is not None else "")
@@ -166,7 +170,7 @@ int main(int argc, char** argv) {{
 
 
 def compile_and_run(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
-                    units: int = 4) -> list[np.ndarray]:
+                    units: int = 4, emulator: tuple[str, ...] = ()) -> list[np.ndarray]:
     """The arenas after each case; cases are spread over `units` sources, two compiled at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = [folder / "main.cpp", *(folder / f"unit{u}.cpp" for u in range(units))]
@@ -182,7 +186,7 @@ def compile_and_run(cases: list[Case], folder: Path, compiler: str = "g++", flag
     command(compiler, *flags, *(path.with_suffix(".o") for path in sources), "-o", folder / "runner")
     before = [case.arena() for case in cases]
     (folder / "in.bin").write_bytes(b"".join(arena.tobytes() for arena in before))
-    command(folder / "runner", folder / "in.bin", folder / "out.bin")
+    command(*emulator, folder / "runner", folder / "in.bin", folder / "out.bin")
     after = np.frombuffer((folder / "out.bin").read_bytes(), np.uint8)
     assert after.size == sum(arena.size for arena in before)
     return np.split(after, np.cumsum([arena.size for arena in before])[:-1])
@@ -195,10 +199,10 @@ def command(*words) -> None:
 
 
 def check_all(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
-              units: int = 4) -> None:
+              emulator: tuple[str, ...] = (), units: int = 4) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []
-    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units)):
+    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator)):
         try:
             case.check(case.arena(), after)
         except AssertionError as error:

@@ -46,21 +46,25 @@ def float_literal(value: float, ctype: str) -> str:
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
-    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`); None for the same.
+    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`), `dots` where N2D2_NEON_DOT is 1;
+    None for the same.
     """
 
     name: str
     ctype: str
     values: np.ndarray
     panels: np.ndarray | None = None
+    dots: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:
             raise InternalError(f"array {self.name}: unknown element type {self.ctype}")
         object.__setattr__(self, "values", self._stored(self.values))
+        if self.dots is not None:
+            object.__setattr__(self, "dots", self._stored(self.dots))
         if self.panels is not None:
             panels = self._stored(self.panels)
-            object.__setattr__(self, "panels", None if np.array_equal(panels, self.values) else panels)
+            object.__setattr__(self, "panels", None if np.array_equal(panels, self.values) and self.dots is None else panels)
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         if values.ndim != 1 or not values.size:
@@ -107,7 +111,7 @@ class LayerCode:
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
         return replace(self, config=self.config.replace(NATIVE, PORTABLE), kernel="",
-                       arrays=tuple(replace(array, panels=None) for array in self.arrays))
+                       arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays))
 
 
 LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]

@@ -14,6 +14,7 @@ from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
 from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.schedule import parts
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.targets import TARGETS
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
@@ -47,6 +48,8 @@ class Project:
         """Writes everything but the manifest."""
         for template, target in self._files():
             self._render(template, folder / target, {})
+        for machine in TARGETS:
+            self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
         for layer in self.layers:
             if layer.code is not None:
                 self._write_layer(layer, layer.code, folder)

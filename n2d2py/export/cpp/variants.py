@@ -46,12 +46,14 @@ class Panels:
     Attributes:
         weights: int8, flat.
         bias: int32, with what the moving of inputs by half their range adds taken out; modulo 2^32.
+        signed_bias: the same where bytes are multiplied as signed ones, unsigned ones - 128 (ARM's dot product).
         order: position -> output, for all constants per output; None when it is the identity.
     """
 
     weights: np.ndarray
     bias: np.ndarray
     order: np.ndarray | None = None
+    signed_bias: np.ndarray | None = None
 
     def sorted(self, values: np.ndarray) -> np.ndarray:
         """Constants per output in the order of the kernel."""
@@ -88,6 +90,15 @@ def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarr
     return (bias & 0xffffffff).astype(np.uint32).view(np.int32)
 
 
+def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarray | None:
+    """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
+    if facts.input.bits != 8:
+        return None
+    shift = 0 if facts.input.signed else 128
+    moved = bias.astype(np.int64) + shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    return (moved & 0xffffffff).astype(np.uint32).view(np.int32)
+
+
 def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:
     """(groups * outputs, K) -> per group and per 16 of its outputs: [ceil(K / each)][outputs of the panel][each], flat.
 
@@ -106,7 +117,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 def _matrix(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     packed = packed_matrix(weights.reshape(len(weights), -1), facts.outputs, QUAD * 8 // facts.input.bits)
-    return Panels(packed, _moved_bias(weights, bias, facts))
+    return Panels(packed, _moved_bias(weights, bias, facts), signed_bias=_signed_bias(weights, bias, facts))
 
 
 def depthwise_order(channels: int) -> np.ndarray:
@@ -134,7 +145,8 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
 
 def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     order = depthwise_order(len(weights))
-    return Panels(packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order)
+    return Panels(packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order,
+                  _signed_bias(weights, bias, facts)[order])
 
 
 IMPLEMENTATIONS: tuple[Implementation, ...] = (

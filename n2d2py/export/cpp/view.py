@@ -138,7 +138,7 @@ def port_views(role: str, names: Sequence[str], graph: QuantGraph, planes: dict[
 class ArrayView:
     """A constant array; `length` counts the zero that ends a string literal.
 
-    `panels` is its form for SIMD kernels, where that is another.
+    `panels` is its form for SIMD kernels, `dots` that for ARM's dot product, where these are others.
     """
 
     name: str
@@ -147,15 +147,16 @@ class ArrayView:
     is_string: bool
     text: str
     panels: "ArrayView | None" = None
+    dots: "ArrayView | None" = None
 
     @staticmethod
     def of(array: Array, weights_format: str) -> "ArrayView":
         """The text of `array` by the export parameter WeightsFormat."""
         as_string = is_string(array.values, weights_format)
-        panels = None if array.panels is None else ArrayView.of(replace(array, values=array.panels, panels=None),
-                                                                weights_format)
+        panels, dots = (None if other is None else ArrayView.of(
+            replace(array, values=other, panels=None, dots=None), weights_format) for other in (array.panels, array.dots))
         return ArrayView(array.name, array.ctype, array.values.size + as_string, as_string,
-                         initializer(array.values, as_string), panels)
+                         initializer(array.values, as_string), panels, dots)
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,10 @@ class LayerBuilder:
         return "std::int32_t" if max(bound, self.node.bound) < 2 ** 31 else "std::int64_t"
 
     # ---- constant data --------------------------------------------------------------------
-    def array(self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None) -> str:
-        """Adds an array with the flattened `values`, and `panels` for SIMD kernels; returns its name."""
-        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels)
+    def array(self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None,
+              dots: np.ndarray | None = None) -> str:
+        """Adds an array with the flattened `values`, and `panels` and `dots` for SIMD kernels; returns its name."""
+        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots)
         self._arrays.append(array)
         return array.name
 
@@ -154,7 +155,8 @@ class LayerBuilder:
 
     def bias(self, sum_type: str) -> str:
         """Adds the array "bias" in the accumulator's type; returns its name."""
-        return self.array("bias", self.node.params["bias"], sum_type, self._panels and self._panels.bias)
+        return self.array("bias", self.node.params["bias"], sum_type, self._panels and self._panels.bias,
+                          self._panels and self._panels.signed_bias)
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
         panels = None if self._panels is None else self._panels.sorted(np.asarray(values).reshape(-1))

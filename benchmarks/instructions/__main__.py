@@ -1,0 +1,96 @@
+"""Instructions of the kernels under QEMU, portable against those for an instruction set: a table.
+
+    python -m benchmarks.instructions [aarch64 | aarch64-dot | armv7]
+
+Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a
+plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
+and gcc.
+"""
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
+
+import kernel_cases as cases  # noqa: E402
+import kernel_harness as harness  # noqa: E402
+from kernel_cases import S8, U8  # noqa: E402
+
+TARGETS = {
+    "aarch64": (["aarch64-linux-gnu-g++", "-march=armv8-a"], ["qemu-aarch64", "-cpu", "max"]),
+    "aarch64-dot": (["aarch64-linux-gnu-g++", "-march=armv8.2-a+dotprod"], ["qemu-aarch64", "-cpu", "max"]),
+    "armv7": (["arm-linux-gnueabihf-g++", "-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"],
+              ["qemu-arm", "-cpu", "max"]),
+}
+REPEATS = 4
+
+
+def layers() -> dict[str, harness.Case]:
+    """The layers of the table."""
+    sweep = cases.Sweep(1)
+    sweep.modes = iter(lambda: "Floating-point", None)
+    one, both = (1, 1), (1, 1, 1, 1)
+    none = (0, 0, 0, 0)
+    conv = sweep.conv
+    return {
+        "conv 3x3, 32 to 32, 16x16, u8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (U8, U8), "apart"),
+        "conv 3x3, 32 to 32, 16x16, s8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (S8, S8), "apart"),
+        "conv 1x1, 64 to 64, 12x12, u8": conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart"),
+        "conv 3x3 s2, 3 to 16, 32x32, u8": conv((1, 3, 32, 32), 16, (3, 3), (2, 2), both, one, 1, (U8, U8), "apart"),
+        "depthwise 3x3, 64, 16x16, u8": conv((1, 64, 16, 16), 64, (3, 3), one, both, one, 64, (U8, U8), "apart"),
+        "depthwise 3x3 s2, 40, 16x16, s8": conv((1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S8, S8), "apart"),
+        "fully connected, 512 to 64, u8": sweep.fc((1, 512), 64, (U8, U8), "apart"),
+        "fully connected, 256 to 10, s8": sweep.fc((1, 256), 10, (S8, S8), "apart"),
+    }
+
+
+def program(case: harness.Case) -> str:
+    """A program that runs the layer as often as its argument says."""
+    arena = case.arena()
+    values = ",".join(map(str, arena.tolist()))
+    return (harness.source(case, 0) + f"alignas(64) static unsigned char arena[] = {{{values}}};\n"
+            "#include <cstdlib>\nint main(int, char** argv) {\n"
+            "    for (int i = std::atoi(argv[1]); i > 0; --i) case0::run(arena);\n    return 0;\n}\n")
+
+
+def instructions(case: harness.Case, target: str, folder: Path, *flags: str) -> float:
+    """Instructions of one run of the layer."""
+    compiler, emulator = TARGETS[target]
+    (folder / "layer.cpp").write_text(program(case))
+    subprocess.run([*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o",
+                    "layer"], cwd=folder, check=True)
+    counts = []
+    for repeats in (0, REPEATS):
+        subprocess.run([*emulator, "-plugin", f"{folder / 'count.so'},to={folder / 'count.txt'}", "./layer", str(repeats)],
+                       cwd=folder, check=True)
+        counts.append(int((folder / "count.txt").read_text()))
+    return (counts[1] - counts[0]) / REPEATS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("target", nargs="?", default="aarch64", choices=sorted(TARGETS))
+    target = parser.parse_args().target
+    print(f"| Layer, {target} | portable | kernels | ratio |\n|---|---:|---:|---:|")
+    ratios = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", Path(__file__).parent / "count.c", "-o", folder / "count.so"],
+                       check=True)
+        for name, case in layers().items():
+            portable = instructions(case, target, folder, "-DN2D2_ISA_PORTABLE")
+            kernels = instructions(case, target, folder)
+            ratios.append(portable / kernels)
+            print(f"| {name} | {portable:,.0f} | {kernels:,.0f} | {ratios[-1]:.2f} |", flush=True)
+    print(f"| geometric mean | | | {np.exp(np.mean(np.log(ratios))):.2f} |")
+
+
+if __name__ == "__main__":
+    main()

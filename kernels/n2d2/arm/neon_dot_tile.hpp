@@ -1,0 +1,143 @@
+// The matrix product of the panels with the dot product instructions of ARMv8.2 (sdot), for bytes.
+//
+// sdot multiplies signed bytes by signed bytes. Unsigned inputs are therefore turned to input - 128, by one exclusive or for
+// 16 of them, and signed ones are taken as they are; the bias comes to match (N2D2_NEON_DOT, `Array.dots` of the exporter).
+// Four words of a window, 16 inputs, are one vector, of which an instruction takes one word.
+// Inputs of 16 bits go the way of neon_tile.hpp.
+#ifndef N2D2_ARM_NEON_DOT_TILE_HPP
+#define N2D2_ARM_NEON_DOT_TILE_HPP
+
+#include "n2d2/arm/neon_tile.hpp"
+
+namespace n2d2 {
+namespace neondot {
+
+// Count bytes, 4, 8, 12 or 16 and more, the rest zeros.
+template <int Count>
+N2D2_INLINE int8x16_t bytes(const void* from) {
+    const std::int8_t* const p = static_cast<const std::int8_t*>(from);
+    if (Count >= 16)
+        return vld1q_s8(p);
+    std::int32_t word = 0;
+    if (Count % 8 == 4)
+        std::memcpy(&word, p + (Count > 8 ? 8 : 0), 4);
+    const int8x8_t last = vreinterpret_s8_s32(vset_lane_s32(word, vdup_n_s32(0), 0));
+    return vcombine_s8(Count >= 8 ? vld1_s8(p) : last, Count > 8 ? last : vdup_n_s8(0));
+}
+
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+struct Tile {
+    static_assert(Panels == 1 && sizeof(In) == 1, "a tile is one panel, of bytes");
+    enum : int { Vectors = (LastOutputs + 3) / 4, Fours = Words / 4, Rest = Words % 4, Bytes = LastOutputs * 4 };
+
+    struct State {
+        int32x4_t sums[Pixels][4];
+    };
+
+    template <int Count>
+    static N2D2_INLINE int8x16_t window(const std::uint8_t* from) {
+        const int8x16_t x = bytes<Count>(from);
+        return std::numeric_limits<In>::is_signed ? x : veorq_s8(x, vdupq_n_s8(-128));
+    }
+
+    template <int Lane, int Vector>
+    static N2D2_INLINE void vector(State& state, const std::int8_t* w, const int8x16_t* x) {
+        const int8x16_t value = bytes<(Bytes - 16 * Vector)>(w + 16 * Vector);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            state.sums[p][Vector] = vdotq_laneq_s32(state.sums[p][Vector], value, x[p], Lane);
+    }
+
+    // Word Lane of the vectors x with the panel's outputs.
+    template <int Lane>
+    static N2D2_INLINE void word(State& state, const std::int8_t* w, const int8x16_t* x) {
+        vector<Lane, 0>(state, w, x);
+        if (Vectors > 1)
+            vector<Lane, 1>(state, w, x);
+        if (Vectors > 2)
+            vector<Lane, 2>(state, w, x);
+        if (Vectors > 3)
+            vector<Lane, 3>(state, w, x);
+    }
+
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                  const At& at) {
+        State state;
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL
+            for (int v = 0; v < 4; ++v)
+                state.sums[p][v] = vdupq_n_s32(0);
+        for (int q = 0; q < Fours; ++q, w += 4 * Bytes) {
+            int8x16_t inputs[Pixels];
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                inputs[p] = window<16>(x + p * Pitch + q * 16);
+            word<0>(state, w, inputs);
+            word<1>(state, w + Bytes, inputs);
+            word<2>(state, w + 2 * Bytes, inputs);
+            word<3>(state, w + 3 * Bytes, inputs);
+        }
+        if (Rest > 0) {
+            int8x16_t inputs[Pixels];
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                inputs[p] = window<4 * Rest>(x + p * Pitch + Fours * 16);
+            word<0>(state, w, inputs);
+            if (Rest > 1)
+                word<1>(state, w + Bytes, inputs);
+            if (Rest > 2)
+                word<2>(state, w + 2 * Bytes, inputs);
+        }
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            neon::finish<LastOutputs, Stage>(state.sums[p], bias, output, at(p));
+    }
+};
+
+// Windows of bytes as they are stored.
+template <class In>
+struct Bytes {
+    enum : bool { Plain = true };
+    enum : int { Size = 1, Each = 4 };
+
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { std::memcpy(to, from, Count); }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        std::memset(to, static_cast<std::uint8_t>(static_cast<In>(value)), Count);
+    }
+};
+
+template <class In, int Size = sizeof(In)>
+struct Form {
+    typedef neon::Halfwords<In> Windows;
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+};
+
+template <class In>
+struct Form<In, 1> {
+    typedef Bytes<In> Windows;
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+};
+
+struct Machine {
+    template <class In>
+    struct Windows : Form<In>::Windows {};
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Stage> {};
+
+    // 4 sums and one vector of a pixel: 20 of 32 registers; the others load weights ahead.
+    static N2D2_INLINE constexpr int tilePixels(int) { return 4; }
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+};
+
+}  // namespace neondot
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_DOT_TILE_HPP

@@ -1,0 +1,140 @@
+// The matrix product of the panels with NEON: windows of 16-bit integers, multiply-accumulate to 32 bits (smlal).
+//
+// A word of a panel, [16 outputs][4 inputs] (two inputs of 16 bits), is loaded with its inputs taken apart, widened
+// once, and serves all pixels of the tile. Bytes are widened when windows are gathered, signed ones + 128 and unsigned
+// 16-bit integers - 32768, as the bias of the panels expects. Sums are modulo 2^32, as is the bias.
+#ifndef N2D2_ARM_NEON_TILE_HPP
+#define N2D2_ARM_NEON_TILE_HPP
+
+#include "n2d2/arm/neon_finish.hpp"
+
+namespace n2d2 {
+namespace neon {
+
+// An input as it is multiplied.
+template <class In>
+N2D2_INLINE constexpr std::int16_t moved(int value) {
+    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value)
+                                                     : (std::numeric_limits<In>::is_signed ? value : value - 32768));
+}
+
+// sums += w * input Lane of x, for the outputs of a panel.
+template <int Lane>
+N2D2_INLINE void multiply(int32x4_t* sums, int16x8_t low, int16x8_t high, int16x4_t x) {
+    sums[0] = vmlal_lane_s16(sums[0], vget_low_s16(low), x, Lane);
+    sums[2] = vmlal_lane_s16(sums[2], vget_low_s16(high), x, Lane);
+#if defined(__aarch64__)
+    sums[1] = vmlal_high_lane_s16(sums[1], low, x, Lane);
+    sums[3] = vmlal_high_lane_s16(sums[3], high, x, Lane);
+#else
+    sums[1] = vmlal_lane_s16(sums[1], vget_high_s16(low), x, Lane);
+    sums[3] = vmlal_lane_s16(sums[3], vget_high_s16(high), x, Lane);
+#endif
+}
+
+// The bytes of a word of a panel of Outputs outputs, with its inputs taken apart: value[k] are those of input k.
+template <int Each, int Outputs>
+struct Word {
+    static N2D2_INLINE void load(const std::int8_t* from, int8x16_t* value) {
+        std::int8_t all[16 * Each] = {};
+        if (Outputs < 16) {
+            std::memcpy(all, from, Outputs * Each);
+            from = all;
+        }
+        if (Each == 4) {
+            const int8x16x4_t apart = vld4q_s8(from);
+            for (int k = 0; k < 4; ++k)
+                value[k] = apart.val[k];
+        } else {
+            const int8x16x2_t apart = vld2q_s8(from);
+            value[0] = apart.val[0];
+            value[1] = apart.val[1];
+        }
+    }
+};
+
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+struct Tile {
+    static_assert(Panels == 1, "a tile is one panel");
+    enum : int { Each = sizeof(In) == 2 ? 2 : 4 };
+
+    template <int Lane>
+    static N2D2_INLINE void input(int32x4_t (*sums)[4], int8x16_t w, const int16x4_t* x) {
+        const int16x8_t low = vmovl_s8(vget_low_s8(w)), high = vmovl_s8(vget_high_s8(w));
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            multiply<Lane>(sums[p], low, high, x[p]);
+    }
+
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                  const At& at) {
+        int32x4_t sums[Pixels][4];
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL
+            for (int v = 0; v < 4; ++v)
+                sums[p][v] = vdupq_n_s32(0);
+        for (int q = 0; q < Words; ++q) {
+            int8x16_t weights[Each];
+            int16x4_t inputs[Pixels];
+            Word<Each, LastOutputs>::load(w + q * LastOutputs * Each, weights);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                std::int16_t word[4] = {};
+                std::memcpy(word, x + p * Pitch + q * Each * 2, Each * 2);
+                inputs[p] = vld1_s16(word);
+            }
+            input<0>(sums, weights[0], inputs);
+            input<1>(sums, weights[1], inputs);
+            if (Each == 4) {
+                input<2>(sums, weights[2 % Each], inputs);
+                input<3>(sums, weights[3 % Each], inputs);
+            }
+        }
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            finish<LastOutputs, Stage>(sums[p], bias, output, at(p));
+    }
+};
+
+// Windows of 16-bit integers.
+template <class In>
+struct Halfwords {
+    enum : bool { Plain = sizeof(In) == 2 && std::numeric_limits<In>::is_signed };
+    enum : int { Size = 2, Each = sizeof(In) == 2 ? 2 : 4 };
+
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        for (int i = 0; i < Count; ++i)
+            put(to + 2 * i, moved<In>(from[i]));
+    }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        for (int i = 0; i < Count; ++i)
+            put(to + 2 * i, moved<In>(value));
+    }
+    static N2D2_INLINE void put(std::uint8_t* to, std::int16_t value) { std::memcpy(to, &value, 2); }
+};
+
+struct Machine {
+    template <class In>
+    struct Windows : Halfwords<In> {};
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+
+    // 4 sums of a pixel, the inputs of the pixels, the weights of a word: 30 of 32 registers, or 14 of 16.
+#if defined(__aarch64__)
+    static N2D2_INLINE constexpr int tilePixels(int) { return 4; }
+#else
+    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
+#endif
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+};
+
+}  // namespace neon
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_TILE_HPP

@@ -1,0 +1,93 @@
+"""Exports built for other processors and run by QEMU: the same integers as Python's."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export_build import need
+from export_networks import chain, request, write_export
+from n2d2py.cli import main
+from n2d2py.export.cpp.targets import TARGETS
+from n2d2py.quant.simulator import simulate
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+ROOT = Path(__file__).resolve().parents[2]
+FOREIGN = {target.name: target for target in TARGETS if target.emulator}
+SHARED = Path(os.environ["N2D2_DATA"]).parent / "data" if "N2D2_DATA" in os.environ else ROOT.parent / "shared" / "data"
+
+
+def need_target(name: str) -> None:
+    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator.split(";")[0])
+
+
+def outputs(folder: Path, name: str, optimise: str) -> bytes:
+    """-outputs of the export, built for a target and run by QEMU."""
+    subprocess.run(["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror"], cwd=folder, check=True,
+                   stdout=subprocess.PIPE)
+    emulator = FOREIGN[name].emulator.split(";") + ["-L", f"/usr/{FOREIGN[name].prefix[:-1]}"]
+    subprocess.run([*emulator, "bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
+    return (folder / "all.bin").read_bytes()
+
+
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+def test_small_network(tmp_path, name):
+    need_target(name)
+    graph = chain(True)
+    made = request(graph, count=2)
+    found = outputs(write_export(tmp_path / "out", made), name, "-O1")
+    values = simulate(graph, made.stimuli.inputs)
+    expected = [np.moveaxis(values[output][index], 0, -1).tobytes() for index in range(2) for output in graph.outputs]
+    assert found == b"".join(expected)
+
+
+def networks() -> dict[str, tuple[Path, str]]:
+    return {"resnet8": (ROOT / "tests/networks/resnet8.ini", "8"), "vww_96": (ROOT / "tests/networks/vww_96.ini", "4"),
+            "MobileNet": (ROOT / "models/MobileNet.ini", "8")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", sorted(networks()))
+def test_test_networks(tmp_path, network):
+    """Every target gives the bytes of the same export on this machine."""
+    need("g++")
+    path, count = networks()[network]
+    if network != "MobileNet" and not SHARED.is_dir():
+        pytest.skip("../shared is missing")
+    assert main([str(path), "-w", "/dev/null", "-export", "CPP", "-calib", "16", "-quality", "fast", "-db-export", count, "-test",
+                 "-nb-test", count, "-quiet", "-o", str(tmp_path)]) == 0  # -test: Python's integers are the compiled ones
+    (folder,) = tmp_path.glob("export_CPP_*")
+    subprocess.run(["make", "-j2", "OPENMP=0"], cwd=folder, check=True, stdout=subprocess.PIPE)
+    subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
+    expected = (folder / "all.bin").read_bytes()
+    for name in sorted(FOREIGN):
+        need_target(name)
+        assert outputs(folder, name, "-O3") == expected, name
+
+
+@pytest.mark.slow
+def test_cmake_toolchain(tmp_path):
+    need("cmake")
+    need_target("aarch64-dot")
+    made = request(chain(True), count=3)
+    folder = write_export(tmp_path / "out", made)
+    for words in (["cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-dot.cmake"], ["cmake", "--build", "build"],
+                  ["ctest", "--test-dir", "build", "--output-on-failure"]):
+        done = subprocess.run(words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+    flags = (folder / "build").rglob("flags.make")
+    assert any("-march=armv8.2-a+dotprod" in file.read_text() for file in flags)
+
+
+def test_makefile_and_toolchain_files_agree(tmp_path):
+    folder = write_export(tmp_path / "out", request(chain(True)))
+    lines = subprocess.run(["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True).stdout.splitlines()
+    assert [line.split(maxsplit=2) for line in lines] == [
+        [target.name, f"{target.prefix}g++", target.flags.replace(";", " ")] for target in TARGETS]
+    unknown = subprocess.run(["make", "TARGET=mips"], cwd=folder, text=True, capture_output=True)
+    assert unknown.returncode and "TARGET=mips is unknown" in unknown.stderr
