@@ -31,7 +31,7 @@ from n2d2py.operators import base as operators
 from n2d2py.operators import Activation, operator_kinds, register
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, incomplete, place_of
+from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
 from n2d2py.quant import layers as quantizers
 from n2d2py.quant.layers import LayerTypes, moved, quantizer, summed
@@ -273,6 +273,8 @@ def _code(header: str, *layer: Any) -> LayerCode:
     """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
     build = LayerBuilder(*layer)
     op, node = build.node.op, build.node
+    if build.streamed:
+        raise failed(op, node, "its kernel does not run line by line, as OptimizeStream asks; use access = \"whole\"")
     sum_type = build.sum_type()
     types = {"Input": build.input_plane, "Output": build.output_plane, "Sum": sum_type,
              "Stage": build.moving_stage(clamped=True) if op.moves_values else build.stage()}

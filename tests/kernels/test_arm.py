@@ -5,6 +5,7 @@ import shutil
 
 import kernel_harness as harness
 import pytest
+from test_kernel_lines import line_cases
 from test_simd import simd_cases
 from test_sweep import sweep_cases
 
@@ -26,7 +27,7 @@ def check(cases, target: str, folder, *flags: str) -> None:
 
 def few(seed: int):
     """Every fourth case of the SIMD sweep: all kernels, for the fast tests."""
-    return simd_cases(seed)[::12]
+    return simd_cases(seed)[::12] + line_cases(seed)[::6]
 
 
 @pytest.mark.parametrize("target", ["aarch64-dot", "armv7"])
@@ -38,7 +39,7 @@ def test_few(tmp_path, target):
 @pytest.mark.parametrize("target", sorted(TARGETS))
 @pytest.mark.parametrize("flags", ["-O0", "-O3"])
 def test_simd(tmp_path, target, flags):
-    check(simd_cases(4), target, tmp_path, flags)
+    check([*simd_cases(4), *line_cases(4)], target, tmp_path, flags)
 
 
 @pytest.mark.slow

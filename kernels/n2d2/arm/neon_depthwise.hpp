@@ -80,23 +80,23 @@ struct DepthwisePanels {
         finish<Count, Stage>(sums, bias, panel * 16, out - panel * 16);
     }
 
-    // Block::line<Count>(rows, panel, out, weights, bias) for every line and panel.
+    // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.
     template <class Block>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                  const std::int32_t* bias) {
+                                  const std::int32_t* bias, const Rows& rows) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
                               N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Panels, work, reverse>::run([=](int y, int panel) N2D2_INLINE_LAMBDA {
-            const In* rows[KH];
+        Tasks<serial, Output::Height, Panels, work, reverse>::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+            const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                rows[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
+                taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
             }
             if (panel + 1 < Panels)
-                Block::template line<16>(rows, panel, n2d2::line<Output>(out, y), weights, bias);
+                Block::template line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
             else
-                Block::template line<LastChannels>(rows, panel, n2d2::line<Output>(out, y), weights, bias);
+                Block::template line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
         });
     }
 };
@@ -191,8 +191,8 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
 template <class Cfg>
 struct Depthwise<Cfg, Neon> {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
-        neon::DepthwisePanels<Cfg>::template lines<neon::DepthwiseLines<Cfg> >(in, out, weights, bias);
+                                const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        neon::DepthwisePanels<Cfg>::template lines<neon::DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 

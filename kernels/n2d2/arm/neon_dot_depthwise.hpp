@@ -91,8 +91,8 @@ struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
 template <class Cfg>
 struct Depthwise<Cfg, NeonDot> {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
-        neon::DepthwisePanels<Cfg>::template lines<neondot::DepthwiseLines<Cfg> >(in, out, weights, bias);
+                                const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        neon::DepthwisePanels<Cfg>::template lines<neondot::DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 
