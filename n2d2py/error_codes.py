@@ -147,6 +147,8 @@ CODES: dict[str, tuple[str, str]] = {
     "E511": ("an activation that cannot be part of an integer layer", "declare it as a layer of its own"),
     "E512": ("a table that would be too large at 16 bits", "export with -nbbits 8 or -32"),
     "E513": ("the number of a stimulus beyond the test set", "give a smaller one"),
+    "E514": ("a network of which the file quantizes only a part", "quantize all of it, or calibrate the "
+             "floating-point network"),
     "E601": ("an unknown memory strategy", "use one of those listed"),
     "E602": ("a malformed memory graph", "correct it"),
     "E603": ("a setting of the memory planner that has no meaning", "use one of those listed"),
@@ -202,6 +204,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W407": ("a CompositeStimuli=1 with data that have one label each", "give data with a label for each pixel"),
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
+    "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""

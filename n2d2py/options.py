@@ -61,7 +61,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N",
            minimum=-1),
     Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE"),
-    Option("calib", "int", 0, "stimuli used for calibration; -1 for the whole set", _QUANT, "N", minimum=-1),
+    Option("calib", "int", 0, "stimuli used for calibration; -1 for the whole set; networks that come quantized "
+           "need none", _QUANT, "N", minimum=-1),
     Option("calib-reload", "flag", False, "use the statistics of the previous calibration", _QUANT),
     Option("calibOnly", "flag", False, "calibrate into calib_<name>_int<bits> and stop", _QUANT),
     Option("calib-data", "text", None, "calibrate (and, with labels, test) on a folder of images, a .npy or a .npz "

@@ -97,7 +97,7 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
 
 def _export(network: Network, settings: Settings) -> None:
     arguments = settings.arguments
-    network, report = fuse_stage(network, integer=settings.integer)
+    network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
     tested = _required_stimuli(network, settings) if arguments.test or arguments.compare else \
         test_stimuli(network, settings) if settings.needs_data else None
     calibration = calibrate_stage(network, settings)

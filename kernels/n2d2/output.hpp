@@ -1,13 +1,13 @@
 // The last stage of a kernel: from a sum, or a value that is moved, to the element that is stored.
 //
-//   Requantized<Type, Rescale, Low, High>  integers: rescale the sum, clamp to [Low, High]
-//   Activated<Type, Activation>            floating point: activation of the sum
-//   Clamped<Type, Low, High>               integers: the value clamped, no change of scale
-//   Moved<Type>                            the value as it is
-//   Restored<Type, Parameters, Zero>       floating point from a stored integer: (value - Zero) * scale()
+//   Requantized<Type, Rescale, Low, High, Zero>  integers: rescale the sum, add Zero, clamp to [Low, High]
+//   Activated<Type, Activation>                  floating point: activation of the sum
+//   Clamped<Type, Low, High>                     integers: the value clamped, no change of scale
+//   Moved<Type>                                  the value as it is
+//   Restored<Type, Parameters, Zero>             floating point from a stored integer: (value - Zero) * scale()
 //   Converted<Type, Rescale, Low, High, InZero, OutZero>
-//                                          integers from a stored value of another type: rescale(value - InZero) +
-//                                          OutZero, clamped to [Low, High]; InZero is 0 for floating point
+//                                                integers from a stored value of another type: rescale(value - InZero) +
+//                                                OutZero, clamped to [Low, High]; InZero is 0 for floating point
 //
 // Every stage has apply(value, index); index selects the constants of a per-output rescale.
 #ifndef N2D2_OUTPUT_HPP
@@ -18,7 +18,8 @@
 
 namespace n2d2 {
 
-template <class T, class Rescale, std::int64_t Low, std::int64_t High>
+// Zero is the zero point of the output; it is added behind the rounding.
+template <class T, class Rescale, std::int64_t Low, std::int64_t High, int Zero = 0>
 struct Requantized {
     static_assert(Low <= High && Low >= std::numeric_limits<std::int32_t>::min() &&
                       High <= std::numeric_limits<std::int32_t>::max(),
@@ -30,7 +31,7 @@ struct Requantized {
 
     template <class Sum>
     static N2D2_INLINE T apply(Sum sum, int index) {
-        return static_cast<T>(Rescale::template apply<Low, High>(sum, index));
+        return static_cast<T>(Rescale::template apply<Low - Zero, High - Zero>(sum, index) + Zero);
     }
 };
 

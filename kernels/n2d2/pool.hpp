@@ -2,14 +2,20 @@
 //
 //   poolMax      out[y][x][c] = Stage(largest in over the part of the window inside the input)
 //   poolAverage  integers: Stage(sum of (in - InputZero), index); floating point: Stage(sum / count)
+//   poolMean     integers as real numbers: Stage(sum of ((in - InputZero) * scale) / count), in float
 //
 // A position outside the input never wins a maximum and adds nothing to a sum. `count` is the whole window
 // with CountPad, else the part of it inside the input. With integers the division is part of the rescale, whose
 // constants are then one (PerCount = 0) or one for each possible count, at index count - 1.
 //
+// The sums of poolMean round, so that their order counts (Order): 0 a window that is the whole input in four sums over
+// every fourth position, added (0 + 2) + (1 + 3), then the positions that are left; 1 each column from the top, then
+// these sums from the left; 2 one position after the other.
+//
 // in, out: planes in HWC with equal Channels. The innermost loop runs over channels.
 // Config: planes Input, Output; types Sum (poolAverage), Stage, Isa; enum KernelHeight, KernelWidth,
-// StrideHeight, StrideWidth, PadTop, PadLeft, Serial, Reverse, and for poolAverage InputZero, CountPad, PerCount.
+// StrideHeight, StrideWidth, PadTop, PadLeft, Serial, Reverse, and for poolAverage InputZero, CountPad, PerCount; for
+// poolMean InputZero, CountPad, Order and the type Scale, a struct { static constexpr float scale(); }.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
 //
@@ -194,6 +200,77 @@ struct PoolLines {
         part<Windows::LastTile>(in, out, rows, (Windows::Tiles - 1) * Windows::Tile);
     }
 };
+
+template <class Cfg, class Isa = typename Cfg::Isa>
+struct PoolMean {
+    typedef typename Cfg::Input Input;
+    typedef typename Input::Type In;
+    typedef typename Cfg::Output::Type Out;
+
+    // Adding 0 keeps a compiler from contracting the product and the next sum into one fused operation.
+    static N2D2_INLINE float real(In x) {
+        return (static_cast<float>(x) - static_cast<float>(Cfg::InputZero)) * Cfg::Scale::scale() + 0.0f;
+    }
+
+    template <int Count>
+    static N2D2_INLINE void add(const unsigned char* in, int v, int u, int channel, float* sums) {
+        const In* const from = line<Input>(in, v) + u * Input::Stride + channel;
+        for (int i = 0; i < Count; ++i)
+            sums[i] += real(from[i]);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void lanes(const unsigned char* in, Span rows, Span columns, int channel, float* sums) {
+        constexpr int width = Cfg::KernelWidth, whole = Cfg::KernelHeight * width / 4 * 4;
+        float parts[4][Count];
+        for (int l = 0; l < 4; ++l)
+            for (int i = 0; i < Count; ++i)
+                parts[l][i] = 0.0f;
+        for (int p = 0; p < whole; ++p)
+            add<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, parts[p % 4]);
+        for (int i = 0; i < Count; ++i)
+            sums[i] = (parts[0][i] + parts[2][i]) + (parts[1][i] + parts[3][i]);
+        for (int p = whole; p < Cfg::KernelHeight * width; ++p)
+            add<Count>(in, rows.begin + p / width, columns.begin + p % width, channel, sums);
+    }
+
+    template <int Count>
+    static N2D2_INLINE void columnSums(const unsigned char* in, Span rows, Span columns, int channel, float* sums) {
+        for (int u = columns.begin; u < columns.end; ++u) {
+            float column[Count];
+            for (int i = 0; i < Count; ++i)
+                column[i] = 0.0f;
+            for (int v = rows.begin; v < rows.end; ++v)
+                add<Count>(in, v, u, channel, column);
+            for (int i = 0; i < Count; ++i)
+                sums[i] += column[i];
+        }
+    }
+
+    template <int Count>
+    static N2D2_INLINE void window(const unsigned char* in, Span rows, Span columns, int channel, Out* out) {
+        float sums[Count];
+        for (int i = 0; i < Count; ++i)
+            sums[i] = 0.0f;
+        if (Cfg::Order == 0)
+            lanes<Count>(in, rows, columns, channel, sums);
+        else if (Cfg::Order == 1)
+            columnSums<Count>(in, rows, columns, channel, sums);
+        else
+            for (int v = rows.begin; v < rows.end; ++v)
+                for (int u = columns.begin; u < columns.end; ++u)
+                    add<Count>(in, v, u, channel, sums);
+        const int inside = rows.count() * columns.count();
+        const float counted = static_cast<float>(Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside);
+        for (int i = 0; i < Count; ++i)
+            out[channel + i] = Cfg::Stage::apply(sums[i] / counted, 0);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out) {
+    PoolWindows<Cfg>::template run<PoolMean<Cfg> >(in, out);
+}
 
 template <class Cfg>
 N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out,

@@ -4,6 +4,9 @@
 //   FixedPointRescale  (sum * m + 2^(p-1)) >> p, 64-bit product, ties go up; p = 0 adds nothing
 //   ShiftRescale       the same with m = 1 (single shift) or m = 2^(b-a) + 1 (double shift), p per output
 //
+//   FractionRescale    roundHalfEven((float(sum) + fraction) * factor)
+//   StepRescale        roundHalfEven(real / step), of a real number instead of a sum
+//
 // and then clamped to [Low, High]. The constants are one for the layer (Count = 1) or one per index,
 // which is the output channel, or whatever the kernel counts. Products fit into 64 bits: the
 // exporter chooses the multipliers from the bound of the sums.
@@ -50,6 +53,32 @@ struct FloatRescale {
         // Two independent comparisons of the product: nested ones are turned into branches by some compilers.
         const float below = product < high ? product : high;
         return RoundHalfEven<Low, High>::apply(product > low ? below : low);
+    }
+};
+
+// What is left of a bias beside its integer is added to the sum.
+template <const float* Factors, const float* Fractions, int Count>
+struct FractionRescale {
+    template <std::int64_t Low, std::int64_t High, class Sum>
+    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
+        constexpr float low = static_cast<float>(Low);
+        constexpr float high = static_cast<float>(High);
+        const float product = (static_cast<float>(sum) + Fractions[index]) * Factors[index];
+        const float below = product < high ? product : high;
+        return RoundHalfEven<Low, High>::apply(product > low ? below : low);
+    }
+};
+
+// Step: a struct { static constexpr float step(); }. A quotient is no product: nothing can be contracted.
+template <class Step>
+struct StepRescale {
+    template <std::int64_t Low, std::int64_t High>
+    static N2D2_INLINE std::int32_t apply(float real, int) {
+        constexpr float low = static_cast<float>(Low);
+        constexpr float high = static_cast<float>(High);
+        const float quotient = real / Step::step();
+        const float below = quotient < high ? quotient : high;
+        return RoundHalfEven<Low, High>::apply(quotient > low ? below : low);
     }
 };
 

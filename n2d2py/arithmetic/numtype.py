@@ -12,8 +12,8 @@ __all__ = ["NumType", "FLOAT32", "FLOAT64"]
 class NumType:
     """Elements of `bits` bits that stand for the real number ``scale * (q - zero_point)``.
 
-    Signed integers use the symmetric range +-(2^(bits-1) - 1), unsigned ones [0, 2^bits - 1].
-    32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
+    Signed integers use the symmetric range +-(2^(bits-1) - 1), with `full` also -2^(bits-1); unsigned ones
+    [0, 2^bits - 1]. 32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
     """
 
     bits: int
@@ -21,11 +21,12 @@ class NumType:
     is_float: bool = False
     scale: float = 1.0
     zero_point: int = 0
+    full: bool = False
 
     @property
     def qmin(self) -> int:
         """Smallest integer value."""
-        return -(2 ** (self.bits - 1) - 1) if self.signed else 0
+        return -(2 ** (self.bits - 1) - (not self.full)) if self.signed else 0
 
     @property
     def qmax(self) -> int:

@@ -11,6 +11,13 @@ Double-shift       (acc * (2^(b-a) + 1) + 2^(b-1)) >> b, factor approximated by 
 
 `>>` is the arithmetic shift (rounds towards minus infinity), so ties of the fixed-point modes go
 up. The result is then clamped. `kernels/n2d2/rescale.hpp` holds the same definitions in C++.
+
+Networks that come quantized need two more, both ties to even:
+
+=================  ==========================================================================
+FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are no integers
+StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does to a real number
+=================  ==========================================================================
 """
 from __future__ import annotations
 
@@ -18,7 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Rescale", "FloatRescale", "FixedPointRescale", "ShiftRescale", "make_rescale", "RESCALING_MODES"]
+__all__ = ["Rescale", "FloatRescale", "FractionRescale", "StepRescale", "FixedPointRescale", "ShiftRescale",
+           "make_rescale", "RESCALING_MODES"]
 
 RESCALING_MODES = ("Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift",
                    "Double-shift")
@@ -54,6 +62,12 @@ def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
     return values.reshape(shape)
 
 
+def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
+    """float32 numbers clamped and rounded to even, int64."""
+    rounded = np.rint(np.clip(real, np.float32(low), np.float32(high))).astype(np.int64)
+    return np.clip(rounded, low, high)  # float32 may round limits beyond 2^24 outwards
+
+
 @dataclass(frozen=True, eq=False)
 class FloatRescale(Rescale):
     """rint(float32(acc) * factor), factor float32; int32 to float32 rounds to nearest even too."""
@@ -68,12 +82,47 @@ class FloatRescale(Rescale):
         return self.factors.size
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        product = acc.astype(np.float32) * _along(self.factors, acc, axis)
-        rounded = np.rint(np.clip(product, np.float32(low), np.float32(high))).astype(np.int64)
-        return np.clip(rounded, low, high)  # float32 may round limits beyond 2^24 outwards
+        return _rounded(acc.astype(np.float32) * _along(self.factors, acc, axis), low, high)
 
     def effective(self) -> np.ndarray:
         return self.factors.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FractionRescale(Rescale):
+    """rint((float32(acc) + fraction) * factor): what is left of a bias beside its integer, per output."""
+
+    factors: np.ndarray
+    fractions: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("factors", "fractions"):
+            object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), np.float32)))
+
+    @property
+    def count(self) -> int:
+        return self.factors.size
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
+        return _rounded(moved * _along(self.factors, acc, axis), low, high)
+
+    def effective(self) -> np.ndarray:
+        return self.factors.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class StepRescale(Rescale):
+    """rint(real / step) of float32 numbers instead of integer sums."""
+
+    step: np.float32
+    count = 1
+
+    def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
+        return _rounded(acc.astype(np.float32) / np.float32(self.step), low, high)
+
+    def effective(self) -> np.ndarray:
+        return 1 / np.array([self.step], np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,14 @@ class QuantNode:
         """Bits of the accumulator in the exported code: 32, or 64 when the bound needs it."""
         return 32 if self.bound < 2 ** 31 else 64
 
+    def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
+        """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
+
+        The zero point is added after rounding.
+        """
+        low, high = (limit - kind.zero_point for limit in self.clamp)
+        return (self.rescale.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+
 
 @dataclass
 class QuantGraph:

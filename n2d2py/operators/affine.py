@@ -36,4 +36,4 @@ class Affine(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         acc = self._apply(inputs[0], node, exact_float(node.bound))
-        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]
+        return [node.requantize(acc, graph.type(node.output))]

@@ -39,9 +39,9 @@ class Concat(Op):
         channels = np.concatenate([np.full(x.shape[1], i) for i, x in enumerate(inputs)])
         stacked = np.concatenate([x.astype(np.int64) - graph.type(name).zero_point
                                   for x, name in zip(inputs, node.inputs)], axis=1)
-        result = np.empty_like(stacked)
+        result = np.empty(stacked.shape, kind.dtype)
         for i in range(len(inputs)):
             acc = np.zeros((stacked.shape[0], len(inputs), *stacked[:, channels == i].shape[1:]), np.int64)
             acc[:, i] = stacked[:, channels == i]
-            result[:, channels == i] = node.rescale.apply(acc, *node.clamp, axis=1)[:, i]
-        return [result.astype(kind.dtype)]
+            result[:, channels == i] = node.requantize(acc, kind)[:, i]
+        return [result]

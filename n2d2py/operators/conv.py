@@ -68,4 +68,4 @@ class Conv(Op):
         dtype = exact_float(node.bound)
         acc = self._sums(inputs[0], node, zero_point, dtype)
         acc = acc + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
-        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]
+        return [node.requantize(acc, graph.type(node.output))]

@@ -102,4 +102,4 @@ class Deconv(Op):
         dtype = exact_float(node.bound)
         centred = inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point
         acc = self._sums(centred, node, dtype) + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
-        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]
+        return [node.requantize(acc, graph.type(node.output))]

@@ -70,7 +70,12 @@ class ElemWise(Op):
 
         Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod:
         product of q_i. Parameters: "multipliers" (one per input), "offset" (1).
+
+        With the parameter "scales" (one per input) instead, the same of the real numbers scale_i q_i in float32, as
+        the operator that a quantized network names computes them.
         """
+        if "scales" in node.params:
+            return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
         zero_points = [graph.type(name).zero_point for name in node.inputs]
         x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points)]
         m = [int(v) for v in node.params["multipliers"]]
@@ -86,4 +91,11 @@ class ElemWise(Op):
             acc = sum(k * a for k, a in zip(m, x)) + int(node.params["offset"][0])
         else:
             return super().run_integer(inputs, node, graph)
-        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]
+        return [node.requantize(acc, graph.type(node.output))]
+
+    def _real(self, inputs: list[np.ndarray], node, graph) -> np.ndarray:
+        """The result in float32, combined from left to right."""
+        terms = [(x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
+                 for x, name, scale in zip(inputs, node.inputs, node.params["scales"])]
+        combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
+        return reduce(combine, terms)

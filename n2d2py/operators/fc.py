@@ -42,4 +42,4 @@ class Fc(Op):
         x = inputs[0].reshape(len(inputs[0]), -1)
         acc = matmul_sums(x, node.params["weights"], node.bound)
         acc = acc + node.params["bias"].astype(exact_float(node.bound))
-        return [node.rescale.apply(acc, *node.clamp).astype(graph.type(node.output).dtype)]
+        return [node.requantize(acc, graph.type(node.output))]

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import reduce
+from typing import ClassVar, Iterable
 
 import numpy as np
 
@@ -69,22 +70,59 @@ class Pool(Op):
         sums = self._windows(x, 0).sum(axis=(4, 5), dtype=x.dtype)
         return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
 
+    def order(self, size: tuple[int, int]) -> str:
+        """How real numbers of an input of (H, W) are summed up in float32, as ONNX Runtime's operators do it.
+
+        "lanes": a window that is the whole input in four sums, positions 0, 4, ..., positions 1, 5, ... and so on,
+        which are added (0 + 2) + (1 + 3), then the positions that are left, one by one. "columns": each column from
+        the top, then these sums from the left. "rows": one position after the other.
+        """
+        if self.kernel == tuple(size) and not any(self.pads):
+            return "lanes"
+        return "columns" if self.stride[1] <= 2 else "rows"
+
+    def _real_sums(self, x: np.ndarray) -> np.ndarray:
+        """Sums (N, C, OH, OW) of float32 numbers in the order of `order`."""
+        windows = self._windows(x, 0)
+        order = self.order(x.shape[2:])
+        if order == "lanes":
+            flat = windows.reshape(*windows.shape[:4], -1)
+            whole = flat.shape[-1] // 4 * 4
+            lanes = _added(np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0))
+            total = (lanes[..., 0] + lanes[..., 2]) + (lanes[..., 1] + lanes[..., 3])
+            return _added([total, *np.moveaxis(flat[..., whole:], 4, 0)])
+        if order == "columns":
+            return _added(np.moveaxis(_added(np.moveaxis(windows, 4, 0)), 4, 0))
+        return _added(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0))
+
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Average: sums rescaled by the factor of the window's count, factor k-1 for a count of k."""
+        """Average: sums rescaled by the factor of the window's count, factor k-1 for a count of k.
+
+        With the parameter "scales" (1) instead: the mean of the real numbers, in float32.
+        """
         x = inputs[0]
         kind = graph.type(node.output)
         if self.mode == "Max":
             return [np.clip(self._max(x), *node.clamp).astype(kind.dtype)]
+        if "scales" in node.params:
+            real = (x.astype(np.float32) - np.float32(graph.type(node.inputs[0]).zero_point)) * node.params["scales"][0]
+            counts = self.window_counts(x.shape[2:]).astype(np.float32)
+            return [node.requantize(self._real_sums(real) / counts, kind)]
         zero_point = graph.type(node.inputs[0]).zero_point
         sums = self._windows(x.astype(np.int64) - zero_point, 0).sum(axis=(4, 5))
         if node.rescale.count == 1:
-            return [node.rescale.apply(sums, *node.clamp).astype(kind.dtype)]
-        result = np.zeros(sums.shape, np.int64)
+            return [node.requantize(sums, kind)]
+        result = np.zeros(sums.shape, kind.dtype)
         counts = self.window_counts(x.shape[2:])
         flat = np.broadcast_to(np.arange(node.rescale.count), (1, node.rescale.count))
         for count in np.unique(counts):
             where = counts == count
             picked = np.zeros((*sums.shape[:2], node.rescale.count, int(where.sum())), np.int64)
             picked[:, :, count - 1] = sums[:, :, where]
-            result[:, :, where] = node.rescale.apply(picked, *node.clamp, axis=2)[:, :, flat[0, count - 1]]
-        return [result.astype(kind.dtype)]
+            result[:, :, where] = node.requantize(picked, kind, axis=2)[:, :, flat[0, count - 1]]
+        return [result]
+
+
+def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
+    """The terms added up one after the other; 0 without any."""
+    return reduce(np.add, terms, np.float32(0))

@@ -41,6 +41,9 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
     per_output = gain.reshape(-1, *(1,) * (weights.ndim - 1))
     node.params = {**node.params, "weights": like(weights.astype(np.float64) * per_output, weights),
                    "bias": like(bias.astype(np.float64) * gain + shift, bias)}
+    if "weight_scales" in node.params:
+        scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
+        node.params["weight_scales"] = like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
 
 
 def scale_inputs(graph: Graph, node: Node, gain: np.ndarray, shift: np.ndarray) -> None:

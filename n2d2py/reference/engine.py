@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
+from n2d2py.operators import is_quantized
 from n2d2py.reference.executor import run_graph
 from n2d2py.reference.to_onnx import NoSpelling, to_onnx
 
@@ -127,9 +128,12 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
     except NoSpelling as reason:
         log.detail("NumPy computes the float reference: %s", reason)
         return None
+    options = _options(runtime, threads)
+    if is_quantized(graph):  # its fused integer kernels round elsewhere than the operators do
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # its Pad fusion makes pools that the runtime then refuses when a pad is as wide as the window
-    return runtime.InferenceSession(model.SerializeToString(), _options(runtime, threads),
-                                    providers=["CPUExecutionProvider"], disabled_optimizers=["Pad_Fusion"])
+    return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"],
+                                    disabled_optimizers=["Pad_Fusion"])
 
 
 def _first_line(error: Exception) -> str:

@@ -67,6 +67,16 @@ def _pool(writer: OnnxWriter, node: Node, output: str) -> None:
                 count_include_pad=0)
 
 
+def _quantize(writer: OnnxWriter, node: Node, output: str) -> None:
+    """16-bit integers stand for numbers that the file does not quantize: the reference keeps them."""
+    kind, x = node.op.type, node.inputs[0]
+    if kind.bits > 8:
+        writer.emit("Identity", [x], output)
+        return
+    scale, zero = writer.constant(kind.scale), writer.integer(kind.zero_point, kind.dtype)
+    writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
+
+
 def _affine(writer: OnnxWriter, node: Node, output: str) -> None:
     _gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
 
@@ -174,7 +184,7 @@ def _activation(writer: OnnxWriter, node: Node, output: str) -> None:
 for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "Affine": _affine, "BatchNorm": _batchnorm,
                          "ElemWise": _elemwise, "Softmax": _softmax, "Concat": _concat, "Padding": _padding, "Take": _take, "DepthToSpace": _blocks, "SpaceToDepth": _blocks,
                          "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity, "Convert": _identity,
-                         "Activation": _activation}.items():
+                         "Activation": _activation, "Quantize": _quantize}.items():
     register_spelling(_kind, _spelling)
 
 

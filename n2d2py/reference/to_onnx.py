@@ -89,6 +89,12 @@ class OnnxWriter:
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
+    def integer(self, value: int, dtype: np.dtype) -> str:
+        """Adds an initializer that holds one integer of this type."""
+        name = self.fresh("integer")
+        self.initializers.append(numpy_helper.from_array(np.array(value, dtype), name))
+        return name
+
     def per_channel(self, values: np.ndarray, shape: Shape) -> str:
         """An initializer (C) that broadcasts over the positions of a tensor of `shape`."""
         return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))

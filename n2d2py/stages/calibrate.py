@@ -11,7 +11,9 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.operators import is_quantized
 from n2d2py.quant.equalize import equalize
+from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
@@ -46,13 +48,19 @@ def calibration_folder_name(network: str, bits: int) -> str:
 def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     """Types on every edge: floating point, or integers from statistics that are collected or reloaded.
 
+    A network that comes quantized keeps its scales.
+
     Raises:
-        N2D2Error: E50x; E508 when there are no stimuli to calibrate on.
+        N2D2Error: E50x; E507 without `-calib`, E508 when there are no stimuli to calibrate on.
     """
     graph = network.graph
     if not settings.integer:
         return Calibration(float_graph(graph, settings.arguments.nbbits), graph)
     options = settings.quant
+    if is_quantized(graph):
+        check_imported(settings)
+        return Calibration(*quantize_imported(graph, options))
+    require_calibration(settings)
     graph = insert_conversions(graph)
     if options.equalize and not options.per_output:
         graph = equalize(graph)
@@ -74,6 +82,37 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     ranges = {name: network.data.value_range for name in graph.inputs}
     quantized, types = quantize(graph, statistics.histograms, options, ranges, samples)
     return Calibration(quantized, graph, statistics, types)
+
+
+_WITHOUT_EFFECT = ("calib", "calib_reload", "act_clipping_mode", "act_quantile_value", "wt_clipping_mode",
+                   "act_rescale_per_output", "quality", "wt_rounding", "no_bias_correction", "input_bits", "output_bits",
+                   "no_unsigned", "no_cle")
+"""Options that choose integers, which a quantized network brings."""
+
+
+def check_imported(settings: Settings) -> None:
+    """Warns of options that have no effect on a network that comes quantized.
+
+    Raises:
+        N2D2Error: E506 for another width than that of the file, E007 for `-calibOnly`.
+    """
+    arguments = settings.arguments
+    if arguments.nbbits != 8:
+        raise N2D2Error("E506", f"-nbbits {arguments.nbbits}, but the network is quantized to 8 bits",
+                        remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding")
+    if arguments.calibOnly:
+        raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
+    given = [f"-{key.replace('_', '-')}" for key in _WITHOUT_EFFECT if key in arguments.given]
+    if given:
+        log.warning("W503", f"{', '.join(given)} without effect: the network is quantized already, and keeps its scales",
+                    remedy="leave it out, or give the floating-point network")
+
+
+def require_calibration(settings: Settings) -> None:
+    """Raises E507 where an integer export is asked for without calibration."""
+    if settings.arguments.calib == 0 and not settings.arguments.calib_reload:
+        raise N2D2Error("E507", "an integer export needs the ranges of its activations",
+                        remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32")
 
 
 def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:

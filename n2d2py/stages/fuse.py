@@ -1,17 +1,27 @@
 """Stage fuse: fewer, larger layers with the same function."""
 from __future__ import annotations
 
+from n2d2py import log
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.graph import Graph
+from n2d2py.operators import is_quantized
 from n2d2py.passes import FuseReport, fuse
+from n2d2py.quant.imported import without_rounding
 from n2d2py.stages.load import Network
 
 __all__ = ["fuse_stage"]
 
 
-def fuse_stage(network: Network, *, integer: bool) -> tuple[Network, FuseReport]:
-    """The network with a fused graph; targets follow the tensors that now carry their results."""
-    graph, report = fuse(network.graph, integer=integer)
+def fuse_stage(network: Network, *, integer: bool, rounding: bool = True) -> tuple[Network, FuseReport]:
+    """The network with a fused graph; targets follow the tensors that now carry their results.
+
+    Without `rounding`, a network that comes quantized is one of real numbers within the ranges of its integers.
+    """
+    graph = network.graph
+    if not rounding and is_quantized(graph):
+        log.notice("the network is quantized; in floating point its values keep their ranges, but are not rounded")
+        graph = without_rounding(graph)
+    graph, report = fuse(graph, integer=integer)
     graph.verify()
     targets = [_moved(target, graph) for target in network.targets]
     return Network(graph, targets, network.data, network.files, network.document, network.mappings), report

@@ -19,6 +19,7 @@ from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.paths import resolve_path
+from n2d2py.operators import is_quantized
 from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.stages.settings import Settings
 
@@ -192,7 +193,7 @@ def _load_onnx(path: Path, settings: Settings) -> Network:
         shape = graph.shape(graph.inputs[0])[1:]
         if settings.arguments.calib_data:
             data = _opened(settings, shape)
-        elif settings.calibrates and not settings.arguments.calib_reload:
+        elif settings.calibrates and not settings.arguments.calib_reload and not is_quantized(graph):
             count = settings.arguments.calib if settings.arguments.calib > 0 else 32
             low, high = _input_range(settings)
             noise = synthetic(shape, count, settings.arguments.seed, (low, high))

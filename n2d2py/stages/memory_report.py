@@ -10,6 +10,9 @@ from n2d2py.graph import Graph
 from n2d2py.ini.params import STRATEGIES, Params
 from n2d2py.memory import MemoryPlan, MemoryProblem, StreamPlanner, check_plan
 from n2d2py.memory.from_graph import memory_problem
+from n2d2py.operators import is_quantized
+from n2d2py.quant.imported import quantize_imported
+from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.stages.memory import plan_by_params, settings_by_params
 
@@ -17,7 +20,10 @@ __all__ = ["memory_report", "report_problem"]
 
 
 def report_problem(graph: Graph, bits: int) -> MemoryProblem:
-    """The memory problem of a fused network whose tensors all have elements of |bits| bits."""
+    """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types
+    where it comes quantized to so many."""
+    if is_quantized(graph) and bits == 8:
+        return memory_problem(quantize_imported(graph, QuantOptions())[0])
     problem = memory_problem(float_graph(graph, -32))
     size = abs(bits) // 8
     return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})

@@ -77,12 +77,7 @@ def read_settings(arguments: Arguments) -> Settings:
     for name, bits in (("input-bits", a.input_bits), ("output-bits", a.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
-    integer = a.nbbits > 0
-    wants_integers = integer and bool(a.export or a.calibOnly)
-    if wants_integers and not a.describe and not a.memory_report and a.calib == 0 and not a.calib_reload:
-        raise N2D2Error("E507", "an integer export needs the ranges of its activations",
-                        remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32")
-    if a.calibOnly and not integer:
+    if a.calibOnly and a.nbbits < 0:
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     if a.test_index >= 0 and a.nb_test >= 0:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")

@@ -14,7 +14,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
-from n2d2py.frontend.onnx import folding
+from n2d2py.frontend.onnx import folding, grids, qoperators
 from n2d2py.frontend.onnx.initial import initial_values
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx, to_array
@@ -23,12 +23,16 @@ from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.registry import Unsupported, find_converter
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import Op, Transpose
+from n2d2py.operators import Conv, Deconv, Fc, Op, Transpose
 
 __all__ = ["Builder", "import_onnx"]
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
+
+_ON_INTEGERS = ("DequantizeLinear", "MaxPool", "GlobalMaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+                "Concat", "Split", "Slice", "Gather", "Identity", "Dropout", "DepthToSpace", "SpaceToDepth")
+"""Operators that may read integers: they only move values, so that what they give stands for the same numbers."""
 
 
 def import_onnx(model: OnnxModel | onnx.ModelProto | str | Path, name: str | None = None, *,
@@ -56,6 +60,8 @@ class Builder:
         graph: what is being built.
         constants: every known ONNX tensor by name.
         names: ONNX tensor name -> graph tensor.
+        grids: the scale of each element of a constant that a DequantizeLinear gave.
+        integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
     """
 
     def __init__(self, model: OnnxModel, graph: Graph, input_shapes: dict[str, Shape]):
@@ -63,6 +69,8 @@ class Builder:
         self.graph = graph
         self.constants: dict[str, np.ndarray] = dict(model.constants)
         self.names: dict[str, str] = {}
+        self.grids: dict[str, np.ndarray] = {}
+        self.integers: set[str] = set()
         self._input_shapes = input_shapes
         self._preflight = Preflight(model)
         self._blocked: set[str] = set()
@@ -81,6 +89,9 @@ class Builder:
         checked = {role: self._parameter(name, role, array) for role, array in (params or {}).items()}
         if not self.model.load_weights:
             checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
+        if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:
+            scales = grids.weight_scales(self.grids[node.inputs[1]], len(checked["weights"]))
+            checked |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(name)
         self.graph.add(Node(name, op, list(inputs), [name], checked, location=place))
         if part is None:
@@ -164,6 +175,9 @@ class Builder:
         try:
             if proto.op_type == "If" and self._splice(proto):
                 return
+            if qoperators.is_qoperator(proto):
+                self._expand(proto)
+                return
             if any(name in self._blocked for name in proto.input):
                 if find_converter(proto.op_type, proto.domain) is None and \
                         proto.op_type not in folding.SHAPE_ARITHMETIC:
@@ -199,14 +213,29 @@ class Builder:
             if name:
                 value.setflags(write=False)
                 self.constants[name] = value
+        if proto.op_type in grids.MOVES and proto.input[0] in self.grids:
+            values = [self.grids.get(name, value) for name, value in zip(proto.input, values)]
+            self.grids[proto.output[0]] = folding.evaluate(proto, values, self.model.opset)[0]
         return True
+
+    def _expand(self, proto: onnx.NodeProto) -> None:
+        """Imports an operator on integers as the nodes that it stands for."""
+        for part in qoperators.expand(proto, self.constants, self.fresh):
+            self._read.update(part.output)
+            self._visit(part)
 
     def _convert(self, proto: onnx.NodeProto) -> None:
         converter = find_converter(proto.op_type, proto.domain)
         if converter is None:
             raise Unsupported("the operator is not supported")
+        integers = self.integers.intersection(proto.input)
+        if integers and proto.op_type not in _ON_INTEGERS:
+            raise Unsupported(f"it computes with the integers of '{min(integers)}'",
+                              "let it read what a DequantizeLinear gives")
         converter(OnnxNode(proto, self), self)
-        if proto.output[0] not in self.names:
+        if integers and proto.op_type != "DequantizeLinear":
+            self.integers.update(filter(None, proto.output))
+        if proto.output[0] not in self.names and proto.output[0] not in self.constants:
             raise InternalError(f"the converter of {proto.op_type} gave no result for {proto.output[0]}")
 
     def _skip(self, proto: onnx.NodeProto) -> None:

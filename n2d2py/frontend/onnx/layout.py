@@ -5,7 +5,8 @@ import onnx
 
 __all__ = ["nhwc_inputs"]
 
-_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu")
+_ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "QuantizeLinear",
+                "DequantizeLinear")
 
 
 def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:

@@ -13,9 +13,9 @@ from n2d2py.graph.shapes import Shape
 __all__ = ["Preflight"]
 
 _REMEDIES = {
-    "QuantizeLinear": "give the floating-point network, it is calibrated here",
-    "DequantizeLinear": "give the floating-point network, it is calibrated here",
-    "QLinearConv": "give the floating-point network, it is calibrated here",
+    "DynamicQuantizeLinear": "its scales are computed at run time: quantize the model with static scales",
+    "ConvInteger": "its scales are computed at run time: quantize the model with static scales",
+    "MatMulInteger": "its scales are computed at run time: quantize the model with static scales",
     "ArgMax": "let the model end with the scores",
     "TopK": "let the model end with the scores",
     "NonMaxSuppression": "let the model end before its post-processing",

@@ -8,7 +8,8 @@ import jinja2
 import numpy as np
 
 from n2d2py import resources
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, Rescale, ShiftRescale
+from n2d2py.arithmetic import (FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale,
+                               StepRescale)
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
@@ -142,8 +143,8 @@ class LayerBuilder:
     def _weight_type(self, values: np.ndarray) -> str:
         if not self.integer:
             return self.output.cpp
-        reach = int(np.max(np.abs(values.astype(np.int64)), initial=0))
-        return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if reach < 2 ** (bits - 1))
+        low, high = int(values.min(initial=0)), int(values.max(initial=0))
+        return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -2 ** (bits - 1) <= low <= high < 2 ** (bits - 1))
 
     def weights(self, values: np.ndarray) -> tuple[str, str]:
         """Adds the array "weights", already in the kernel's order; returns its name and element type.
@@ -187,15 +188,19 @@ class LayerBuilder:
         return name
 
     # ---- output stages --------------------------------------------------------------------
-    def stage(self) -> str:
-        """The C++ type that turns an accumulator into an element of the output."""
+    def stage(self, centred: bool = True) -> str:
+        """The C++ type that turns an accumulator into an element of the output.
+
+        `centred`: the accumulator stands for real numbers, so that the output's zero point is added.
+        """
         kind = self.output.cpp
         if not self.integer:
             return f"n2d2::Activated<{kind}, {self._activation(self.node.activation, kind)} >"
         if self.node.rescale is None:
             raise InternalError(f"{self.node.name} has no rescale")
         low, high = self._clamp()
-        return f"n2d2::Requantized<{kind}, {self._rescale(self.node.rescale)}, {low}, {high}>"
+        zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
+        return f"n2d2::Requantized<{kind}, {self._rescale(self.node.rescale)}, {low}, {high}{zero}>"
 
     def converting_stage(self) -> str:
         """The C++ type that turns a stored input into a stored output of another number type."""
@@ -214,7 +219,8 @@ class LayerBuilder:
         if any((kind.bits, kind.signed) != (self.output.bits, self.output.signed) for kind in self.inputs):
             raise InternalError(f"{self.node.name} moves values, but its tensors have different types")
         kind, limits = self.output.cpp, self._clamp()
-        if not clamped or limits == (self.output.qmin, self.output.qmax) and not self.output.signed:
+        everything = (self.output.qmin, self.output.qmax)
+        if not clamped or limits == everything and (self.output.full or not self.output.signed):
             return f"n2d2::Moved<{kind}>"
         return f"n2d2::Clamped<{kind}, {limits[0]}, {limits[1]}>"
 
@@ -227,6 +233,12 @@ class LayerBuilder:
             name = self._per_output("factors", rescale.factors, "float")
             bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2 ** 30
             return f"n2d2::FloatRescale<{name}, {rescale.count}{', true' if bounded else ''}>"
+        if isinstance(rescale, FractionRescale):
+            names = [self._per_output(role, values, "float")
+                     for role, values in (("factors", rescale.factors), ("fractions", rescale.fractions))]
+            return f"n2d2::FractionRescale<{', '.join(names)}, {rescale.count}>"
+        if isinstance(rescale, StepRescale):
+            return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}>"
         multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
         if isinstance(rescale, FixedPointRescale):
             name = self._per_output("multipliers", multipliers, "std::int32_t")

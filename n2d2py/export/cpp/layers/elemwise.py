@@ -12,10 +12,15 @@ _TERMS = {"Sum": "SumTerms", "AbsSum": "AbsSumTerms", "Max": "MaxTerms", "Min": 
 
 
 def _coefficients(build: LayerBuilder) -> tuple[list, list]:
-    """(weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point."""
+    """(weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
+
+    The integers of a network that came quantized are combined as the real numbers that they stand for.
+    """
     op, count = build.node.op, len(build.node.inputs)
     weights, shifts = [1] * count, [0] * count
-    if build.integer and op.operation != "Prod":
+    if "scales" in build.node.params:
+        weights = list(build.node.params["scales"])
+    elif build.integer and op.operation != "Prod":
         weights = [int(m) for m in build.node.params["multipliers"]]
         if op.operation == "Sum":
             shifts[0] = int(build.node.params["offset"][0])
@@ -30,7 +35,7 @@ def code(*layer) -> LayerCode:
     operation = build.node.op.operation
     if build.integer and operation == "EuclideanSum":
         raise InternalError(f"{build.node.name}: a Euclidean sum of integers")
-    sum_type = build.sum_type()
+    sum_type = "float" if "scales" in build.node.params else build.sum_type()
     operands = []
     for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build))):
         values = {"zero": build.inputs[i].zero_point, "weight": weight, "shift": shift}

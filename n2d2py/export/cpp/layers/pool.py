@@ -15,14 +15,19 @@ def code(*layer) -> LayerCode:
     constants = {"KernelHeight": op.kernel[0], "KernelWidth": op.kernel[1],
                  "StrideHeight": op.stride[0], "StrideWidth": op.stride[1],
                  "PadTop": op.pads[0], "PadLeft": op.pads[1], "Serial": build.serial}
-    if op.mode == "Max":
+    kernel = "poolMax" if op.mode == "Max" else "poolAverage"
+    if "scales" in build.node.params:
+        kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(build.input_shape[2:]))
+        scale = build.constants("scale", "float", {"scale": build.node.params["scales"][0]}, {})
+        types.update(Scale=scale, Stage=build.stage())
+        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, Order=order)
+    elif op.mode == "Max":
         types["Stage"] = build.moving_stage(clamped=True)
     else:
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Stage=build.stage())
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad,
                          PerCount=build.integer and build.node.rescale.count > 1)
-    kernel = "poolMax" if op.mode == "Max" else "poolAverage"
     if build.kept is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", build.kept
     config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}",

@@ -22,7 +22,8 @@ def code(*layer) -> LayerCode:
     if build.serial:
         raise InternalError(f"{build.node.name}: the output of a bilinear resampling lies over its input")
     weight = "std::int16_t" if build.integer else build.output.cpp
-    config = build.config(title, {**types, "Weight": weight, "Sum": build.sum_type(), "Stage": build.stage()},
+    config = build.config(title, {**types, "Weight": weight, "Sum": build.sum_type(),
+                                  "Stage": build.stage(centred=False)},
                           {"Serial": 0})
     axes = [_axis(build, role, *sizes, weight) for role, *sizes in
             zip(("lines", "columns"), build.input_shape[2:], op.size)]

@@ -1,0 +1,103 @@
+"""Rounding to integers (Quantize) is brought to the layers that compute, in networks that come quantized.
+
+    Quantize(x) of values that are such integers already               =>  nothing
+    two Quantize of one type of one tensor                             =>  one
+    Quantize(Move(x)), x not rounded                                   =>  Move(Quantize(x)), the same for a Concat
+    Quantize(Clip(Quantize(x))), both of one type                      =>  Quantize(Clip(x))
+
+The last is exact because rounding is monotonic. A padded zero is an integer of every type.
+"""
+from __future__ import annotations
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Activation, Clip, Concat, Quantize, grid_of, moved_from
+from n2d2py.passes.base import Match, Pass, drop
+
+__all__ = ["MergeQuantize", "HoistQuantize", "ClipBeforeQuantize"]
+
+
+class MergeQuantize(Pass):
+    """A Quantize that changes nothing, or that another one of the same tensor does too, disappears."""
+
+    name = "merge-quantize"
+    summary = "repeated roundings merged"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Quantize) or node.activation is not None:
+            return None
+        source = node.inputs[0]
+        if grid_of(graph, source) == node.op.type:
+            return Match(source)
+        twin = next((other for other in graph.consumers(source) if other is not node and other.op == node.op
+                     and other.activation is None and other.output not in graph.outputs), None)
+        if twin is not None and graph.nodes.index(twin) > graph.nodes.index(node):
+            return Match(twin)
+        return None
+
+    def rewrite(self, graph: Graph, node: Node, found: str | Node) -> str:
+        if isinstance(found, str):
+            drop(graph, node)
+            return "rounding of integers of the same type removed"
+        graph.remove(found)
+        graph.redirect(found.output, node.output)
+        return f"merged with {found.name}"
+
+
+class HoistQuantize(Pass):
+    """Values are rounded before they are moved."""
+
+    name = "hoist-quantize"
+    summary = "roundings moved before layers that move values"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Quantize) or node.inputs[0] in graph.outputs:
+            return None
+        mover = graph.producer(node.inputs[0])
+        if mover is None or mover.activation is not None or len(mover.inputs) > 1 and not isinstance(mover.op, Concat):
+            return None
+        if isinstance(mover.op, Concat):
+            moves = grid_of(graph, mover.output) is None
+        else:
+            moves = moved_from(graph, mover.output) != mover.output and grid_of(graph, mover.output) is None
+        if not moves:
+            return None
+        if graph.sole_consumer(mover.output) is not node:
+            return Match.no(f"the output of {mover.name} is read in other ways too")
+        return Match(mover)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+        """The mover takes over the name of what it gives now; each of its inputs is rounded."""
+        at = graph.nodes.index(found)
+        graph.absorb(found, node)
+        taken = set(graph.tensors) | {other.name for other in graph.nodes}
+        for index, source in enumerate(dict.fromkeys(found.inputs)):
+            name = f"{source}_quantized"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            graph.add(Node(name, node.op, [source], [name], location=node.location), at=at + index)
+            found.inputs = [name if given == source else given for given in found.inputs]
+        return f"moved before {found.name}"
+
+
+class ClipBeforeQuantize(Pass):
+    """A clamp between two roundings of one type comes before both."""
+
+    name = "clip-before-quantize"
+    summary = "clamps moved before the rounding"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Activation) or not isinstance(node.op.function, Clip) or node.activation is not None:
+            return None
+        first, last = graph.producer(node.inputs[0]), graph.sole_consumer(node.output)
+        if first is None or last is None or not isinstance(first.op, Quantize) or first.op != last.op:
+            return None
+        if first.inputs[0] in graph.inputs:
+            return None
+        if graph.sole_consumer(first.output) is not node:
+            return Match.no("what it clamps is also used without")
+        return Match(first)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+        drop(graph, found)
+        return f"moved before {found.name}"

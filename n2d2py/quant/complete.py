@@ -1,0 +1,156 @@
+"""Every tensor that a layer computes gets one rounding behind it, in a network that comes quantized."""
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators import Activation, Clip, Concat, ElemWise, Pool, Quantize, Resize
+
+__all__ = ["complete", "real_range"]
+
+_UNKNOWN = NumType(8)
+
+
+def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
+    """(copy, types of its inputs and of what is rounded or moved, problems).
+
+    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 16 bits over
+    the range that the tensor cannot leave. Where the file rounds a tensor to several types, the layer is computed
+    once for each; one with weights is rounded to 16 bits first.
+    """
+    graph, types, errors = graph.copy(), {}, []
+    for name in graph.inputs:
+        readers = {node.op for node in graph.consumers(name)}
+        reader = readers.pop() if len(readers) == 1 else None
+        types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
+        if not isinstance(reader, Quantize) and graph.consumers(name):
+            first = graph.consumers(name)[0]
+            errors.append(N2D2Error("E514", f"{first.op.kind} '{first.name}' reads the network input '{name}', which the "
+                                    "file does not quantize", where=first.location,
+                                    remedy="quantize the inputs of the network, or all of it"))
+    wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
+    if wide:
+        log.notice("%d layers give numbers that the file does not quantize (%s): they hold 16 bits", len(wide),
+                   ", ".join(wide[:3]) + (", ..." if len(wide) > 3 else ""))
+    graph.verify()
+    return graph, types, errors
+
+
+def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
+    """Types the outputs of one layer, or sees to the roundings behind it; whether it gets 16 bits."""
+    if isinstance(node.op, Quantize):
+        types[node.output] = node.op.type
+        return False
+    mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
+    if node.op.moves_values and not mean and node.activation is None:
+        types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
+        return False
+    if isinstance(node.op, Concat) and node.activation is None:
+        _join(graph, node, types)
+        return False
+    return _round(graph, node, types, types[node.inputs[0]] if mean else None)
+
+
+def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
+    """Brings the inputs of a Concat to the type of the widest range among them."""
+    kinds = [types[name] for name in node.inputs]
+    widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
+    for index, (name, kind) in enumerate(zip(node.inputs, kinds)):
+        if kind != widest:
+            node.inputs[index] = _insert(graph, name, widest, before=node)
+            types[node.inputs[index]] = widest
+    types[node.output] = widest
+
+
+def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType | None) -> bool:
+    """`wanted`: the only type that the layer can give."""
+    tensor = node.output
+    roundings = [reader for reader in graph.consumers(tensor) if isinstance(reader.op, Quantize)]
+    others = len(graph.consumers(tensor)) > len(roundings) or tensor in graph.outputs or not roundings
+    fitting = wanted is None or all(reader.op.type == wanted for reader in roundings)
+    if len(roundings) == 1 and not others and fitting:
+        return False
+    cheap = "weights" not in node.params and wanted is None
+    if cheap:
+        for index, reader in enumerate(roundings[0 if others else 1:]):
+            copy = f"{tensor}_{index}"
+            while copy in graph.tensors or any(copy == other.name for other in graph.nodes):
+                copy += "_"
+            graph.add(Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location),
+                      at=graph.nodes.index(node) + 1)
+            reader.inputs = [copy]
+        if not others:
+            return False
+    kind = wanted or _wide(graph, node, types)
+    _behind(graph, node, kind)
+    types[tensor] = kind
+    return wanted is None
+
+
+def _behind(graph: Graph, node: Node, kind: NumType) -> None:
+    """A Quantize that keeps the tensor's name; what the layer gives is called after it, with "_real"."""
+    tensor = node.output
+    shape, real = graph.shape(tensor), _fresh(graph, f"{tensor}_real")
+    del graph.tensors[tensor]
+    node.outputs = [real]
+    graph.tensors[real] = Tensor(real, shape)
+    graph.add(Node(_fresh(graph, f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
+              at=graph.nodes.index(node) + 1)
+
+
+def _insert(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
+    name = _fresh(graph, f"{tensor}_quantized")
+    graph.add(Node(name, Quantize(kind), [tensor], [name], location=before.location), at=graph.nodes.index(before))
+    return name
+
+
+def _fresh(graph: Graph, name: str) -> str:
+    taken = set(graph.tensors) | {node.name for node in graph.nodes}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
+    low, high = real_range(node, [types[name] for name in node.inputs])
+    reach = max(-low, high)
+    return NumType(16, full=True, scale=float(np.float32(reach / 32767 if reach > 0 else 1.0)))
+
+
+def real_range(node: Node, inputs: list[NumType]) -> tuple[float, float]:
+    """An interval that the results of a layer cannot leave; (0, 0) where nothing is known of its operator."""
+    limits = np.array([[(kind.qmin - kind.zero_point) * kind.scale, (kind.qmax - kind.zero_point) * kind.scale]
+                       for kind in inputs])
+    low, high = _range(node, inputs, limits)
+    if isinstance(node.activation, Clip):
+        low, high = (min(max(limit, node.activation.low), node.activation.high) for limit in (low, high))
+    return float(low), float(high)
+
+
+def _range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tuple[float, float]:
+    op = node.op
+    if "weights" in node.params:
+        rows = node.params["weights"].reshape(len(node.params["weights"]), -1).astype(np.float64)
+        bias = node.params["bias"].astype(np.float64)
+        products = rows[..., None] * limits[0]
+        return (products.min(axis=2).sum(axis=1) + bias).min(), (products.max(axis=2).sum(axis=1) + bias).max()
+    if isinstance(op, Pool):
+        return limits[0, 0], limits[0, 1]
+    if isinstance(op, Activation):
+        values = op.function(inputs[0].dequantize(np.arange(inputs[0].qmin, inputs[0].qmax + 1)))
+        return np.nanmin(values), np.nanmax(values)
+    if isinstance(op, ElemWise) and op.operation == "Sum":
+        terms = np.sort(np.array(op.coefficients(len(inputs))[0])[:, None] * limits, axis=1)
+        return terms[:, 0].sum(), terms[:, 1].sum()
+    if isinstance(op, ElemWise) and op.operation == "Prod":
+        low, high = limits[0]
+        for factor in limits[1:]:
+            ends = np.outer((low, high), factor)
+            low, high = ends.min(), ends.max()
+        return low, high
+    if isinstance(op, ElemWise) and op.operation in ("Max", "Min"):
+        return limits[:, 0].min(), limits[:, 1].max()
+    return 0.0, 0.0

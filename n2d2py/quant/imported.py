@@ -1,0 +1,74 @@
+"""The integers of a network that comes quantized: its own scales, no statistics.
+
+Every tensor that a layer computes is rounded by one Quantize behind it (`quant/complete.py`), which the layer takes
+over (`quant/imported_layers.py`).
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from n2d2py import log
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
+from n2d2py.operators import Activation, Clip, Quantize
+from n2d2py.quant.complete import complete
+from n2d2py.quant.imported_layers import import_layer
+from n2d2py.quant.layers import LayerTypes
+from n2d2py.quant.options import QuantOptions
+
+__all__ = ["quantize_imported", "without_rounding"]
+
+
+def quantize_imported(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
+    """The integer network of a fused graph with Quantize layers, and the float graph with one behind every layer.
+
+    Raises:
+        N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
+    """
+    graph, types, errors = complete(graph)
+    result = QuantGraph(graph.name, 8, inputs=list(graph.inputs), outputs=list(graph.outputs),
+                        aliases=dict(graph.aliases))
+    reads: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Quantize):
+            source = node.inputs[0]
+            if source not in types:
+                continue  # the layer before it has taken it over
+            if source in graph.inputs and types[source] == node.op.type and node.output not in graph.outputs:
+                reads[node.output] = result.aliases[node.output] = source
+                continue
+        layer = _typed(graph, node, types, reads)
+        kinds = [types[name] for name in layer.inputs]
+        try:
+            result.nodes.append(import_layer(layer, LayerTypes(kinds, types[layer.output], options)))
+        except N2D2Error as error:
+            errors.append(error)
+        if layer.output != node.output:
+            result.aliases[node.output] = layer.output
+    ErrorList.raise_if(errors)
+    used = {name for node in result.nodes for name in (*node.inputs, *node.outputs)} | {*result.inputs, *result.outputs}
+    result.tensors = {name: QuantTensor(name, graph.shape(name), types[name]) for name in graph.tensors if name in used}
+    result.verify()
+    log.notice("the network is quantized already: its scales are kept, nothing is calibrated")
+    return result, graph
+
+
+def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:
+    """The layer with the rounding behind it, reading network inputs directly."""
+    inputs = [reads.get(name, name) for name in node.inputs]
+    if node.output in types:
+        return replace(node, inputs=inputs)
+    (rounding,) = graph.consumers(node.output)
+    types[rounding.output] = rounding.op.type
+    return replace(node, inputs=inputs, outputs=[rounding.output], source=node.source + rounding.source)
+
+
+def without_rounding(graph: Graph) -> Graph:
+    """The network in floating point: what is rounded is only kept within the range of its integers."""
+    graph = graph.copy()
+    for node in graph.nodes:
+        if isinstance(node.op, Quantize):
+            kind = node.op.type
+            low, high = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
+            node.op = Activation(Clip(low, high))
+    return graph

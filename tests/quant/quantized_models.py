@@ -1,0 +1,70 @@
+"""Small ONNX models that come quantized, written node by node, and their integers on ONNX Runtime."""
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+MICROSOFT = "com.microsoft"
+
+
+class Model:
+    """Collects nodes and constants. Each method returns the name of what it adds."""
+
+    def __init__(self, shape: tuple[int, ...], seed: int = 0, opset: int = 17):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.initializers, self.opset = [], [], opset
+        self.shape, self.outputs = shape, []
+
+    def constant(self, values) -> str:
+        name = f"c{len(self.initializers)}"
+        self.initializers.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def add(self, op_type: str, *inputs: str, domain: str = "", **attributes) -> str:
+        name = f"{op_type}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [name], domain=domain, **attributes))
+        return name
+
+    def step(self, scale: float, zero: int, dtype=np.int8) -> tuple[str, str]:
+        return self.constant(np.float32(scale)), self.constant(np.array(zero, dtype))
+
+    def quantize(self, x: str, scale: float, zero: int = 0, dtype=np.int8) -> str:
+        return self.add("QuantizeLinear", x, *self.step(scale, zero, dtype))
+
+    def rounded(self, x: str, scale: float, zero: int = 0, dtype=np.int8) -> str:
+        """QuantizeLinear, DequantizeLinear."""
+        scale, zero = self.step(scale, zero, dtype)
+        return self.add("DequantizeLinear", self.add("QuantizeLinear", x, scale, zero), scale, zero)
+
+    def weights(self, shape, scale, dtype=np.int8, zero: int | None = None, axis: int = 0) -> str:
+        """A DequantizeLinear of random integers; `scale` one number, or one for each index of the axis."""
+        limits = np.iinfo(dtype)
+        stored = self.constant(self.rng.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype))
+        extra = [] if zero is None else [self.constant(np.array(zero, dtype))]
+        extra = [self.constant(np.full(np.shape(scale), zero or 0, dtype))] if np.ndim(scale) else extra
+        return self.add("DequantizeLinear", stored, self.constant(np.asarray(scale, np.float32)), *extra, axis=axis)
+
+    def bias(self, count: int, scale) -> str:
+        values = self.constant(self.rng.integers(-4000, 4000, count).astype(np.int32))
+        return self.add("DequantizeLinear", values, self.constant(np.asarray(scale, np.float32)), axis=0)
+
+    def proto(self) -> onnx.ModelProto:
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in self.outputs]
+        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT,
+                                                                                  ["N", *self.shape])],
+                                  outputs, self.initializers)
+        graph = onnx.ModelProto(graph=graph, ir_version=8)
+        graph.opset_import.extend([helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)])
+        return graph
+
+
+def reference(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
+    """The outputs on ONNX Runtime without graph optimizations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})

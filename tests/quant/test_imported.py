@@ -1,0 +1,264 @@
+"""Networks that come quantized: the same integers as ONNX Runtime without optimizations, or a refusal."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import quantized_models as models
+from quantized_models import MICROSOFT, Model
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.operators import ElemWise, Quantize, is_quantized
+from n2d2py.passes import fuse
+from n2d2py.quant.imported import quantize_imported, without_rounding
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference import FloatEngine
+
+pytest.importorskip("onnxruntime")
+
+
+def typed(model: Model):
+    graph, _ = fuse(import_onnx(model.proto()), integer=True)
+    return quantize_imported(graph, QuantOptions(unsigned=True))
+
+
+def check(model: Model, output: str, *, count: int = 8, apart: int = 0):
+    """Imports the model with one more output; the integers must be those of the reference. Returns the network."""
+    model.outputs.append(output)
+    graph, completed = typed(model)
+    graph.verify()
+    x = model.rng.normal(size=(count, *model.shape)).astype(np.float32)
+    stored = simulate(graph, quantize_inputs(graph, [x]))
+    for name, want in zip(graph.outputs, models.reference(model.proto(), x), strict=True):
+        kind = graph.type(name)
+        if want.dtype.kind in "iu":
+            pytest.fail("give real outputs")
+        steps = np.rint(want.astype(np.float64) / kind.scale)
+        found = stored[name].astype(np.int64) - kind.zero_point
+        assert np.unique(steps).size > 3, "the case is too narrow to tell anything"
+        assert np.abs(found - steps.reshape(found.shape)).max() <= apart
+    engine = FloatEngine(completed)
+    assert engine.backend == "onnxruntime"
+    return graph
+
+
+def conv(model: Model, x: str, channels: int, outputs: int, *, kernel=3, groups=1, pads=(1, 1, 1, 1), stride=1,
+         scale=0.02, bias="int32", dtype=np.int8, zero=None, per_channel=True) -> str:
+    scales = model.rng.uniform(0.001, 0.004, outputs) if per_channel else 0.003
+    w = model.weights((outputs, channels // groups, kernel, kernel), scales, dtype, zero)
+    inputs = [x, w]
+    if bias == "int32":
+        inputs.append(model.bias(outputs, np.float32(scale) * np.float32(scales)))
+    elif bias == "float":
+        inputs.append(model.constant(model.rng.normal(size=outputs).astype(np.float32)))
+    return model.add("Conv", *inputs, pads=pads, strides=[stride, stride], group=groups)
+
+
+@pytest.mark.parametrize("dtype, zero", [(np.uint8, 113), (np.int8, -7), (np.int8, 0), (np.uint8, 128), (np.int8, -128)])
+@pytest.mark.parametrize("bias", ["int32", "float", ""])
+def test_convolution(dtype, zero, bias):
+    model = Model((3, 9, 7))
+    x = model.rounded("x", 0.02, zero, dtype)
+    y = model.rounded(model.add("Relu", conv(model, x, 3, 8, stride=2, bias=bias)), 0.011, zero, dtype)
+    z = model.rounded(conv(model, y, 8, 8, groups=8, scale=0.011, bias=bias), 0.009, 3)
+    check(model, z)
+
+
+@pytest.mark.parametrize("dtype, zero", [(np.uint8, 128), (np.uint8, 100), (np.int8, 0), (np.int8, 5)])
+def test_weights_with_a_zero_point(dtype, zero):
+    model = Model((3, 8, 8))
+    y = conv(model, model.rounded("x", 0.02, 120, np.uint8), 3, 5, dtype=dtype, zero=zero, per_channel=False)
+    graph = check(model, model.rounded(y, 0.0297, 4))
+    assert graph.nodes[0].params["weights"].dtype == (np.int16 if zero in (100, 5) else np.int8)
+
+
+def test_relu6_that_the_type_does_not_clamp():
+    model = Model((3, 8, 8))
+    y = conv(model, model.rounded("x", 0.02, 3), 3, 8)
+    clipped = model.add("Clip", y, model.constant(np.float32(0)), model.constant(np.float32(0.5)))
+    graph = check(model, model.rounded(clipped, 0.011, -100))
+    assert len(graph.nodes) == 1
+
+
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min"])
+def test_two_tensors(operator):
+    model = Model((4, 6, 6))
+    x = model.rounded("x", 0.02, 3)
+    a = model.rounded(conv(model, x, 4, 4), 0.03, -11)
+    b = model.rounded(conv(model, x, 4, 4), 0.015, 77, np.uint8)
+    graph = check(model, model.rounded(model.add(operator, a, b), 0.013, 9))
+    assert any(isinstance(node.op, ElemWise) for node in graph.nodes)
+
+
+@pytest.mark.parametrize("operator, attributes", [
+    ("GlobalAveragePool", {}), ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}),
+    ("AveragePool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "count_include_pad": 1})])
+def test_means_round_like_the_reference_even_where_they_lie_halfway(operator, attributes):
+    model = Model((16, 8, 8))
+    mean = model.add(operator, model.rounded("x", 0.0213, 5), **attributes)
+    check(model, model.rounded(mean, 0.0213, 5), count=16)
+
+
+@pytest.mark.parametrize("operator, attributes", [
+    ("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("Relu", {})])
+def test_functions_are_tables(operator, attributes):
+    model = Model((4, 6, 6))
+    check(model, model.rounded(model.add(operator, model.rounded("x", 0.03, 5), **attributes), 0.0079, -20))
+
+
+def test_moved_values_change_their_type_where_the_file_says_so():
+    model = Model((4, 8, 8))
+    x = model.rounded("x", 0.02, 3)
+    pooled = model.rounded(model.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), 0.025, 9)
+    check(model, model.rounded(model.add("Flatten", pooled), 0.03, 0))
+
+
+def test_integers_may_be_moved_before_they_are_restored():
+    model = Model((4, 8, 8))
+    scale, zero = model.step(0.02, 3)
+    pooled = model.add("MaxPool", model.add("QuantizeLinear", "x", scale, zero), kernel_shape=[2, 2])
+    y = conv(model, model.add("DequantizeLinear", pooled, scale, zero), 4, 4)
+    check(model, model.rounded(y, 0.02, 1))
+
+
+def test_concat_of_different_types():
+    model = Model((4, 6, 6))
+    x = model.rounded("x", 0.02, 3)
+    a, b = model.rounded(conv(model, x, 4, 3), 0.03, -11), model.rounded(conv(model, x, 4, 5), 0.015, 77, np.uint8)
+    joined = model.rounded(model.add("Concat", a, b, axis=1), 0.03, -11)
+    check(model, model.rounded(conv(model, joined, 8, 4), 0.05, 0))
+
+
+def test_weights_stored_as_real_numbers_and_rounded_in_the_file():
+    """NNCF's form: QuantizeLinear and DequantizeLinear of float weights; a float bias."""
+    model = Model((3, 8, 8))
+    scales = model.constant(model.rng.uniform(0.01, 0.03, 6).astype(np.float32))
+    zeros, real = model.constant(np.zeros(6, np.int8)), model.constant(model.rng.normal(size=(6, 3, 3, 3)).astype(np.float32))
+    w = model.add("DequantizeLinear", model.add("QuantizeLinear", real, scales, zeros, axis=0), scales, zeros, axis=0)
+    y = model.add("Conv", model.rounded("x", 0.02, 0), w, model.constant(model.rng.normal(size=6).astype(np.float32)))
+    check(model, model.rounded(y, 0.1, 0))
+
+
+def test_transposed_weights_of_a_linear_layer_keep_their_scales():
+    """PyTorch's form: the weights are restored, transposed, then multiplied."""
+    model = Model((20,))
+    w = model.add("Transpose", model.weights((7, 20), model.rng.uniform(0.001, 0.004, 7)), perm=[1, 0])
+    y = model.add("Add", model.add("MatMul", model.rounded("x", 0.02, 3), w),
+                  model.constant(model.rng.normal(size=7).astype(np.float32)))
+    check(model, model.rounded(y, 0.01, 0))
+
+
+def test_gain_behind_quantized_weights_goes_into_their_scales():
+    model = Model((3, 8, 8))
+    y = conv(model, model.rounded("x", 0.02, 3), 3, 6)
+    gain = model.constant(model.rng.uniform(-1.5, 1.5, (1, 6, 1, 1)).astype(np.float32))
+    check(model, model.rounded(model.add("Mul", y, gain), 0.013, 0))
+
+
+def test_results_that_are_not_quantized_hold_16_bits():
+    model = Model((4, 6, 6))
+    x = model.rounded("x", 0.02, 3)
+    y = model.rounded(model.add("Relu", model.add("Add", conv(model, x, 4, 4), x)), 0.02, -100)
+    graph = check(model, y, apart=1)
+    assert [graph.type(node.output).bits for node in graph.nodes] == [16, 8]
+    model = Model((4, 6, 6))
+    graph = check(model, conv(model, model.rounded("x", 0.02, 3), 4, 4), apart=1)
+    assert graph.type(graph.outputs[0]).bits == 16
+
+
+def test_one_tensor_rounded_to_two_types():
+    model = Model((4, 6, 6))
+    x = model.rounded("x", 0.02, 3)
+    y = model.add("Add", model.rounded(conv(model, x, 4, 4), 0.03, 1), x)
+    a, b = model.rounded(y, 0.03, 7), model.rounded(y, 0.05, -9)
+    check(model, model.rounded(model.add("Add", a, b), 0.05, 0))
+
+
+def test_qoperators():
+    """Their kernels round means and sums elsewhere than the operators that they stand for: by one step at the end."""
+    model = Model((3, 8, 8))
+    x, s, z = model.quantize("x", 0.02, 3), *model.step(0.02, 3)
+    scales = model.rng.uniform(0.001, 0.004, 6).astype(np.float32)
+    w = model.constant(model.rng.integers(-128, 128, (6, 3, 3, 3)).astype(np.int8))
+    bias = model.constant(model.rng.integers(-900, 900, 6).astype(np.int32))
+    s1, z1 = model.step(0.011, -9)
+    y = model.add("QLinearConv", x, s, z, w, model.constant(scales), model.constant(np.zeros(6, np.int8)), s1, z1, bias,
+                  pads=[1, 1, 1, 1])
+    s2, z2 = model.step(0.0078, -128)
+    g = model.add("QLinearSigmoid", y, s1, z1, s2, z2, domain=MICROSOFT)
+    s3, z3 = model.step(0.02, 5)
+    total = model.add("QLinearAdd", y, s1, z1, g, s2, z2, s3, z3, domain=MICROSOFT)
+    s4, z4 = model.step(0.017, 0)
+    mean = model.add("QLinearGlobalAveragePool", total, s3, z3, s4, z4, domain=MICROSOFT)
+    flat = model.add("Flatten", mean)
+    b, sb, zb = model.constant(model.rng.integers(-128, 128, (6, 5)).astype(np.int8)), *model.step(0.003, 0)
+    s5, z5 = model.step(0.0231, 11)
+    logits = model.add("QGemm", flat, s4, z4, b, sb, zb, "", s5, z5, domain=MICROSOFT)
+    check(model, model.add("DequantizeLinear", logits, s5, z5), count=32, apart=1)
+
+
+def test_float_form_keeps_the_range_of_the_integers():
+    """A quantizer drops a Relu that the type clamps; without rounding it must still clamp."""
+    model = Model((3, 6, 6))
+    model.outputs.append(model.rounded(conv(model, model.rounded("x", 0.02, 3), 3, 4), 0.01, -128))
+    graph = without_rounding(import_onnx(model.proto()))
+    assert not is_quantized(graph)
+    x = model.rng.normal(size=(2, *model.shape)).astype(np.float32)
+    (found,) = FloatEngine(graph).run(x).values()
+    (want,) = models.reference(model.proto(), x)
+    assert found.min() == 0 and np.abs(found - want).max() < 0.2
+
+
+def refused(model: Model, output: str) -> list[N2D2Error]:
+    model.outputs.append(output)
+    with pytest.raises(N2D2Error) as caught:
+        typed(model)
+    return list(getattr(caught.value, "errors", [caught.value]))
+
+
+def test_all_layers_that_are_not_quantized_are_told_at_once():
+    model = Model((3, 8, 8))
+    first = model.add("Conv", "x", model.constant(np.ones((4, 3, 1, 1), np.float32)))
+    second = model.add("Conv", model.rounded(first, 0.02), model.constant(np.ones((4, 4, 1, 1), np.float32)))
+    errors = refused(model, model.rounded(second, 0.02))
+    assert [error.code for error in errors] == ["E514"] * 3
+    assert "network input 'x'" in errors[0].what and "weights" in errors[1].what
+
+
+def test_weights_off_their_scale_are_refused():
+    model = Model((3, 8, 8))
+    w = model.add("Mul", model.weights((4, 3, 3, 3), 0.01), model.constant(np.float32(1)))
+    y = model.add("Conv", model.rounded("x", 0.02), w)
+    (error,) = refused(model, model.rounded(y, 0.02))
+    assert error.code == "E514"
+
+
+@pytest.mark.parametrize("what", ["other scale", "arithmetic", "dynamic", "by channel"])
+def test_forms_that_are_refused(what):
+    model = Model((3, 8, 8))
+    scale, zero = model.step(0.02, 3)
+    q = model.add("QuantizeLinear", "x", scale, zero)
+    if what == "other scale":
+        y = model.add("DequantizeLinear", q, *model.step(0.03, 3))
+    elif what == "arithmetic":
+        y = model.add("DequantizeLinear", model.add("Relu", q), scale, zero)
+    elif what == "dynamic":
+        model.nodes.append(models.helper.make_node("DynamicQuantizeLinear", ["x"], ["dq", "ds", "dz"]))
+        y = model.add("DequantizeLinear", "dq", "ds", "dz")
+    else:
+        scales = model.constant(np.full(3, 0.02, np.float32))
+        zeros = model.constant(np.zeros(3, np.int8))
+        y = model.add("DequantizeLinear", model.add("QuantizeLinear", "x", scales, zeros, axis=1), scales, zeros, axis=1)
+    errors = refused(model, y)
+    assert {error.code for error in errors} == {"E310"}
+
+
+def test_a_quantize_layer_says_its_type():
+    model = Model((3, 8, 8))
+    model.outputs.append(model.rounded("x", 0.5, 200, np.uint8))
+    graph = import_onnx(model.proto())
+    op = next(node.op for node in graph.nodes if isinstance(node.op, Quantize))
+    assert (op.type.signed, op.type.zero_point, op.type.qmin) == (False, 200, 0)
