@@ -268,8 +268,9 @@ struct PoolMean {
 };
 
 template <class Cfg>
-N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out) {
-    PoolWindows<Cfg>::template run<PoolMean<Cfg> >(in, out);
+N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out,
+                          const Rows& rows = Rows::all<typename Cfg::Output>()) {
+    PoolWindows<Cfg>::template run<PoolMean<Cfg> >(in, out, rows);
 }
 
 template <class Cfg>

@@ -46,7 +46,10 @@ def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
 def _pool(node: QuantNode, graph: QuantGraph) -> OpSpec:
     spec = OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
                          stride=node.op.stride, pads=node.op.pads)
-    spec.attributes["sum_bytes"] = _partial_bytes(node, graph)
+    if "scales" in node.params and node.op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # no sums of lines
+        spec.attributes["by_lines"] = False
+    else:
+        spec.attributes["sum_bytes"] = _partial_bytes(node, graph)
     return spec
 
 
