@@ -127,7 +127,8 @@ def _export(network: Network, settings: Settings) -> None:
         print_scores(scores)
     if arguments.compare:
         print(comparison_text(comparisons), end="")
-        print(summary(comparisons, arguments.nbbits))
+        found = runner(arguments.export)
+        print(summary(comparisons, arguments.nbbits, found.slack if found is not None else 0.0))
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
 
 
@@ -147,7 +148,7 @@ def _check_compiled(network: Network, calibration: Calibration, settings: Settin
         if compared is None:
             return []
         return compare_stage(calibration.float_graph, calibration.graph, compared,
-                             project.network() if project is not None else None)
+                             project.network() if project is not None else None, project.slack if project else 0.0)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from n2d2py.memory import MemoryPlan, MemoryProblem
 __all__ = ["Exporter", "ExportRequest", "Target", "register", "exporter", "exporters", "GROUP"]
 
 GROUP = "n2d2py.exports"
-_BUILT_IN = {"CPP": "n2d2py.export.cpp"}
+_BUILT_IN = {"CPP": "n2d2py.export.cpp", "NVDLA": "n2d2py.export.nvdla"}
 """Module of each export of this package; importing it registers the export."""
 
 

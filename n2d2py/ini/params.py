@@ -22,6 +22,9 @@ STRATEGIES = ("None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMax
               "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
               "OptimizeReorder", "OptimizeStream")
 
+NVDLA_CONFIGS = ("nv_full", "nv_large", "nv_medium_1024_full", "nv_medium_512", "nv_small_256", "nv_small_256_full",
+                 "nv_small")
+
 PARAMETERS = Schema("export parameters", (
     Key("IncludeInputInBuffer", Kind.BOOL, True,
         "the input buffer is part of the static memory and may be overwritten"),
@@ -46,6 +49,11 @@ PARAMETERS = Schema("export parameters", (
     Key("SIMD", Kind.ENUM, "auto",
         "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
         "them; none: portable kernels only", ("auto", "none")),
+    Key("NVDLAConfig", Kind.ENUM, "nv_full", "hardware configuration of the NVDLA export", NVDLA_CONFIGS),
+    Key("NVDLAPrecision", Kind.ENUM, "auto", "precision of the NVDLA export; auto: int8 with -nbbits 8, fp16 with "
+        "-nbbits -32", ("auto", "int8", "fp16")),
+    Key("NVDLAFirmware", Kind.ENUM, "0.12", "firmware of the NVDLA export: 0.12 (NVIDIA's sources of today) or 0.11 "
+        "(prebuilt kernel modules, most FPGA ports)", ("0.11", "0.12")),
 ), accepted=("DilatedWeights", "ImplicitCasting", "FakeQuantization", "NbDSPs", "NbMemoryBytes",
              "Network", "EstimationFrequency", "AccumulationNbBits", "OutputMapToRGB*"),
     doc="Given in the file of `-export-parameters`.")

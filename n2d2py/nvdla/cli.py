@@ -9,7 +9,8 @@ from typing import Sequence
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.config import config
+from n2d2py.nvdla.check import check_program
+from n2d2py.nvdla.config import config, config_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
 from n2d2py.nvdla.model import run_program
@@ -41,6 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
     run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64 instead of bit by bit")
     run.set_defaults(run=_run)
+    checked = commands.add_parser("check", help="recompute buffers, alignments, limits and dependencies of a file")
+    _common(checked)
+    checked.add_argument("--config", help="hardware configuration [detected]")
+    checked.set_defaults(run=_check)
     return parser
 
 
@@ -59,6 +64,14 @@ def _dump(arguments: argparse.Namespace) -> None:
         print(json.dumps(dump(program), indent=1))
     else:
         print(dump_text(program), end="")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    program = _program(arguments)
+    chosen = config(arguments.config) if arguments.config else config_of(program)
+    check_program(program, chosen)
+    print(f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
+          f"{sum(1 for _ in program.dla_operations())} operations")
 
 
 def _run(arguments: argparse.Namespace) -> None:

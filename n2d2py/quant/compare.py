@@ -60,7 +60,8 @@ class Accumulator:
     difference: Difference | None = field(default=None)
     stimuli: int = 0
 
-    def add(self, real: np.ndarray, stored: np.ndarray, compiled: np.ndarray | None = None) -> None:
+    def add(self, real: np.ndarray, stored: np.ndarray, compiled: np.ndarray | None = None,
+            slack: float = 0.0) -> None:
         """Adds a batch (n, ...) of float values, stored values and, if run, compiled stored values."""
         exact = np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
@@ -74,7 +75,7 @@ class Accumulator:
                                                    | ((stored <= self.type.qmin) if self.type.signed else False)))
         self.count += stored.size
         if compiled is not None:
-            found = first_difference(stored, compiled, self.type)
+            found = first_difference(stored, compiled, self.type, slack)
             self.identical = found is None and self.identical is not False
             if self.difference is None and found is not None:
                 self.difference = Difference((found.index[0] + self.stimuli, *found.index[1:]), found.expected,
@@ -93,10 +94,11 @@ class Accumulator:
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:
     """The first element that differs, None when none does; floats may differ by 1e-4 of the largest magnitude.
 
-    `slack` is the share of the range by which integers may differ: behind layers in floating point.
+    `slack` is the share of the range by which values may differ: behind layers in floating point, and on targets with
+    arithmetic of their own.
     """
     if kind.is_float:
-        tolerance = 1e-4 * max(float(np.max(np.abs(expected), initial=0.0)), 1e-6)
+        tolerance = max(1e-4, slack) * max(float(np.max(np.abs(expected), initial=0.0)), 1e-6)
         wrong = ~(np.abs(expected.astype(np.float64) - found) <= tolerance)
     elif slack:
         wrong = np.abs(expected.astype(np.int64) - found) > slack * (kind.qmax - kind.qmin)

@@ -14,7 +14,7 @@ from n2d2py.runtime.base import Network
 
 __all__ = ["Runner", "register_runner", "runner"]
 
-_BUILT_IN = {"CPP": "n2d2py.runtime.compiled"}
+_BUILT_IN = {"CPP": "n2d2py.runtime.compiled", "NVDLA": "n2d2py.runtime.loadable"}
 """Module of the runner of each export of this package; importing it registers the runner."""
 
 
@@ -27,11 +27,14 @@ class Runner:
         export: name of the export that it runs.
         label: row label of its scores.
         remedy: what to do about what is missing, as in "install g++ and make".
+        slack: share of a layer's range by which its values may differ from Python's; 0 for an export that computes in
+            Python's own arithmetic. With slack, layers give real values by tensor.
     """
 
     export: str = ""
     label: str = ""
     remedy: str = ""
+    slack: float = 0.0
 
     def __init__(self, folder: Path, manifest: Manifest):
         raise NotImplementedError

@@ -1,9 +1,12 @@
 """Stage compare: every layer, float against integers, and Python's integers against the compiled ones."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.compare import Accumulator, LayerComparison
@@ -15,11 +18,13 @@ from n2d2py.runtime import Network
 __all__ = ["compare_stage"]
 
 
-def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None) -> list[LayerComparison]:
+def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None,
+                  slack: float = 0.0) -> list[LayerComparison]:
     """One comparison per layer over the stimuli; the compiled values too when a library is given.
 
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
-    last bit of a sum of reals depends on its order, so that only single layers can be told to be identical.
+    last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
+    is done for a target with arithmetic of its own, whose layers may differ by `slack` of their range.
     """
     layers = [(node.name, node.output) for node in quantized.nodes]
     engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
@@ -29,6 +34,11 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
         real = engine.run(x)
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
+        if slack and compiled is not None:
+            found, stored = _by_layer(quantized, inputs, compiled.layers(*inputs))
+            for accumulator in accumulators:
+                accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.tensor), slack)
+            continue
         found = compiled.layers(*inputs) if compiled is not None else {}
         found = {name: np.asarray(values).reshape(stored[tensor].shape) for (name, tensor) in layers
                  if (values := found.get(name)) is not None}
@@ -45,7 +55,42 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
             for node in quantized.nodes}
 
 
-def summary(comparisons: list[LayerComparison], bits: int) -> str:
+def _by_layer(quantized: QuantGraph, inputs: list[np.ndarray],
+              layers: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(stored values that the target found, those that Python computes from the target's values), by tensor.
+
+    What the target merged into the next layer is computed in Python.
+    """
+    merged = {node.output for node in quantized.nodes} - set(layers)
+    quantized = _widened(quantized, merged)
+    found = {name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
+             for name, values in layers.items()}
+    values = dict(zip(quantized.inputs, inputs))
+    expected: dict[str, np.ndarray] = {}
+    for node in quantized.nodes:
+        for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs])):
+            expected[name] = result
+            values[name] = found.get(name, result)
+    return found, expected
+
+
+def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:
+    """The network with 16 bits for the integers of `merged` tensors, which no 8 bits cut on the target."""
+    if graph.bits != 8:
+        return graph
+    tensors = {name: replace(one, type=replace(one.type, bits=16)) if name in merged else one
+               for name, one in graph.tensors.items()}
+    nodes = [replace(node, clamp=tuple(_widen(edge, graph.type(node.output)) for edge in node.clamp))
+             if node.clamp is not None and len(node.outputs) == 1 and node.output in merged else node for node in graph.nodes]
+    return replace(graph, tensors=tensors, nodes=nodes)
+
+
+def _widen(edge: int, kind: NumType) -> int:
+    """An end of a range that is the end of the type is the end of the wider one."""
+    return {kind.qmin: kind.qmin * 256 if kind.signed else 0, kind.qmax: kind.qmax * 256}.get(edge, edge)
+
+
+def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -> str:
     """One line: whether all layers agree, else the first that does not and where.
 
     Integers (`bits` > 0) must be identical; floating-point values equal within 1e-4 of the layer's largest.
@@ -58,5 +103,7 @@ def summary(comparisons: list[LayerComparison], bits: int) -> str:
             d = comparison.difference
             return (f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
                     f"compiled {d.found:g}")
+    if slack:
+        return f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
     return f"{len(run)} layers: compiled values {how}"

@@ -32,10 +32,11 @@ class Settings:
         best, fast = a.quality == "best", a.quality == "fast"
         rounding = a.wt_rounding or ("nearest" if fast else "adaptive")
         return QuantOptions(a.nbbits, a.act_clipping_mode, a.act_quantile_value, a.wt_clipping_mode,
-                            a.act_rescaling_mode, bool(a.act_rescale_per_output), not a.no_unsigned, not a.no_cle,
+                            a.act_rescaling_mode, bool(a.act_rescale_per_output),
+                            not a.no_unsigned and a.export != "NVDLA", not a.no_cle,
                             correct_bias=not (fast or a.no_bias_correction), adaptive_rounding=rounding == "adaptive",
-                            input_bits=a.input_bits or (16 if best else 0),
-                            output_bits=a.output_bits or (16 if best else 8))
+                            input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
+                            output_bits=a.output_bits or (16 if best and a.export != "NVDLA" else 8))
 
     @property
     def needs_data(self) -> bool:

@@ -87,11 +87,7 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
     tensors = [target.tensor for target in network.targets]
     engine = FloatEngine(graph, taps=tensors, threads=1)
 
-    def run(numbered: tuple[int, Batch]) -> tuple[Batch, dict, dict]:
-        start, batch = numbered
-        if stimuli.label_map is not None:
-            maps = np.stack([stimuli.label_map(start + index) for index in range(len(batch[0]))])
-            batch = (batch[0], maps, batch[2])
+    def run(batch: Batch) -> tuple[Batch, dict, dict]:
         values = engine.run(batch[0])
         stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
         return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
@@ -100,7 +96,7 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
     typed = [] if quantized is None else [Scorer(t, class_names(network, t.name), type=quantized.type(t.tensor))
                                           for t in network.targets]
     size = batch_size(graph)
-    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size)))
+    batches = ordered_map(run, stimuli.batches(size))
     for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size),
                                                            unit="batch"):
         for index, target in enumerate(network.targets):
@@ -113,8 +109,7 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         scores.add("float", floats[index].result())
         if typed:
             scores.add(simulated_name(quantized.bits), typed[index].result())
-        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test",
-                           network.targets[index].hue)
+        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test")
     return scores
 
 
@@ -130,6 +125,9 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
     outputs = project.outputs(graph, stored.count)
     simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
     for name in graph.outputs:
+        if project.slack:
+            _check_direction(project.label, name, graph, simulated[name], outputs[name])
+            continue
         found = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
         if found is not None:
             raise N2D2Error("E812", f"the {project.label} output '{name}' differs from the simulated one at element "
@@ -138,8 +136,20 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
     real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
     for target, labels in zip(network.targets, stored.labels):
         scorer = Scorer(target, class_names(network, target.name), type=graph.type(target.tensor))
-        shape = outputs[target.tensor].shape
-        pixels = labels.shape[1] > 1 and not target.as_data
-        scorer.add(outputs[target.tensor], labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
-                   stored.names, inputs=real, indices=positions)
+        scorer.add(outputs[target.tensor], labels[:, 0], stored.names, inputs=real, indices=positions)
         scores.add(project.label, scorer.result())
+
+
+def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, found: np.ndarray) -> None:
+    """Raises E812 when an output of a target with arithmetic of its own is another than the simulated one.
+
+    Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
+    no rounding.
+    """
+    a, b = (graph.type(name).dequantize(values).astype(np.float64).reshape(-1) for values in (simulated, found))
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    cosine = float(a @ b) / norm if norm else 1.0
+    log.notice("%s '%s': cosine %.6f with the simulated output", label, name, cosine)
+    if cosine < 0.9:
+        raise N2D2Error("E812", f"the {label} output '{name}' is another than the simulated one: their cosine is "
+                        f"{cosine:.3f}", remedy="run again with -compare to see the first layer; this is a defect, report it")

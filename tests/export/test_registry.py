@@ -46,7 +46,7 @@ def test_a_name_is_registered_once():
 
 def test_a_plugin_is_found(plugins):
     plugins("OTHER", "other_package:Other")
-    assert exporters() == ("CPP", "OTHER")
+    assert exporters() == ("CPP", "NVDLA", "OTHER")
     assert isinstance(exporter("OTHER"), Other)
     assert exporter("OTHER") is exporter("OTHER")
 

@@ -149,8 +149,19 @@ def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Ge
     if base + size > len(memory) or not (k and c and r and s):
         raise N2D2Error("E906", f"{what}: {size} bytes from byte {base} of a memory of {len(memory)}",
                         where=machine.name, remedy="compile it again")
-    data = memory[base:base + size]
-    one: Config = machine.config
+    index = task.addresses[int(operation.surface["weight_data"]["address"])][0]
+    key = (index, base, k, c, r, s, precision, image, int(operation.op["post_extension"]))
+    if key in machine.weights:
+        return machine.weights[key]
+    weights = _unpacked(machine.config, operation, memory[base:base + size], geometry, image)
+    if index in machine.constant:
+        machine.weights[key] = weights
+    return weights
+
+
+def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geometry, image: bool) -> np.ndarray:
+    precision = int(operation.op["out_precision"])
+    k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
     if not image:
         return unpack_weights(data, k, c, (r, s), 1, one.kernel_group(precision), one.channels, precision)
     rows = ROWS[int(operation.op["post_extension"])]

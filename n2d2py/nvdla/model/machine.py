@@ -23,6 +23,7 @@ class Machine:
         memories: bytes by memory id.
         exact: whether fp16 convolutions follow the multipliers bit by bit (slow), or sum in float64.
         trace: results by (task, operation) when it is a dict.
+        weights: unpacked weights, kept where their memory is one of `constant`, which nothing writes.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Machine:
     exact: bool = False
     trace: dict[tuple[int, int], np.ndarray] | None = None
     weights: dict[tuple, np.ndarray] = field(default_factory=dict)
+    constant: set[int] = field(default_factory=set)
 
     def at(self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str) -> tuple[np.ndarray, int]:
         """Memory and byte of an address index.
@@ -73,6 +75,8 @@ class Machine:
             values = np.concatenate([values, np.zeros((wanted - values.shape[0], h, w), values.dtype)])
         self._located(lambda: write_feature(memory, base, values[:wanted], int(cube["line_stride"]),
                                             int(cube["surf_stride"]), self.config.atom, what))
+        if int(cube["address"]) < len(task.addresses) and task.addresses[int(cube["address"])][0] in self.constant:
+            raise N2D2Error("E903", f"{what} is in a memory of constants", where=self.name, remedy="compile it again")
         if self.trace is not None:
             self.trace[task.number, operation.number] = values[:int(cube["channel"])].copy()
 

@@ -30,16 +30,18 @@ class Run:
 
 
 def run_program(program: Program, inputs: list[np.ndarray], config: Config | None = None, exact: bool = False,
-                trace: bool = False) -> Run:
+                trace: bool = False, cache: dict | None = None) -> Run:
     """Runs a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
 
-    Inputs that are left out are zero, as in NVIDIA's runtime. `exact` follows the fp16 multipliers bit by bit.
+    Inputs that are left out are zero, as in NVIDIA's runtime. `exact` follows the fp16 multipliers bit by bit. `cache`,
+    a dictionary kept between runs of one program, saves weights in the order of the computation.
 
     Raises:
         N2D2Error: E903 for what the model cannot run, E904 for a deadlock, E905 for inputs of another size, E906
             for an access outside of a memory.
     """
-    memories = {number: data.copy() for number, data in program.memories.items()}
+    constant = {m.id for m in program.loadable.memory_list if m.flags == 3}
+    memories = {number: data if number in constant else data.copy() for number, data in program.memories.items()}
     bindable = program.inputs
     if len(inputs) > len(bindable):
         raise N2D2Error("E905", f"{len(inputs)} inputs are given, the loadable has {len(bindable)}",
@@ -49,7 +51,8 @@ def run_program(program: Program, inputs: list[np.ndarray], config: Config | Non
             raise N2D2Error("E905", f"the input {tensor.name if tensor else memory} holds {len(memories[memory])} "
                             f"bytes, {len(data)} are given", where=program.name, remedy="give the tensor's bytes")
         memories[memory][:len(data)] = data
-    machine = Machine(program.name, config or config_of(program), memories, exact, {} if trace else None)
+    machine = Machine(program.name, config or config_of(program), memories, exact, {} if trace else None,
+                      {} if cache is None else cache, constant)
     for task in program.tasks:
         if isinstance(task, EmuTask):
             emulate(machine, task, program.abi.name == "v12")

@@ -1,0 +1,117 @@
+"""The NVDLA export as `-export NVDLA` finds it: what it refuses, what it writes."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.export.base import Exporter, ExportRequest
+from n2d2py.export.nvdla.emit import Compiled, emit
+from n2d2py.export.nvdla.hardware import Lowered
+from n2d2py.export.nvdla.lower import lower
+from n2d2py.export.nvdla.readme import layers_json, readme
+from n2d2py.nvdla import Program, write_loadable
+from n2d2py.nvdla.check import violations
+from n2d2py.nvdla.config import CONFIGS, Config
+from n2d2py.nvdla.firmware import FP16, INT8
+
+__all__ = ["NvdlaExporter", "LOADABLE", "LAYERS", "STIMULI", "target_of"]
+
+LOADABLE = "out.nvdla"
+LAYERS = "layers.json"
+STIMULI = "stimuli.npy"
+_ABI = {"0.11": "v10", "0.12": "v12"}
+
+
+def target_of(request: ExportRequest) -> tuple[Config, int, str]:
+    """Configuration, precision and firmware ABI that the parameters ask for.
+
+    Raises:
+        N2D2Error: E705 for a combination that does not exist.
+    """
+    parameters = request.parameters
+    bits = request.graph.bits
+    wanted = parameters.get("NVDLAPrecision", "auto")
+    precision = INT8 if bits > 0 else FP16
+    if wanted != "auto" and {"int8": INT8, "fp16": FP16}[wanted] != precision:
+        raise N2D2Error("E705", f"NVDLAPrecision={wanted} needs {'integers' if wanted == 'int8' else 'floating point'}",
+                        remedy=f"use -nbbits {'8' if wanted == 'int8' else '-32'}")
+    if bits not in (8, -32):
+        raise N2D2Error("E705", f"the NVDLA export has no {abs(bits)}-bit {'integers' if bits > 0 else 'numbers'}",
+                        remedy="use -nbbits 8 for int8, -nbbits -32 for fp16")
+    name = parameters.get("NVDLAConfig") or "auto"
+    if name == "auto":
+        name = "nv_full"
+    config = CONFIGS[name]
+    if precision not in config.precisions:
+        raise N2D2Error("E705", f"NVDLAConfig={name} computes in int8 only", remedy="use -nbbits 8, or nv_full")
+    return config, precision, _ABI[parameters.get("NVDLAFirmware") or "0.12"]
+
+
+class NvdlaExporter(Exporter):
+    """A loadable for NVDLA hardware, checked and described."""
+
+    name = "NVDLA"
+    needs_plan = False
+
+    def problems(self, request: ExportRequest) -> list[N2D2Error]:
+        """E704 without layers, E705 parameters, E715 layers that the accelerator cannot run, E716 its limits."""
+        if not request.graph.nodes:
+            return [N2D2Error("E704", f"the network '{request.graph.name}' has no layer to export",
+                              remedy="check that an output depends on an input through a layer")]
+        try:
+            config, precision, abi = target_of(request)
+            problems = _types(request) if precision == INT8 else []
+            if problems:
+                return problems
+            lowered, problems = lower(request.graph, config, precision)
+            if not problems:
+                emit(lowered, abi)
+            return problems
+        except N2D2Error as problem:
+            return [problem]
+
+    def compile(self, request: ExportRequest) -> tuple[Lowered, Compiled]:
+        """The hardware layers and the loadable of a checked request."""
+        config, precision, abi = target_of(request)
+        lowered, _ = lower(request.graph, config, precision)
+        return lowered, emit(lowered, abi)
+
+    def details(self, request: ExportRequest) -> dict[str, Any]:
+        """Configuration, precision and firmware."""
+        config, precision, abi = target_of(request)
+        return {"configuration": config.name, "precision": "int8" if precision == INT8 else "fp16", "abi": abi}
+
+    def write(self, request: ExportRequest, folder: Path) -> None:
+        """Writes the loadable, the description of its layers and a README.
+
+        Raises:
+            N2D2Error: E717 when the loadable does not pass the checker.
+        """
+        lowered, compiled = self.compile(request)
+        data = write_loadable(compiled.loadable)
+        found = violations(Program.of(compiled.loadable, LOADABLE, target_of(request)[2]), lowered.config)
+        if found:
+            raise N2D2Error("E717", f"the loadable that was made is not valid: {found[0]}",
+                            remedy="this is a defect of n2d2py; report it")
+        (folder / LOADABLE).write_bytes(data)
+        (folder / LAYERS).write_text(json.dumps(layers_json(lowered, compiled), indent=1) + "\n", encoding="utf-8")
+        if request.stimuli.count:
+            inputs = request.stimuli.inputs[0]
+            np.save(folder / STIMULI, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
+        (folder / "README.md").write_text(readme(request, lowered, compiled, target_of(request)[2]), encoding="utf-8")
+
+
+def _types(request: ExportRequest) -> list[N2D2Error]:
+    """E715 for tensors that are not signed, symmetric bytes."""
+    found = []
+    for tensor in request.graph.tensors.values():
+        kind = tensor.type
+        if kind.is_float or kind.bits != 8 or not kind.signed or kind.zero_point:
+            found.append(N2D2Error("E715", f"the tensor '{tensor.name}' is {kind.name} with zero point {kind.zero_point}; "
+                                   "the accelerator has signed bytes without zero point", where=request.graph.name,
+                                   remedy="calibrate here, with -no-unsigned, -input-bits 8 and -output-bits 8"))
+    return found[:8]

@@ -1,0 +1,167 @@
+"""What the compiler builds: buffers, regions of them, hardware operations, layers of operations.
+
+A layer is the work of one network layer: its chains may follow each other closely, the next layer waits for all of it.
+A chain is what runs on the fly together: a convolution with its SDP, or one operation alone.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.firmware import BYTES
+
+__all__ = ["Buffer", "Region", "Constants", "HwOp", "HwLayer", "EmuLayer", "Lowered"]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory of a feature cube: packed lines and surfaces of atoms.
+
+    Attributes:
+        kind: "input", "output" or "activation".
+        offset: byte in the activation pool, set by the placement.
+    """
+
+    name: str
+    channels: int
+    height: int
+    width: int
+    precision: int
+    atom: int
+    kind: str = "activation"
+    offset: int = 0
+
+    @property
+    def lanes(self) -> int:
+        """Channels of an atom."""
+        return self.atom // BYTES[self.precision]
+
+    @property
+    def line(self) -> int:
+        """Bytes of a line."""
+        return self.width * self.atom
+
+    @property
+    def surface(self) -> int:
+        """Bytes of a surface."""
+        return self.height * self.line
+
+    @property
+    def size(self) -> int:
+        """Bytes of the cube."""
+        return -(-self.channels // self.lanes) * self.surface
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Channels and lines of a buffer; the first channel begins an atom."""
+
+    buffer: Buffer
+    channel: int
+    channels: int
+    row: int
+    rows: int
+
+    @staticmethod
+    def whole(buffer: Buffer) -> "Region":
+        """All of a buffer."""
+        return Region(buffer, 0, buffer.channels, 0, buffer.height)
+
+    @property
+    def width(self) -> int:
+        """Pixels of a line."""
+        return self.buffer.width
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return self.channels, self.rows, self.buffer.width
+
+    @property
+    def begin(self) -> int:
+        """Its first byte in the buffer."""
+        return self.channel // self.buffer.lanes * self.buffer.surface + self.row * self.buffer.line
+
+    @property
+    def size(self) -> int:
+        """Bytes from its first to its last."""
+        surfaces = -(-self.channels // self.buffer.lanes)
+        return (surfaces - 1) * self.buffer.surface + self.rows * self.buffer.line
+
+    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> "Region":
+        """A part of it, relative to its beginning."""
+        return Region(self.buffer, self.channel + channel, self.channels - channel if channels is None else channels,
+                      self.row + row, self.rows - row if rows is None else rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """Bytes of weights, biases or scales; `cube` holds (width, height, channel, line, surface) of the descriptor."""
+
+    data: bytes
+    cube: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
+
+
+@dataclass(eq=False)
+class HwOp:
+    """One hardware operation: engine, operation descriptor, and what each data cube is.
+
+    A cube is a Region, Constants, ("fly", (C, H, W)) for data that stays inside of the hardware, or absent.
+    """
+
+    engine: int
+    op: np.void
+    cubes: dict[str, Any]
+    lut: np.void | None = None
+
+
+@dataclass(eq=False)
+class HwLayer:
+    """The operations of a network layer.
+
+    Attributes:
+        name: of the layer.
+        tensor: of the network that its result is.
+        result: where the result lies.
+        scale: real value of 1 in the result; 1 for fp16.
+        chains: operations in order, those on the fly together.
+    """
+
+    name: str
+    tensor: str
+    result: Region
+    scale: float
+    chains: list[list[HwOp]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class EmuLayer:
+    """A softmax that NVIDIA's runtime computes on the CPU."""
+
+    name: str
+    tensor: str
+    source: Region
+    result: Region
+    source_scale: float
+    scale: float
+
+
+@dataclass(eq=False)
+class Lowered:
+    """A network for one configuration.
+
+    Attributes:
+        inputs, outputs: buffer and scale by tensor, in the order of the network.
+        layers: in execution order; emulator layers are at the end.
+    """
+
+    name: str
+    config: Config
+    precision: int
+    inputs: dict[str, tuple[Buffer, float]] = field(default_factory=dict)
+    outputs: dict[str, tuple[Buffer, float]] = field(default_factory=dict)
+    layers: list[HwLayer] = field(default_factory=list)
+    emulated: list[EmuLayer] = field(default_factory=list)

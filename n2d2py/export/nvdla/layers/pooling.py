@@ -1,0 +1,152 @@
+"""Pools on the PDP; averages that it cannot form as convolutions."""
+from __future__ import annotations
+
+
+import numpy as np
+
+from n2d2py.export.nvdla.arithmetic import Post, fixed_point
+from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
+from n2d2py.graph import QuantNode
+from n2d2py.nvdla import firmware
+from n2d2py.nvdla.firmware import PDP, SDP
+from n2d2py.operators.activations import Clip
+
+AVERAGE, MAXIMUM = 0, 1
+LARGEST_WEIGHTS = 1 << 20
+"""Bytes of weights that an average may take."""
+LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_PAD = 8, 8, 7
+
+
+@lowering("Pool")
+def _pool(state: Lowering, node: QuantNode) -> None:
+    op, value = node.op, state.values[node.inputs[0]]
+    if op.mode not in ("Max", "Average"):
+        raise refuse(node, f"mode {op.mode}")
+    if min(op.pads) < 0:
+        raise refuse(node, "a pool that crops")
+    source, kernel, stride, pads = value.region, op.kernel, op.stride, op.pads
+    if not _activated_by_moving(state, node):
+        raise refuse(node, "an activation behind a pool", "put the activation before the pool")
+    if _finer_by_convolution(state, node, value):
+        _average_by_convolution(state, node)
+        return
+    stages = _stages(node, kernel, stride, pads, source.shape[1:])
+    if stages is None:
+        if op.mode == "Max":
+            raise refuse(node, f"a maximum over {kernel[1]}x{kernel[0]}, stride {stride[1]}x{stride[0]}, paddings "
+                         f"{pads}; the limits are {LARGEST_KERNEL}, {LARGEST_STRIDE} and {LARGEST_PAD}")
+        _average_by_convolution(state, node)
+        return
+    result = state.result(node.output)
+    chains, current = [], source
+    for number, (k, s, p) in enumerate(stages):
+        last = number == len(stages) - 1
+        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s)]
+        target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(source.channels, *size)))
+        chains.append([_pdp(state, current, target, MAXIMUM if op.mode == "Max" else AVERAGE, k, s, p)])
+        current = target
+    if op.mode == "Average" and not op.count_pad and any(pads):
+        chains.append([_correct(state, node, result)])
+    state.finish(node, node.output, result, value.scale, chains)
+
+
+def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:  # noqa: ANN001
+    """Whether an int8 average is worth a convolution: the PDP keeps the scale of the input, averages are smaller."""
+    op = node.op
+    if not state.integer or op.mode != "Average" or (not op.count_pad and any(op.pads)):
+        return False
+    area = op.kernel[0] * op.kernel[1]
+    return area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and \
+        value.region.channels * 32 * area <= LARGEST_WEIGHTS
+
+
+def _activated_by_moving(state: Lowering, node: QuantNode) -> bool:
+    """Whether the pool leaves values as they are: no activation, or one that its input has met already."""
+    if not state.integer:
+        return node.activation is None or (isinstance(node.activation, Clip) and node.activation.low == -np.inf
+                                           and node.activation.high == np.inf)
+    kind = state.graph.type(node.output)
+    return node.clamp is None or (node.clamp[0] <= kind.qmin and node.clamp[1] >= kind.qmax)
+
+
+def _stages(node: QuantNode, kernel, stride, pads, size):  # noqa: ANN001, ANN202
+    """[(kernel, stride, pads)] of pools that together are this one; None when there are none."""
+    if max(kernel) <= LARGEST_KERNEL and max(stride) <= LARGEST_STRIDE and max(pads) <= LARGEST_PAD:
+        return [(kernel, stride, pads)]
+    whole = tuple(kernel) == tuple(size)
+    if any(pads) or not (whole or tuple(kernel) == tuple(stride)):
+        return None
+    parts = [_factors(k) for k in kernel]
+    if any(part is None for part in parts):
+        return None
+    depth = max(len(part) for part in parts)
+    rows, columns = (part + [1] * (depth - len(part)) for part in parts)
+    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns)]
+
+
+def _factors(k: int) -> list[int] | None:
+    """k as a product of numbers up to 8, few of them."""
+    factors = []
+    while k > LARGEST_KERNEL:
+        divisor = next((d for d in range(LARGEST_KERNEL, 1, -1) if k % d == 0), None)
+        if divisor is None:
+            return None
+        factors.append(divisor)
+        k //= divisor
+    return factors + [k]
+
+
+def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads) -> HwOp:  # noqa: ANN001
+    op = np.zeros((), firmware.PDP_OP)
+    h, w = source.shape[1:]
+    bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])
+    right = max(0, (result.width - 1) * stride[1] + kernel[1] - w - pads[1])
+    values = {"split_num": 1, "pool_mode": mode, "pool_width": kernel[1] - 1, "pool_height": kernel[0] - 1,
+              "stride_x": stride[1], "stride_y": stride[0], "pad_left": pads[1], "pad_right": right, "pad_top": pads[0],
+              "pad_bottom": bottom, "precision": state.precision}
+    for name, value in values.items():
+        op[name] = value
+    return HwOp(PDP, op[()], {"src_data": source, "dst_data": result})
+
+
+def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
+    """A factor per position: the PDP divides by the whole window, the network by the part inside of the input."""
+    op = node.op
+    counts = op.window_counts(tuple(state.graph.shape(node.inputs[0])[2:]))
+    factors = op.kernel[0] * op.kernel[1] / counts
+    sdp = np.zeros((), firmware.SDP_DESC)
+    sdp["src_precision"] = sdp["dst_precision"] = state.precision
+    sdp["lut_index"], sdp["batch_num"] = -1, 1
+    sdp["out_cvt"]["scale"], sdp["out_cvt"]["enable"] = 1, 1
+    x1 = sdp["x1_op"]
+    x1["enable"], x1["type"], x1["mode"] = 1, 1, 2
+    if state.integer:
+        whole, x1["truncate"] = fixed_point(factors)
+        x1["precision"] = firmware.INT16
+        table = whole.reshape(factors.shape).astype("<i2")
+    else:
+        x1["precision"] = firmware.FP16
+        table = factors.astype("<f2")
+    lanes = result.buffer.lanes
+    surfaces = -(-result.channels // lanes)
+    data = np.broadcast_to(table[None, :, :, None], (surfaces, *table.shape, lanes)).tobytes()
+    line = table.shape[1] * lanes * 2
+    cube = Constants(data, (table.shape[1], table.shape[0], result.channels, line, line * table.shape[0]))
+    return HwOp(SDP, sdp[()], {"src_data": result, "dst_data": result, "x1_data": cube})
+
+
+def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
+    """Sums of every channel by itself, as a convolution with weights of 1."""
+    op, value = node.op, state.values[node.inputs[0]]
+    if not op.count_pad and any(op.pads):
+        raise refuse(node, "a large average that leaves out its padding")
+    c, count = value.region.channels, op.kernel[0] * op.kernel[1]
+    ones = np.ones((c, 1, *op.kernel), np.int8 if state.integer else np.float16)
+    scale = state.scale_of(node.output)
+    post = Post(np.array([value.scale / count]), None, scale)
+    state.convolve(node, node.output, value.region, ones, Window(op.stride, op.pads), c, post)
+
+
+__all__: list[str] = []

@@ -1,0 +1,101 @@
+"""Convolutions and fully connected layers, with what follows them in the same pass."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.export.nvdla.arithmetic import Post, one_pass
+from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.lower import Lowering, chw, int8_table, lowering, refuse
+from n2d2py.graph import QuantNode
+from n2d2py.operators.activations import Clip, LeakyRectifier
+
+__all__ = ["fold_followers"]
+
+
+@lowering("Conv")
+def _conv(state: Lowering, node: QuantNode) -> None:
+    value = state.values[node.inputs[0]]
+    window = Window(node.op.stride, node.op.pads, node.op.dilation)
+    _weighted(state, node, node.params["weights"], window, node.op.groups, value)
+
+
+@lowering("Fc")
+def _fc(state: Lowering, node: QuantNode) -> None:
+    """A convolution whose kernel is the whole map."""
+    value = state.values[node.inputs[0]]
+    c, h, w = value.region.shape
+    weights = node.params["weights"].reshape(-1, c, h, w)
+    _weighted(state, node, weights, Window(), 1, value)
+
+
+def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value) -> None:  # noqa: ANN001
+    if state.integer:
+        kind = state.graph.type(node.inputs[0])
+        # The factor of the rescale is s_x s_w / s_y; the input may lie in another scale than its type says.
+        gain = node.rescale.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)
+        bias = np.rint(node.params["bias"].astype(np.float64) * (kind.scale / value.scale)).astype(np.int64)
+        post = Post(gain, bias, state.scale_of(node.output))
+        weights = weights.astype(np.int8)
+    else:
+        post = Post(np.ones(1), node.params["bias"].astype(np.float64), 1.0)
+        weights = weights.astype(np.float16)
+    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    post, tensor = fold_followers(state, node, post)
+    state.convolve(node, tensor, value.region, weights, window, groups, post)
+
+
+def fold_followers(state: Lowering, node: QuantNode, post: Post) -> tuple[Post, str]:
+    """`post` with the only reader of the result, where that is an addition or an activation of the same pass.
+
+    Returns the tensor that is then computed.
+    """
+    reader = state.sole_reader(node.output)
+    if reader is None or node.output in state.slots or post.operand is not None:
+        return post, node.output
+    plain = not post.relu and all(one is None for one in (post.slope, post.high, post.low, post.table))
+    folded = None
+    if reader.op.kind == "ElemWise" and plain:
+        folded = _addition(state, node, reader, post)
+    elif reader.op.kind == "Activation" and plain:
+        folded = _activation(state, reader, post)
+    if folded is None or not one_pass(state.precision, folded):
+        return post, node.output
+    state.done.add(reader.name)
+    return folded, reader.output
+
+
+def _addition(state: Lowering, node: QuantNode, reader: QuantNode, post: Post) -> Post | None:
+    """The sum with a tensor that is there already."""
+    op = reader.op
+    weights, shifts = op.coefficients(len(reader.inputs))
+    others = [name for name in reader.inputs if name != node.output]
+    if op.operation != "Sum" or len(reader.inputs) != 2 or len(others) != 1 or any(shifts) or others[0] not in state.values:
+        return None
+    other = state.values[others[0]]
+    own, its = (weights[reader.inputs.index(name)] for name in (node.output, others[0]))
+    if other.region.shape != chw(state.graph.shape(reader.output)) or (not state.integer and (own, its) != (1, 1)):
+        return None
+    joined = replace(post, gain=np.asarray(post.gain) * own, operand=other.region,
+                     operand_scale=other.scale * its, scale=state.scale_of(reader.output))
+    return state.activated(reader, joined, None if state.integer else reader.activation, reader.clamp)
+
+
+def _activation(state: Lowering, reader: QuantNode, post: Post) -> Post | None:
+    """An activation layer: a slope, a limit, or a table where the configuration has one."""
+    function = reader.op.function
+    scale = state.scale_of(reader.output)
+    if isinstance(function, Clip) or (isinstance(function, LeakyRectifier) and function.high == np.inf):
+        return state.activated(reader, replace(post, scale=scale), function, None)
+    if not state.config.has_y:
+        return None
+    if not state.integer:
+        return state.activated(reader, post, function, None)
+    kind = state.graph.type(reader.inputs[0])
+    return replace(post, scale=scale, table=int8_table(reader.params["table"], kind.qmin), table_scale=kind.scale)
+
+
+@lowering("Deconv")
+def _deconv(state: Lowering, node: QuantNode) -> None:
+    raise refuse(node, "transposed convolutions are not compiled yet", "use Resize and Conv on another target")

@@ -1,0 +1,296 @@
+"""From the typed network to hardware layers: what every operator may use, and the registry of their lowerings."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
+from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
+from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.tables import function_table, integer_table
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.firmware import INT8, SDP
+from n2d2py.operators.activations import Clip, Function, LeakyRectifier
+
+__all__ = ["Lowering", "Value", "lower", "lowering", "refuse", "supported"]
+
+LARGEST = 8192
+"""Width, height and channels of a cube."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor in hardware: where it lies, and the real value of 1 in it."""
+
+    region: Region
+    scale: float
+
+
+Rule = Callable[["Lowering", QuantNode], None]
+_RULES: dict[str, Rule] = {}
+
+
+def lowering(*kinds: str) -> Callable[[Rule], Rule]:
+    """Registers the lowering of operator kinds; a second one for a kind is an InternalError."""
+    def register(rule: Rule) -> Rule:
+        for kind in kinds:
+            if kind in _RULES:
+                raise InternalError(f"two lowerings for {kind}")
+            _RULES[kind] = rule
+        return rule
+    return register
+
+
+def supported() -> tuple[str, ...]:
+    """The operator kinds that have a lowering."""
+    return tuple(sorted(_RULES))
+
+
+def refuse(node: QuantNode, reason: str, remedy: str = "run this layer elsewhere, or choose another configuration") -> N2D2Error:
+    """E715: a layer that the accelerator cannot run, with the reason."""
+    return N2D2Error("E715", f"layer '{node.name}' ({node.op.kind}): {reason}", where=node.location, remedy=remedy)
+
+
+def chw(shape: Shape) -> tuple[int, int, int]:
+    """(C, H, W) of a tensor shape with batch; missing axes are 1."""
+    c, h, w = (*shape[1:], 1, 1)[:3]
+    return int(c), int(h), int(w)
+
+
+class Lowering:
+    """The state of one compilation.
+
+    Attributes:
+        graph, config, precision: what is compiled, for what.
+        out: what has been compiled so far.
+        values: where each tensor lies.
+        done: nodes that an earlier one took over.
+        slots: regions that tensors must be written to (parts of concatenations), by tensor.
+        scales: scales that tensors must have.
+    """
+
+    def __init__(self, graph: QuantGraph, config: Config, precision: int):
+        self.graph, self.config, self.precision = graph, config, precision
+        self.out = Lowered(graph.name, config, precision)
+        self.values: dict[str, Value] = {}
+        self.done: set[str] = set()
+        self.slots: dict[str, Region] = {}
+        self.scales: dict[str, float] = {}
+        self.readers: dict[str, int] = {}
+        for node in graph.nodes:
+            for name in dict.fromkeys(node.inputs):
+                self.readers[name] = self.readers.get(name, 0) + 1
+
+    @property
+    def integer(self) -> bool:
+        """Whether it compiles to int8."""
+        return self.precision == INT8
+
+    @property
+    def lanes(self) -> int:
+        """Channels of an atom."""
+        return self.config.lanes(self.precision)
+
+    def scale_of(self, tensor: str) -> float:
+        """The real value of 1 that a tensor should have."""
+        if not self.integer:
+            return 1.0
+        return self.scales.get(tensor, self.graph.type(tensor).scale)
+
+    def sole_reader(self, tensor: str) -> QuantNode | None:
+        """The only node that reads a tensor which is no output."""
+        if tensor in self.graph.outputs or self.readers.get(tensor) != 1:
+            return None
+        return self.graph.consumers(tensor)[0]
+
+    def buffer(self, tensor: str, kind: str = "activation", shape: tuple[int, int, int] | None = None) -> Buffer:
+        """A new buffer for a tensor."""
+        c, h, w = shape or chw(self.graph.shape(tensor))
+        return Buffer(tensor, c, h, w, self.precision, self.config.atom, kind)
+
+    def result(self, tensor: str) -> Region:
+        """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer."""
+        if tensor in self.slots:
+            return self.slots[tensor]
+        return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation"))
+
+    def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
+        """Appends a layer and says where its result lies."""
+        self.out.layers.append(HwLayer(node.name, tensor, region, scale, chains))
+        self.values[tensor] = Value(region, scale)
+
+    # ---- SDP ------------------------------------------------------------------------------
+    def activated(self, node: QuantNode, post: Post, function: Function | None, clamp: tuple[int, int] | None) -> Post:
+        """`post` with the activation of a node: a function, or the clamp of an integer layer.
+
+        Raises:
+            N2D2Error: E715 where the configuration cannot compute it.
+        """
+        if clamp is not None and function is None and self.integer:
+            kind = self.graph.type(node.output)
+            relu = clamp[0] == 0
+            low = None if relu or clamp[0] <= kind.qmin else clamp[0] * kind.scale
+            high = None if clamp[1] >= kind.qmax else clamp[1] * kind.scale
+            if low is not None and high is not None:
+                raise refuse(node, "a lower limit other than 0 together with an upper one",
+                             "use a rectifier, or one limit")
+            return replace(post, relu=relu, low=low, high=high)
+        if function is None:
+            return post
+        if isinstance(function, Clip):
+            high = None if function.high == np.inf else float(function.high)
+            if function.low in (0, -np.inf):
+                return replace(post, relu=function.low == 0, high=high)
+            if high is None:
+                return replace(post, low=float(function.low))
+            raise refuse(node, "a lower limit other than 0 together with an upper one", "use a rectifier, or one limit")
+        if isinstance(function, LeakyRectifier) and function.high == np.inf:
+            return replace(post, slope=float(function.slope))
+        if not self.config.has_y:
+            raise refuse(node, f"{self.config.name} has no look-up table for {function.kind}",
+                         "use a rectifier, or a configuration with look-up tables such as nv_large")
+        if self.integer:
+            raise InternalError("a function in an integer layer")
+        return replace(post, table=function_table(function))
+
+    def sdp_chain(self, source: Region, post: Post, result: Region) -> list[HwOp]:
+        """One SDP operation from memory to memory."""
+        plan = plan_sdp(self.precision, post, result.channels, result.buffer.lanes)
+        return [HwOp(SDP, plan.op, {"src_data": source, "dst_data": result, **plan.cubes}, plan.lut)]
+
+    def from_memory(self, node: QuantNode, tensor: str, source: Region, post: Post) -> None:
+        """A layer that computes `post` of a tensor, in two passes where one is not enough."""
+        result = self.result(tensor)
+        self.finish(node, tensor, result, post.scale, self._passes(node, source, post, result))
+
+    def _passes(self, node: QuantNode, source: Region, post: Post, result: Region) -> list[list[HwOp]]:
+        if one_pass(self.precision, post):
+            return [self.sdp_chain(source, post, result)]
+        first, second = divide(post)
+        if not (one_pass(self.precision, first) and one_pass(self.precision, second)):
+            raise refuse(node, "its activation takes more than two passes", "declare the activation by itself")
+        return [self.sdp_chain(source, first, result), self.sdp_chain(result, second, result)]
+
+    def convolve(self, node: QuantNode, tensor: str, source: Region, weights: np.ndarray, window: Window, groups: int,
+                 post: Post) -> None:
+        """A layer that convolves, group by group, with `post` of the sums.
+
+        Raises:
+            N2D2Error: E715 for windows or sizes that hardware does not have.
+        """
+        self._check_window(node, weights, window)
+        result = self.result(tensor)
+        second = None
+        if not one_pass(self.precision, post):
+            post, second = divide(post)
+        chains: list[list[HwOp]] = []
+        for part, region, block, selected in _blocks(source, result, weights, groups, self.lanes, post):
+            k, c, r, s = block.shape
+            if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes) is None:
+                raise refuse(node, f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
+                             f"convolution buffer of {self.config.name}")
+            chains += convolution_chains(self.config, self.precision, part, block, window, selected, region)
+        if second is not None:
+            if not (one_pass(self.precision, post) and one_pass(self.precision, second)):
+                raise refuse(node, "its activation takes more than two passes", "declare the activation by itself")
+            chains.append(self.sdp_chain(result, second, result))
+        self.finish(node, tensor, result, post.scale, chains)
+
+    def _check_window(self, node: QuantNode, weights: np.ndarray, window: Window) -> None:
+        r, s = weights.shape[2:]
+        if max(r, s) > 32 or max(window.dilation) > 32 or max(window.stride) > 8:
+            raise refuse(node, f"a kernel of {s}x{r}, stride {window.stride[1]}x{window.stride[0]}, dilation "
+                         f"{window.dilation[1]}x{window.dilation[0]}; the limits are 32, 8 and 32")
+        if min(window.pads) < 0 or max(window.pads) > 31:
+            raise refuse(node, f"paddings {window.pads}; they must be from 0 to 31")
+
+
+def divide(post: Post) -> tuple[Post, Post]:
+    """Two passes: first the sums and the second operand, then the activation."""
+    first = replace(post, relu=False, slope=None, high=None, low=None, table=None)
+    if post.table is not None:
+        first = replace(first, scale=post.table_scale)
+    second = Post(np.array([first.scale]) if post.scale != 1 or first.scale != 1 else np.ones(1), None, post.scale,
+                  relu=post.relu, slope=post.slope, high=post.high, low=post.low, table=post.table,
+                  table_scale=post.table_scale)
+    return first, second
+
+
+def _blocks(source: Region, result: Region, weights: np.ndarray, groups: int, lanes: int, post: Post):  # noqa: ANN202
+    """(input region, output region, dense weights, post) of each part of a grouped convolution.
+
+    Groups that begin atoms are convolved by themselves; smaller ones together, with zeros between them.
+    """
+    k, per_group = weights.shape[:2]
+    outputs = k // groups
+    together = 1
+    while groups > 1 and together < groups and ((together * per_group) % lanes or (together * outputs) % lanes
+                                                or together * min(per_group, outputs) < 32):
+        together += 1
+    for first in range(0, groups, together):
+        many = min(together, groups - first)
+        dense = np.zeros((many * outputs, many * per_group, *weights.shape[2:]), weights.dtype)
+        for g in range(many):
+            dense[g * outputs:(g + 1) * outputs, g * per_group:(g + 1) * per_group] = \
+                weights[(first + g) * outputs:(first + g + 1) * outputs]
+        at = first * outputs
+
+        def cut(values, at=at, size=many * outputs):  # noqa: ANN001, ANN202
+            return values if values is None or np.size(values) == 1 else np.asarray(values)[at:at + size]
+
+        operand = post.operand.part(at, many * outputs) if post.operand is not None else None
+        selected = replace(post, gain=cut(post.gain), bias=cut(post.bias), after=cut(post.after), operand=operand)
+        yield source.part(first * per_group, many * per_group), result.part(at, many * outputs), dense, selected
+
+
+def lower(graph: QuantGraph, config: Config, precision: int) -> tuple[Lowered, list[N2D2Error]]:
+    """The hardware layers of a network, and one error for each layer that has none."""
+    from n2d2py.export.nvdla import layers  # noqa: F401  registers the rules
+
+    state = Lowering(graph, config, precision)
+    problems: list[N2D2Error] = []
+    for name in graph.inputs:
+        buffer = state.buffer(name, "input")
+        state.values[name] = Value(Region.whole(buffer), state.scale_of(name))
+        state.out.inputs[name] = (buffer, state.scale_of(name))
+    layers.plan_concatenations(state)
+    failed: set[str] = set()
+    for node in graph.nodes:
+        if node.name in state.done:
+            continue
+        if failed & set(node.inputs):
+            failed.update(node.outputs)
+            if node.op.kind in _RULES:
+                continue
+        rule = _RULES.get(node.op.kind)
+        try:
+            if rule is None:
+                raise refuse(node, "the accelerator has no such operation")
+            rule(state, node)
+        except N2D2Error as problem:
+            problems.append(problem)
+            failed.update(node.outputs)
+    if not problems:
+        for name in graph.outputs:
+            value = state.values[name]
+            if value.region.buffer.kind != "output":
+                problems.append(N2D2Error("E715", f"the output '{name}' is {'an input' if value.region.buffer.kind == 'input' else 'a part of another tensor'}",
+                                          where=graph.name, remedy="end the network with a layer"))
+            state.out.outputs[name] = (value.region.buffer, value.scale)
+    return state.out, problems
+
+
+def int8_table(values: np.ndarray, qmin: int) -> np.void:
+    """The look-up table of a stored table that begins at `qmin`."""
+    full = np.empty(256, np.int64)
+    full[128 + qmin:128 + qmin + len(values)] = values
+    full[:128 + qmin] = values[0]
+    full[128 + qmin + len(values):] = values[-1]
+    return integer_table(full)
+
+

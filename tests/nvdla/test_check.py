@@ -1,0 +1,168 @@
+"""The checker: valid files pass, every wrong value is refused with what is wrong."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.export.nvdla.emit import emit
+from n2d2py.export.nvdla.lower import lower
+from n2d2py.nvdla import Program, firmware, read_loadable, write_loadable
+from n2d2py.nvdla.check import violations
+from n2d2py.nvdla.cli import main
+from n2d2py.nvdla.config import CONFIGS, config_of
+from n2d2py.nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
+from n2d2py.operators import ElemWise, Pool
+from nvdla_files import given, needs_shared, small_relu
+from nvdla_networks import RELU, Net, typed
+
+SMALL = CONFIGS["nv_small"]
+
+
+def loadable(abi: str = "v12"):
+    """conv, pool, conv + residual, for nv_small: operations CONV SDP PDP CONV SDP CONV SDP."""
+    net = Net((8, 10, 10))
+    a = net.conv("a", "x", 16, pads=(1, 1, 1, 1), activation=RELU)
+    p = net.add("p", Pool("Max", (2, 2), (2, 2)), a)
+    b = net.conv("b", p, 16, pads=(1, 1, 1, 1), activation=RELU)
+    c = net.conv("c", b, 16, pads=(1, 1, 1, 1))
+    graph = net.done(net.add("s", ElemWise("Sum"), c, p))
+    samples = np.random.default_rng(1).standard_normal((2, 8, 10, 10)).astype(np.float32)
+    lowered, problems = lower(typed(graph, INT8, samples), SMALL, INT8)
+    assert problems == []
+    return emit(lowered, abi).loadable
+
+
+def change(one, blob: str, entry: int, size: int, dtype: np.dtype, field: str, value) -> None:
+    """Sets a field, given as a path with dots, of an entry of a list of descriptors."""
+    for candidate in one.blobs:
+        if candidate.name == f"task-0-{blob}":
+            data = bytearray(candidate.data)
+            record = np.frombuffer(data, dtype, 1, entry * size)
+            *path, last = field.split(".")
+            for name in path:
+                record = record[:, int(name)] if name.isdigit() else record[name]
+            record[last] = value
+            candidate.data = bytes(data)
+
+
+def of_op(number: int, engine: int, field: str, value):
+    return "op_list", number, firmware.OPERATION_SIZE, firmware.OPERATIONS[engine], field, value
+
+
+def of_surface(number: int, engine: int, field: str, value):
+    return "surf_list", number, firmware.SURFACE_SIZE, ABIS["v12"].surfaces[engine], field, value
+
+
+def of_graph(number: int, field: str, value):
+    return "dep_graph", number, firmware.COMMON.itemsize, firmware.COMMON, field, value
+
+
+WRONG = [
+    (of_op(0, CONV, "entry_per_slice", 9), "entry_per_slice is 9; a line of 10x8 takes 10"),
+    (of_op(0, CONV, "data_bank", 0), "data_bank is 0; 10 lines of 10 entries take 1"),
+    (of_op(0, CONV, "weight_bank", 0), "weight_bank is 0; one group of kernels takes 1"),
+    (of_op(0, CONV, "weight_bank", 32), "more than the 32 banks of nv_small"),
+    (of_op(0, CONV, "bytes_per_kernel", 71), "bytes_per_kernel is 71; its kernel has 72"),
+    (of_op(0, CONV, "pad_x_left", 40), "pad_x_left is 40, not from 0 to 31"),
+    (of_op(0, CONV, "conv_stride_x", 2), "the width of the result is 10"),
+    (of_op(0, CONV, "kernel_height_csc", 33), "kernel_height_csc is 33"),
+    (of_op(0, CONV, "release", 11), "it releases 11 lines of 10"),
+    (of_op(0, CONV, "in_precision", 2), "in_precision is 2, which nv_small does not compute in"),
+    (of_op(0, CONV, "out_cvt.scale", 2), "firmware wants a scale of 1"),
+    (of_op(0, CONV, "input_channel_csc", 16), "different channels"),
+    (of_op(1, SDP, "y_op.enable", 1), "nv_small has no Y unit"),
+    (of_op(1, SDP, "x1_op.truncate", 64), "a shift of x1_op is above 63"),
+    (of_op(1, SDP, "batch_num", 2), "batch_num is 2"),
+    (of_op(2, PDP, "pool_width", 9), "pool_width is 9, not from 0 to 7"),
+    (of_op(2, PDP, "stride_y", 1), "the height of the result is 5"),
+    (of_surface(0, CONV, "src_data.line_stride", 84), "line stride of src_data is 84, not a multiple of 8"),
+    (of_surface(0, CONV, "src_data.line_stride", 72), "a line of 10 pixels takes 80 bytes"),
+    (of_surface(0, CONV, "src_data.offset", 4), "begins at byte 4 of its memory"),
+    (of_surface(0, CONV, "src_data.address", 60), "src_data has address index 60"),
+    (of_surface(0, CONV, "src_data.channel", 9000), "each must be from 1 to 8192"),
+    (of_surface(0, CONV, "weight_data.size", 1100), "weight_data has 1100 bytes, not a multiple of 128"),
+    (of_surface(0, CONV, "weight_data.size", 1024), "16 kernels of 72 bytes take 1152"),
+    (of_surface(0, CONV, "weight_data.offset", 16), "weight_data begins at byte 16"),
+    (of_surface(1, SDP, "dst_data.surf_stride", 400), "the surface stride of dst_data is 400; 10 lines take 800"),
+    (of_surface(1, SDP, "dst_data.offset", 1 << 20), "of a memory of"),
+    (of_surface(1, SDP, "dst_data.height", 9), "the height of src_data is 10, the one of dst_data 9"),
+    (of_surface(2, PDP, "src_data.type", 1), "in SRAM"),
+    (of_graph(0, "dependency_count", 2), "its dependency count is 2, but 1 links release it"),
+    (of_graph(1, "fused_parent.index", 1), "fused parent is operation 1"),
+    (of_graph(1, "fused_parent.index", -1), "no fused parent is named"),
+    (of_graph(0, "consumers.2.index", 2), "its consumer on SDP is operation 2"),
+    (of_graph(0, "consumers.1.index", -1), "the chain of CONV from its head leaves out operation 3"),
+    (of_graph(0, "consumers.2.event", 4), "event 4 does not happen"),
+]
+
+
+@pytest.mark.parametrize("wrong, text", WRONG, ids=[f"{w[0]}-{w[4]}-{w[5]}" for w, _ in WRONG])
+def test_wrong_values_are_refused(wrong, text):
+    one = loadable()
+    change(one, *wrong)
+    assert any(text in line for line in violations(Program.of(one, "net", "v12"), SMALL)), violations(
+        Program.of(one, "net", "v12"), SMALL)
+
+
+@pytest.mark.parametrize("abi", ["v10", "v12"])
+def test_what_the_compiler_writes_is_valid(abi):
+    program = Program.of(loadable(abi))
+    assert violations(program, SMALL) == []
+    assert [op.engine for _, op in program.dla_operations()] == [1, 2, 3, 1, 2, 1, 2]
+    assert config_of(program).name == "nv_small"
+
+
+def test_a_missing_dependency_is_a_race():
+    one = loadable()
+    change(one, *of_graph(1, "consumers.3.event", firmware.PROGRAMMED))  # the pool no longer waits for the convolution
+    found = violations(Program.of(one, "net", "v12"), SMALL)
+    assert any("op 2 (PDP) reads what op 1 (SDP) writes, and nothing says that it is complete" in line for line in found)
+
+
+def test_a_residual_that_is_read_too_early_is_a_race():
+    one = loadable()
+    change(one, *of_graph(4, "consumers.2.event", firmware.PROGRAMMED))  # the last SDP begins before the pool is known done
+    found = violations(Program.of(one, "net", "v12"), SMALL)
+    assert any("op 6 (SDP) reads what op 2 (PDP) writes" in line for line in found), found
+
+
+def test_a_deadlock_is_found():
+    one = loadable()
+    change(one, *of_graph(0, "fused_parent.index", -1))
+    change(one, *of_graph(0, "dependency_count", 1))
+    change(one, *of_graph(1, "fused_parent.event", firmware.COMPLETED))  # CONV waits for the end of what waits for it
+    found = violations(Program.of(one, "net", "v12"), SMALL)
+    assert any("a deadlock after 0 of 7 operations" in line and "op 0 (CONV) waits for 1 of op 1 (SDP) COMPLETED" in line
+               for line in found), found
+
+
+def test_tables_of_the_runtime():
+    one = loadable()
+    one.memory_list[3].bind_id = 1
+    one.memory_list[2].domain = 1
+    one.submit_list = []
+    for blob in one.blobs:
+        blob.name = blob.name.replace("dep_graph", "graph")
+    for memory in one.memory_list:
+        memory.contents = [name.replace("dep_graph", "graph") for name in memory.contents]
+    text = "\n".join(violations(Program.of(one, "net", "v12"), SMALL))
+    for part in ("submit list is empty", "bind ids of the inputs are [1]", "memory 2 is in SRAM", "no blob is called dep_graph"):
+        assert part in text
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "good.nvdla").write_bytes(write_loadable(loadable()))
+    assert main(["check", str(tmp_path / "good.nvdla")]) == 0
+    assert "valid for nv_small, firmware ABI v12, 7 operations" in capsys.readouterr().out
+    one = small_relu()
+    one.blobs[1].data = one.blobs[1].data[:4] + b"\1" + one.blobs[1].data[5:]
+    (tmp_path / "bad.nvdla").write_bytes(write_loadable(one))
+    assert main(["check", str(tmp_path / "bad.nvdla")]) == 1
+    assert "N2D2-E908" in capsys.readouterr().err
+
+
+@needs_shared
+def test_given_files_are_valid():
+    for path in given():
+        program = Program.of(read_loadable(path), path.name)
+        assert violations(program, config_of(program)) == [], path
