@@ -1,14 +1,17 @@
 // Depthwise convolution with AVX2: four lines of one column of 16 channels at a time.
 //
-// As in avx512_depthwise.hpp, the lines of a channel are interleaved to one word of four, here of 16-bit integers: an
-// interleaved column serves all taps that lie on it, and vpmaddwd multiplies it with the weights of a tap. The
-// weights are in the same order; in each whole block of 64 channels, vector j of channels 16 l to 16 l + 15 is part l
-// of panel j.
-// Stack: Columns * Fours * 128 bytes.
+// As in avx512_depthwise.hpp, an interleaved column serves all taps that lie on it. Here lines 0 and 2 of four are
+// interleaved to pairs of 16-bit integers, and lines 1 and 3, which vpmaddwd multiplies with the weights of a tap: these
+// come four lines to a word, and shifts take them apart in the same way. A sum is then a 32-bit element of its own.
+//
+// Unpacking leaves channels 0 to 3 and 8 to 11 in one vector, the others in a second; packing brings
+// them back. The constants are read in that order: in each whole block of 64 channels, channels 16 l + 4 j to
+// 16 l + 4 j + 3 are at position 16 j + 4 l (depthwise_order of the exporter), behind the blocks they are in order.
+// Stack: Columns * Pairs * 64 bytes, and the weights of 16 channels.
 #ifndef N2D2_X86_AVX2_DEPTHWISE_HPP
 #define N2D2_X86_AVX2_DEPTHWISE_HPP
 
-#include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/avx2.hpp"
 
 namespace n2d2 {
 
@@ -30,6 +33,7 @@ struct Depthwise<Cfg, Avx2> {
         W = Input::Width,
         OW = Output::Width,
         Fours = (KH + 3) / 4,
+        Pairs = 2 * (Fours - 1) + (KH % 4 == 1 ? 1 : 2),  // of lines
         Taps = Fours * KW,
         Panels = (C + 15) / 16,
         LastChannels = C - 16 * (Panels - 1),
@@ -38,34 +42,26 @@ struct Depthwise<Cfg, Avx2> {
         Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
     };
 
-    // `Count` channels of a line as unsigned bytes; null is padding.
-    template <int Count>
-    static N2D2_INLINE __m128i bytes(const In* from) {
-        constexpr std::int16_t zero = avx2::moved<In>(Cfg::InputZero);
-        if (!from)
-            return _mm_set1_epi8(static_cast<char>(zero));
-        __m128i x = _mm_setzero_si128();
-        std::memcpy(&x, from, static_cast<std::size_t>(Count));
-        return std::numeric_limits<In>::is_signed ? _mm_xor_si128(x, _mm_set1_epi8(static_cast<char>(0x80))) : x;
-    }
+    // The lines of a window: where column 0 is, and how far the next one; a line of padding is one pixel.
+    struct Lines {
+        const In* at[KH];
+        int step[KH];
+    };
 
-    // Column x: for each four lines, four vectors of four channels.
+    // Column x: for each pair of lines, two vectors of eight channels.
     template <int Count>
-    static N2D2_INLINE void column(const In* const* rows, int x, int channel, __m256i* to) {
-        constexpr int width = W;
-        for (int f = 0; f < Fours; ++f) {
-            __m128i line[4];
-            for (int u = 0; u < 4; ++u) {
-                const int row = least(4 * f + u, KH - 1);  // beyond KH the weights are zero
-                const bool inside = rows[row] && x >= 0 && x < width;
-                line[u] = bytes<Count>(inside ? rows[row] + x * Input::Stride + channel : nullptr);
-            }
-            const __m128i a = _mm_unpacklo_epi8(line[0], line[1]), b = _mm_unpackhi_epi8(line[0], line[1]);
-            const __m128i c = _mm_unpacklo_epi8(line[2], line[3]), d = _mm_unpackhi_epi8(line[2], line[3]);
-            to[4 * f] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi16(a, c));
-            to[4 * f + 1] = _mm256_cvtepu8_epi16(_mm_unpackhi_epi16(a, c));
-            to[4 * f + 2] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi16(b, d));
-            to[4 * f + 3] = _mm256_cvtepu8_epi16(_mm_unpackhi_epi16(b, d));
+    static N2D2_INLINE void column(const Lines& lines, int x, int channel, __m256i* to) {
+        __m256i values[KH];
+        N2D2_UNROLL
+        for (int u = 0; u < KH; ++u) {
+            const In* const from = lines.at[u] + x * lines.step[u] + (lines.step[u] ? channel : 0);
+            values[u] = _mm256_cvtepu8_epi16(avx2::flipped<In>(avx2::loadBytes<Count>(from)));
+        }
+        N2D2_UNROLL
+        for (int i = 0; i < Pairs; ++i) {
+            const int first = i / 2 * 4 + i % 2, second = first + 2 < KH ? first + 2 : first;  // its weight is zero
+            to[2 * i] = _mm256_unpacklo_epi16(values[first], values[second]);
+            to[2 * i + 1] = _mm256_unpackhi_epi16(values[first], values[second]);
         }
     }
 
@@ -74,81 +70,131 @@ struct Depthwise<Cfg, Avx2> {
         return panel < Whole ? panel / 4 * 64 + 16 * j + panel % 4 * 4 : panel * 16 + 4 * j;
     }
 
+    // Four lines of a tap, of channels 4 j to 4 j + 3 and 4 j + 8 to 4 j + 11.
     template <int Count>
-    static N2D2_INLINE __m256i weight(const std::int8_t* weights, int panel, int tap, int j) {
+    static N2D2_INLINE __m256i weights(const std::int8_t* w, int panel, int tap, int j) {
         if (Count < 16) {  // the last panel, which has only its channels
-            std::int8_t all[64] = {};
-            std::memcpy(all, weights + static_cast<long>(panel) * Taps * 64 + tap * Count * 4, Count * 4);
-            return avx2::widened<16>(all + 16 * j);
+            alignas(32) std::int8_t all[64] = {};
+            std::memcpy(all, w + static_cast<long>(panel) * Taps * 64 + tap * Count * 4, Count * 4);
+            return avx2::eight<8>(all + 16 * j, all + 16 * j + 32);
         }
-        const int at = position(panel, j);
-        return avx2::widened<16>(weights + static_cast<long>(at / 16) * Taps * 64 + tap * 64 + at % 16 * 4);
+        const int low = position(panel, j), high = position(panel, j + 2);
+        return avx2::eight<8>(w + static_cast<long>(low / 16) * Taps * 64 + tap * 64 + low % 16 * 4,
+                              w + static_cast<long>(high / 16) * Taps * 64 + tap * 64 + high % 16 * 4);
     }
 
+    // Channels of the vectors, of `Count` of a panel: 0 to 3 and 8 to 11, 4 to 7 and 12 to 15.
+    template <int Count, int J>
+    struct Part {
+        enum : int {
+            Low = Count - 4 * J < 0 ? 0 : Count - 4 * J < 4 ? Count - 4 * J : 4,
+            High = Count - 4 * J - 8 < 0 ? 0 : Count - 4 * J - 8 < 4 ? Count - 4 * J - 8 : 4,
+            All = High > 0 ? 4 + High : int(Low)
+        };
+        static N2D2_INLINE __m256i bias(const std::int32_t* from, int panel) {
+            return All == 0 ? _mm256_setzero_si256()
+                            : avx2::eight<All>(from + position(panel, J), from + (High > 0 ? position(panel, J + 2) : 0));
+        }
+        typedef avx2::Stage8<Stage, (All > 0 ? int(All) : 1)> Rescale;
+        static N2D2_INLINE Rescale stage(int panel) {
+            return Rescale(All > 0 ? position(panel, J) : 0, High > 0 ? position(panel, J + 2) : 0);
+        }
+    };
+
     template <int Count>
-    static N2D2_INLINE void block(const In* const* rows, int panel, Out* out, const std::int8_t* weights,
+    static N2D2_INLINE void block(const Lines& lines, int panel, Out* out, const std::int8_t* w,
                                   const std::int32_t* bias) {
-        constexpr int stride = Cfg::StrideWidth, vectors = (Count + 3) / 4;
-        __m256i w[Taps][4];
-        for (int t = 0; t < Taps; ++t)
-            for (int j = 0; j < vectors; ++j)
-                w[t][j] = weight<Count>(weights, panel, t, j);
-        __m256i columns[Columns * Fours * 4];
+        constexpr int stride = Cfg::StrideWidth, width = W;
+        constexpr bool bytes = sizeof(Out) == 1;
+        typedef Part<Count, 0> First;
+        typedef Part<Count, 1> Second;
+        __m256i taps[KW * Pairs * 2];
+        for (int t = 0; t < KW; ++t)
+            for (int i = 0; i < 2 * Pairs; ++i) {
+                const __m256i four = weights<Count>(w, panel, i / 4 * KW + t, i % 2);
+                taps[t * Pairs * 2 + i] =
+                    _mm256_srai_epi16(i / 2 % 2 ? four : _mm256_slli_epi16(four, 8), 8);
+            }
+        const __m256i bias0 = First::bias(bias, panel), bias1 = Second::bias(bias, panel);
+        const typename First::Rescale stage0 = First::stage(panel);
+        const typename Second::Rescale stage1 = Second::stage(panel);
+        const __m256i zero = _mm256_set1_epi16(avx2::moved<In>(Cfg::InputZero));
+        __m256i columns[Columns * Pairs * 2];
         for (int begin = 0; begin < OW; begin += Piece) {
             const int end = least(int(OW), begin + Piece);
             const int left = begin * stride - Cfg::PadLeft;
             const int count = (end - begin - 1) * stride + (KW - 1) * Cfg::DilationWidth + 1;
-            for (int i = 0; i < count; ++i)
-                column<Count>(rows, left + i, panel * 16, columns + i * Fours * 4);
-            for (int x = begin; x < end; ++x) {
-                const __m256i* const from = columns + (x - begin) * stride * Fours * 4;
-                __m256i sums[4];
-                for (int j = 0; j < 4; ++j)
-                    sums[j] = _mm256_setzero_si256();
+            int x = 0;
+            for (; x < count && left + x < 0; ++x)
+                pad(zero, columns + x * Pairs * 2);
+            for (const int stop = least(count, width - left); x < stop; ++x)
+                column<Count>(lines, left + x, panel * 16, columns + x * Pairs * 2);
+            for (; x < count; ++x)
+                pad(zero, columns + x * Pairs * 2);
+            for (x = begin; x < end; ++x) {
+                const __m256i* const from = columns + (x - begin) * stride * Pairs * 2;
+                __m256i a = bias0, b = bias1;
                 N2D2_UNROLL
-                for (int u = 0; u < Fours; ++u)
+                for (int t = 0; t < KW; ++t)
                     N2D2_UNROLL
-                    for (int t = 0; t < KW; ++t)
-                        N2D2_UNROLL
-                        for (int j = 0; j < vectors; ++j)
-                            sums[j] = _mm256_add_epi32(
-                                sums[j], _mm256_madd_epi16(from[(t * Cfg::DilationWidth * Fours + u) * 4 + j],
-                                                           w[u * KW + t][j]));
-                finish<Count>(sums, panel, out + x * Output::Stride + panel * 16, bias);
+                    for (int i = 0; i < Pairs; ++i) {
+                        const __m256i* const pair = from + (t * Cfg::DilationWidth * Pairs + i) * 2;
+                        a = _mm256_add_epi32(a, _mm256_madd_epi16(pair[0], taps[(t * Pairs + i) * 2]));
+                        b = _mm256_add_epi32(b, _mm256_madd_epi16(pair[1], taps[(t * Pairs + i) * 2 + 1]));
+                    }
+                finish<Count>(stage0.template apply<bytes>(a), stage1.template apply<bytes>(b),
+                              out + x * Output::Stride + panel * 16);
             }
         }
     }
+
+    static N2D2_INLINE void pad(__m256i zero, __m256i* to) {
+        for (int i = 0; i < 2 * Pairs; ++i)
+            to[i] = zero;
+    }
+
+    // a: channels 0 to 3 and 8 to 11, b: the others.
+    template <int Count, class T>
+    static N2D2_INLINE void finish(__m256i a, __m256i b, T* out) {
+        const __m256i low = _mm256_permute2x128_si256(a, b, 0x20), high = _mm256_permute2x128_si256(a, b, 0x31);
+        avx2::store8<(Count < 8 ? Count : 8)>(low, out);
+        if (Count > 8)
+            avx2::store8<(Count > 8 ? Count - 8 : 1)>(high, out + 8);
+    }
+    template <int Count>
+    static N2D2_INLINE void finish(__m256i a, __m256i b, std::uint8_t* out) { finishBytes<Count>(a, b, out); }
+    template <int Count>
+    static N2D2_INLINE void finish(__m256i a, __m256i b, std::int8_t* out) { finishBytes<Count>(a, b, out); }
 
     template <int Count>
-    static N2D2_INLINE void finish(const __m256i* sums, int panel, Out* out, const std::int32_t* bias) {
-        alignas(32) std::int32_t values[16];
-        avx2::Sums<In>::collect(sums, values);
-        for (int j = 0; j < (Count + 3) / 4; ++j) {
-            const int at = position(panel, j);
-            for (int i = 0; i < least(4, Count - 4 * j); ++i) {
-                const std::uint32_t sum = static_cast<std::uint32_t>(values[4 * j + i]) +
-                                          static_cast<std::uint32_t>(bias[at + i]);
-                out[4 * j + i] = Stage::apply(static_cast<std::int32_t>(sum), at + i);
-            }
-        }
+    static N2D2_INLINE void finishBytes(__m256i a, __m256i b, Out* out) {
+        const __m256i halves = _mm256_packs_epi32(a, b);
+        const __m256i bytes = _mm256_permute4x64_epi64(avx2::packedBytes<Out>(halves, halves), 0x08);
+        avx2::storeBytes<Count>(Part<Count, 0>::Rescale::clampBytes(_mm256_castsi256_si128(bytes)), out);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         // A tap takes about four times as long as a product of the convolution.
         constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
                               N2D2_SIMD_SPEED;
+        In zeros[16];
+        for (In& zero : zeros)
+            zero = static_cast<In>(Cfg::InputZero);
+        const In* const padding = zeros;
         Tasks<serial, Output::Height, Panels, work, reverse>::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-            const In* taps[KH];
+            Lines lines;
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                const bool inside = from >= 0 && from < H;
+                lines.at[u] = inside ? line<Input>(in, from) : padding;
+                lines.step[u] = inside ? int(Input::Stride) : 0;
             }
             if (panel + 1 < Panels)
-                block<16>(taps, panel, line<Output>(out, y), weights, bias);
+                block<16>(lines, panel, line<Output>(out, y), w, bias);
             else
-                block<LastChannels>(taps, panel, line<Output>(out, y), weights, bias);
+                block<LastChannels>(lines, panel, line<Output>(out, y), w, bias);
         });
     }
 };

@@ -1,181 +1,260 @@
 // The matrix product of the panels with AVX2: windows of 16-bit integers, vpmaddwd.
 //
 // vpmaddubsw would multiply bytes, but saturates its sums of two products; 16-bit products summed in 32 bits are
-// exact for all values. Bytes are therefore widened when windows are gathered (signed ones + 128, as the bias
-// expects), and weights when they are loaded. A word of four inputs gives two partial sums per output, which
-// are added at the end.
+// exact for all values. A vector of 32 weights, eight outputs times a word of four inputs, is split by shifts into the
+// weights 0 and 2 of each output and its weights 1 and 3. Windows are split the same way when they are gathered:
+// inputs 0 and 2 of all words, and behind them inputs 1 and 3, signed ones + 128 as the bias expects. A sum needs no
+// more additions at the end.
 #ifndef N2D2_X86_AVX2_TILE_HPP
 #define N2D2_X86_AVX2_TILE_HPP
 
-#include <cstring>
-#include <immintrin.h>
-
-#include "n2d2/output.hpp"
+#include "n2d2/x86/avx2.hpp"
 
 namespace n2d2 {
 namespace avx2 {
 
-// An input as it is multiplied: bytes + 128 where they are signed, 16-bit integers - 32768 where they are not.
-template <class In>
-N2D2_INLINE constexpr std::int16_t moved(int value) {
-    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value)
-                                                     : (std::numeric_limits<In>::is_signed ? value : value - 32768));
-}
-
-// 16 sums of a panel: vectors of outputs 0 to 3, 4 to 7, ... in pairs (bytes), or 0 to 7 and 8 to 15.
-template <class In>
-struct Sums {
-    enum : bool { Pairs = sizeof(In) == 2 };
-    enum : int { Vectors = Pairs ? 2 : 4, Outputs = 16 / Vectors };
-
-    static N2D2_INLINE void collect(const __m256i* sums, std::int32_t* out) {
-        for (int i = 0; i < 2; ++i) {
-            __m256i x = sums[Pairs ? i : 2 * i];
-            if (!Pairs)
-                x = _mm256_permute4x64_epi64(_mm256_hadd_epi32(x, sums[Pairs ? i : 2 * i + 1]), 0xd8);
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8 * i), x);
-        }
-    }
-};
-
-// 16 bytes of weights as 16-bit integers; only the first Count are of the layer.
-template <int Count>
-N2D2_INLINE __m256i widened(const std::int8_t* from) {
-    __m128i x = _mm_setzero_si128();
-    if (Count >= 16)
-        x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    else
-        std::memcpy(&x, from, static_cast<std::size_t>(Count > 0 ? Count : 0));
-    return _mm256_cvtepi8_epi16(x);
-}
-
-// Rescales Count sums and stores them; 16 at once for bytes rescaled in floating point.
-template <class Stage, int Count>
-struct Finish {
-    static N2D2_INLINE void apply(const std::int32_t* sums, int output, typename Stage::Type* out) {
-        store<Stage, Count>(sums, output, out);
-    }
-};
-
-template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High>
-struct FinishBytes {
-    static N2D2_INLINE __m256i rescaled(const std::int32_t* sums, int output) {
-        const __m256 factors = FactorCount == 1 ? _mm256_set1_ps(Factors[0]) : _mm256_loadu_ps(Factors + output);
-        const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums));
-        __m256 x = _mm256_mul_ps(_mm256_cvtepi32_ps(all), factors);
-        x = _mm256_min_ps(x, _mm256_set1_ps(static_cast<float>(High)));
-        return _mm256_cvtps_epi32(_mm256_max_ps(x, _mm256_set1_ps(static_cast<float>(Low))));
-    }
-    static N2D2_INLINE void apply(const std::int32_t* sums, int output, T* out) {
-        const __m256i halves = _mm256_permute4x64_epi64(
-            _mm256_packs_epi32(rescaled(sums, output), rescaled(sums + 8, output + 8)), 0xd8);
-        const __m128i low = _mm256_castsi256_si128(halves), high = _mm256_extracti128_si256(halves, 1);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out), std::numeric_limits<T>::is_signed
-                                                              ? _mm_packs_epi16(low, high)
-                                                              : _mm_packus_epi16(low, high));
-    }
-};
-
-template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Finish<Requantized<std::uint8_t, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, 16>
-    : FinishBytes<std::uint8_t, Factors, FactorCount, Bounded, Low, High> {};
-
-template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Finish<Requantized<std::int8_t, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, 16>
-    : FinishBytes<std::int8_t, Factors, FactorCount, Bounded, Low, High> {};
-
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
 struct Tile {
-    static_assert(Panels == 1, "a tile is one panel");
     typedef typename Stage::Type Out;
-    typedef Sums<In> S;
-    enum : bool { Pairs = S::Pairs };
-    enum : int { Each = Pairs ? 2 : 4, Vectors = (LastOutputs + S::Outputs - 1) / S::Outputs };
-
-    // Weights of vector Index, and those of the vectors behind it.
-    template <int Index, bool More>
-    struct Weights {
-        static N2D2_INLINE void load(const std::int8_t* from, __m256i* w) {
-            constexpr int left = (LastOutputs - Index * S::Outputs) * Each;
-            w[Index] = widened<(left < 16 ? left : 16)>(from + Index * 16);
-            Weights<Index + 1, (Index + 1 < Vectors)>::load(from, w);
-        }
+    enum : bool { Pairs = sizeof(In) == 2, Bytes = sizeof(Out) == 1 };
+    enum : int {
+        Each = Pairs ? 2 : 4,
+        Vectors = 2 * (Panels - 1) + (LastOutputs + 7) / 8,  // of eight sums
+        Rest = LastOutputs - (LastOutputs > 8 ? 8 : 0)       // outputs of the last vector
     };
-    template <int Index>
-    struct Weights<Index, false> {
-        static N2D2_INLINE void load(const std::int8_t*, __m256i*) {}
-    };
+    enum : long { PanelBytes = 16L * Each * Words, Odd = 4L * Words };
 
-    static N2D2_INLINE __m256i word(const std::uint8_t* x) {
-        if (Pairs) {
-            std::int32_t value;
-            std::memcpy(&value, x, 4);
-            return _mm256_set1_epi32(value);
-        }
-        long long value;
-        std::memcpy(&value, x, 8);
-        return _mm256_set1_epi64x(value);
+    // The weights of a vector in a word.
+    template <int Count>
+    static N2D2_INLINE __m256i some(const std::int8_t* from) {
+        if (Pairs)
+            return _mm256_cvtepi8_epi16(loadBytes<2 * Count>(from));
+        if (Count == 8)
+            return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+        return eight<Count>(from, from + 16);
+    }
+    static N2D2_INLINE __m256i weights(const std::int8_t* w, int vector, int word) {
+        const int panel = vector / 2;
+        const int outputs = panel == Panels - 1 ? LastOutputs : 16;
+        const std::int8_t* const from = w + panel * PanelBytes + (word * outputs + vector % 2 * 8) * Each;
+        return vector == Vectors - 1 ? some<Rest>(from) : some<8>(from);
     }
 
+    static N2D2_INLINE __m256i word(const std::uint8_t* x) {
+        std::int32_t value;
+        std::memcpy(&value, x, 4);
+        return _mm256_set1_epi32(value);
+    }
+    static N2D2_INLINE __m256i even(__m256i w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
+    static N2D2_INLINE __m256i odd(__m256i w) { return _mm256_srai_epi16(w, 8); }
+
+    template <long Pitch>
+    static N2D2_INLINE void add(const std::uint8_t* x, const __m256i (&w)[Vectors], __m256i (&sums)[Pixels][Vectors]) {
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            const __m256i inputs = word(x + p * Pitch);
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(inputs, w[v]));
+                __asm__("" : "+x"(sums[p][v]));  // GCC would add the products of two words first, sums on the stack
+            }
+        }
+    }
+
+    template <long Pitch>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m256i (&sums)[Pixels][Vectors]) {
+        for (int q = 0; q < Words; ++q) {
+            __m256i part[Vectors];
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v)
+                part[v] = bool(Pairs) ? weights(w, v, q) : even(weights(w, v, q));
+            add<Pitch>(x + 4 * q, part, sums);
+            if (Pairs)
+                continue;
+            __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v)
+                part[v] = odd(weights(w, v, q));
+            add<Pitch>(x + Odd + 4 * q, part, sums);
+        }
+    }
+
+    template <int Count>
+    static N2D2_INLINE __m256i rescaled(__m256i sums, int output) {
+        return Stage8<Stage, Count>(output, output + 4).template apply<Bytes>(sums);
+    }
+    static N2D2_INLINE __m256i rescaled(const __m256i (&sums)[Vectors], int v, int output) {
+        return v == Vectors - 1 ? rescaled<Rest>(sums[v], output + 8 * v) : rescaled<8>(sums[v], output + 8 * v);
+    }
+
+    // Vectors v and v + 1 of a pixel as 16-bit integers; the 128-bit parts come out as 0 to 3, 8 to 11, 4 to 7, ...
+    static N2D2_INLINE __m256i halves(const __m256i (&sums)[Vectors], int v, int output) {
+        const __m256i first = rescaled(sums, v, output);
+        return _mm256_packs_epi32(first, v + 1 < Vectors ? rescaled(sums, least(v + 1, Vectors - 1), output) : first);
+    }
+
+    template <class At>
+    static N2D2_INLINE void finishBytes(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n)
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; p += 2) {
+                const int next = least(p + 1, Pixels - 1);
+                const __m256i a = halves(sums[p], 2 * n, output);
+                const __m256i both = packedBytes<Out>(a, next == p ? a : halves(sums[next], 2 * n, output));
+                const __m256i bytes = Stage8<Stage, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
+                place(_mm256_castsi256_si128(bytes), n, at(p) + output + 16 * n);
+                if (next != p)
+                    place(_mm256_extracti128_si256(bytes, 1), n, at(next) + output + 16 * n);
+            }
+    }
+    static N2D2_INLINE void place(__m128i bytes, int panel, Out* to) {
+        if (panel == Panels - 1)
+            storeBytes<LastOutputs>(bytes, to);
+        else
+            storeBytes<16>(bytes, to);
+    }
+
+    template <class At>
+    static N2D2_INLINE void finish(const __m256i (&sums)[Pixels][Vectors], int output, const At& at, int) {
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                Out* const to = at(p) + output + 8 * v;
+                if (v == Vectors - 1)
+                    store8<Rest>(rescaled(sums[p], v, output), to);
+                else
+                    store8<8>(rescaled(sums[p], v, output), to);
+            }
+    }
+
+    // Which finish a type has.
+    template <class T, int Size>
+    struct Store {
+        template <class At>
+        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+            finish(sums, output, at, 0);
+        }
+    };
+    template <class T>
+    struct Store<T, 1> {
+        template <class At>
+        static N2D2_INLINE void run(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+            finishBytes(sums, output, at);
+        }
+    };
+
+    // A function of its own, so that no constant of the last stage takes a register from the sums.
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                   const At& at) {
-        __m256i sums[Pixels][4];
+        __m256i sums[Pixels][Vectors];
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
-            N2D2_UNROLL
-            for (int v = 0; v < 4; ++v)
-                sums[p][v] = _mm256_setzero_si256();
-        for (int q = 0; q < Words; ++q) {
-            __m256i weights[4], inputs[Pixels];
-            Weights<0, true>::load(w + q * LastOutputs * Each, weights);
+        for (int v = 0; v < Vectors; ++v) {
+            const std::int32_t* const from = bias + output + 8 * v;
+            const __m256i first = v == Vectors - 1 ? eight<Rest>(from, from + 4) : eight<8>(from, from + 4);
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p)
-                inputs[p] = word(x + p * Pitch + q * Each * 2);
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
-                N2D2_UNROLL
-                for (int p = 0; p < Pixels; ++p)
-                    sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(inputs[p], weights[v]));
+                sums[p][v] = first;
         }
-        for (int p = 0; p < Pixels; ++p) {
-            alignas(32) std::int32_t values[16];
-            S::collect(sums[p], values);
-            // Modulo 2^32, as the bias of moved inputs is.
-            for (int o = 0; o < LastOutputs; ++o)
-                values[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(values[o]) +
-                                                      static_cast<std::uint32_t>(bias[output + o]));
-            Finish<Stage, LastOutputs>::apply(values, output, at(p) + output);
-        }
+        sum<Pitch>(x, w, sums);
+        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }
 };
 
-struct Machine {
-    template <class In>
-    struct Windows {
-        enum : bool { Plain = sizeof(In) == 2 && std::numeric_limits<In>::is_signed };
-        enum : int { Size = 2, Each = sizeof(In) == 2 ? 2 : 4 };
+// How a window of bytes lies in memory, Words words of four.
+template <class In, int Words, bool Pairs = sizeof(In) == 2>
+struct SplitWindow {
+    enum : bool { Plain = false };
+    enum : int { Size = 1, Unit = 4, Bytes = 8 * Words, Odd = 4 * Words };
 
-        template <int Count>
-        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-            for (int i = 0; i < Count; ++i)
-                put(to + 2 * i, moved<In>(from[i]));
+    template <int Width>
+    static N2D2_INLINE void put(const void* from, std::uint8_t* to) {
+        if (Width == 32) {
+            const __m256i x = flipped<In>(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+            const __m256i low = _mm256_and_si256(x, _mm256_set1_epi16(0xff));
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), low);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + Odd), _mm256_srli_epi16(x, 8));
+            return;
         }
+        const __m128i x = flipped<In>(loadBytes<Width>(from));
+        storeBytes<Width < 4 ? 4 : Width>(_mm_and_si128(x, _mm_set1_epi16(0xff)), to);
+        storeBytes<Width < 4 ? 4 : Width>(_mm_srli_epi16(x, 8), to + Odd);
+    }
+
+    // Count values; unless they end the window, a multiple of Unit.
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        constexpr int words = Count / 4 * 4, tail = Count % 4;
+        constexpr int width = words >= 32 ? 32 : words >= 16 ? 16 : words >= 8 ? 8 : 4;
+        for (int i = 0; i + width <= words; i += width)
+            put<width>(from + i, to + i);
+        if (words % width != 0)
+            put<width>(from + words - width, to + words - width);
+        if (tail != 0)
+            put<(tail != 0 ? tail : 1)>(from + words, to + words);
+    }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        const __m128i x = _mm_set1_epi16(moved<In>(value));
+        for (int i = 0; i + 4 <= Count; i += 4) {
+            storeBytes<4>(x, to + i);
+            storeBytes<4>(x, to + Odd + i);
+        }
+        if (Count % 4 != 0) {
+            storeBytes<4>(x, to + Count / 4 * 4);
+            storeBytes<4>(x, to + Odd + Count / 4 * 4);
+        }
+    }
+
+    // Values one after the other, for windows of parts that are no multiples of Unit.
+    struct Raw {
+        template <int Count>
+        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { std::memcpy(to, from, Count); }
         template <int Count>
         static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-            for (int i = 0; i < Count; ++i)
-                put(to + 2 * i, moved<In>(value));
+            std::memset(to, static_cast<unsigned char>(static_cast<In>(value)), Count);
         }
-        static N2D2_INLINE void put(std::uint8_t* to, std::int16_t value) { std::memcpy(to, &value, 2); }
     };
+    static N2D2_INLINE void arrange(const std::uint8_t* raw, std::uint8_t* to) {
+        copy<4 * Words>(reinterpret_cast<const In*>(raw), to);
+    }
+};
+
+// 16-bit integers are multiplied as they are, unsigned ones - 32768.
+template <class In, int Words>
+struct SplitWindow<In, Words, true> {
+    enum : bool { Plain = std::numeric_limits<In>::is_signed };
+    enum : int { Size = 2, Unit = 1, Bytes = 4 * Words };
+
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        for (int i = 0; i < Count; ++i)
+            put(to + 2 * i, moved<In>(from[i]));
+    }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        for (int i = 0; i < Count; ++i)
+            put(to + 2 * i, moved<In>(value));
+    }
+    static N2D2_INLINE void put(std::uint8_t* to, std::int16_t value) { std::memcpy(to, &value, 2); }
+
+    typedef SplitWindow Raw;
+    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
+};
+
+struct Machine {
+    template <class In, int Words>
+    struct Windows : SplitWindow<In, Words> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
 
-    // 4 sums of a pixel, 4 weight vectors, one word per pixel.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
+    // 12 sums of eight outputs, two weight vectors, a word, a product.
+    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
     static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return 2; }
 };
 
 }  // namespace avx2

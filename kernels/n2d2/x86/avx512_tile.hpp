@@ -128,10 +128,12 @@ struct Tile {
 
 struct Machine {
     // Plain: values of the type are multiplied as they are.
-    template <class In>
+    template <class In, int Words>
     struct Windows {
         enum : bool { Plain = !bool(Flip<In>::value) };
-        enum : int { Size = static_cast<int>(sizeof(In)), Each = 4 / Size };
+        enum : int { Size = static_cast<int>(sizeof(In)), Unit = 1, Bytes = 4 * Words };
+        typedef Windows Raw;
+        static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 
         // Up to 63 bytes behind the values may be written.
         template <int Count>

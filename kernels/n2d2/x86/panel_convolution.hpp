@@ -12,7 +12,8 @@
 // lines (Streamed) has the pixels of one line as its sequence, and what a line stores covers nothing that it reads.
 // Stack: BlockBytes + 64.
 //
-// Machine: Windows<In> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its size.
+// Machine: Windows<In, Words> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its
+// size. Windows whose parts are no multiples of its Unit are gathered as they are and then arranged.
 #ifndef N2D2_X86_PANEL_CONVOLUTION_HPP
 #define N2D2_X86_PANEL_CONVOLUTION_HPP
 
@@ -31,7 +32,6 @@ struct PanelConvolution {
     typedef typename Cfg::Stage Stage;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
-    typedef typename Machine::template Windows<In> Windows;
     static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
 
     enum : int {
@@ -40,10 +40,14 @@ struct PanelConvolution {
         C = static_cast<int>(Input::Channels) / Cfg::Groups,
         O = static_cast<int>(Output::Channels) / Cfg::Groups,
         K = KH * KW * C,
-        Size = Windows::Size,  // bytes of an input in a window
-        Each = Windows::Each,  // inputs in a word
-        Words = (K + Each - 1) / Each,
-        Window = Size * Each * Words,
+        Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
+        Words = (K + Each - 1) / Each
+    };
+    typedef typename Machine::template Windows<In, Words> Windows;
+    enum : int {
+        Size = Windows::Size,  // by which the place of an input in a window grows
+        Window = Windows::Bytes,
+        Direct = C % Windows::Unit == 0 || KH * KW == 1,
         H = Input::Height,
         W = Input::Width,
         OH = Output::Height,
@@ -85,22 +89,34 @@ struct PanelConvolution {
 
     // ---- windows ----------------------------------------------------------------------------
     static N2D2_INLINE void gatherWindow(const In* const* rows, int x, int channel, std::uint8_t* to) {
+        if (Direct) {
+            gatherParts<Windows>(rows, x, channel, to);
+            return;
+        }
+        std::uint8_t raw[Words * 4 + 64];
+        std::memset(raw + Words * 4 - 4, 0, 4);
+        gatherParts<typename Windows::Raw>(rows, x, channel, raw);
+        Windows::arrange(raw, to);
+    }
+
+    template <class Form>
+    static N2D2_INLINE void gatherParts(const In* const* rows, int x, int channel, std::uint8_t* to) {
         constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
         constexpr bool run = Run;
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
         const bool inside = left >= 0 && left + extent <= width;
         for (int u = 0; u < KH; ++u, to += KW * C * Size) {
             if (!rows[u]) {
-                Windows::template fill<KW * C>(Cfg::InputZero, to);
+                Form::template fill<KW * C>(Cfg::InputZero, to);
             } else if (run && inside) {
-                Windows::template copy<KW * C>(rows[u] + left * Input::Stride, to);
+                Form::template copy<KW * C>(rows[u] + left * Input::Stride, to);
             } else {
                 for (int v = 0; v < KW; ++v) {
                     const int column = left + v * step;
                     if (column >= 0 && column < width)
-                        Windows::template copy<C>(rows[u] + column * Input::Stride + channel, to + v * C * Size);
+                        Form::template copy<C>(rows[u] + column * Input::Stride + channel, to + v * C * Size);
                     else
-                        Windows::template fill<C>(Cfg::InputZero, to + v * C * Size);
+                        Form::template fill<C>(Cfg::InputZero, to + v * C * Size);
                 }
             }
         }
@@ -136,7 +152,7 @@ struct PanelConvolution {
     template <int Count, int Panels_, int Last>
     static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
                                  const std::int8_t* weights, const std::int32_t* bias) {
-        constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
+        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
         const At at = {out, y, first};
         typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
         Tile::template run<pitch>(x, weights, bias, output, at);
@@ -146,7 +162,7 @@ struct PanelConvolution {
     template <int Panels_, int Last>
     static N2D2_INLINE void tiles(const std::uint8_t* x, int y, int begin, int end, int output, unsigned char* out,
                                   const std::int8_t* weights, const std::int32_t* bias) {
-        constexpr long pitch = InPlace ? long(Input::Stride) * Size : long(Window);
+        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
         constexpr bool large = Large > 0;
         int first = firstPixel(begin);
         if (large)

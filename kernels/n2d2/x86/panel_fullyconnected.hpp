@@ -7,6 +7,8 @@
 #ifndef N2D2_X86_PANEL_FULLYCONNECTED_HPP
 #define N2D2_X86_PANEL_FULLYCONNECTED_HPP
 
+#include <cstring>
+
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -21,7 +23,6 @@ struct PanelFullyConnected {
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef PlaneTraits<Input> Traits;
-    typedef typename Machine::template Windows<In> Windows;
     static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
 
     enum : int {
@@ -29,9 +30,12 @@ struct PanelFullyConnected {
         H = Input::Height,
         W = Input::Width,
         K = H * W * C,
-        Size = Windows::Size,  // bytes of an input as multiplied
-        Each = Windows::Each,  // inputs in a word
-        Words = (K + Each - 1) / Each,
+        Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
+        Words = (K + Each - 1) / Each
+    };
+    typedef typename Machine::template Windows<In, Words> Windows;
+    enum : int {
+        Size = Windows::Size,  // by which the place of an input grows
         O = Output::Channels,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
@@ -41,7 +45,8 @@ struct PanelFullyConnected {
         InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
         Run = Traits::Whole ? int(K) : Traits::Packed ? W * C : int(C),  // contiguous inputs
         LineRuns = Traits::Packed ? 1 : int(W),
-        Runs = Traits::Whole ? 1 : H * LineRuns
+        Runs = Traits::Whole ? 1 : H * LineRuns,
+        Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
 
@@ -65,16 +70,27 @@ struct PanelFullyConnected {
         });
     }
 
+    template <class Form>
+    static N2D2_INLINE void copy(const unsigned char* in, std::uint8_t* to) {
+        for (int i = 0; i < Runs; ++i)
+            Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Size);
+    }
+
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias) {
         if (InPlace) {
             multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
             return;
         }
-        alignas(64) std::uint8_t buffer[InPlace ? 1 : Words * Each * Size + 64];
-        for (int i = 0; i < Runs; ++i)
-            Windows::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride,
-                                        buffer + i * Run * Size);
+        alignas(64) std::uint8_t buffer[InPlace ? 1 : int(Windows::Bytes) + 64];
+        if (Direct) {
+            copy<Windows>(in, buffer);
+        } else {
+            std::uint8_t raw[InPlace || Direct ? 64 : Words * 4 + 64];
+            std::memset(raw + (InPlace || Direct ? 0 : Words * 4 - 4), 0, 4);
+            copy<typename Windows::Raw>(in, raw);
+            Windows::arrange(raw, buffer);
+        }
         multiply(buffer, out, weights, bias);
     }
 };
