@@ -88,11 +88,44 @@ struct Converted {
     }
 };
 
+// A run of sums: out[i] = Stage(sums[i], Varying ? index + i : index) for i < Count.
+template <class Stage, bool Varying>
+struct PortableRun {
+    template <int Count, class Sum>
+    static N2D2_INLINE void run(const Sum* sums, int index, typename Stage::Type* out) {
+        for (int i = 0; i < Count; ++i)
+            out[i] = Stage::apply(sums[i], Varying ? index + i : index);
+    }
+};
+
+// The floating-point rescale in steps of one loop each: in one loop GCC turns the clamp into branches, which cannot
+// be vectorised.
+template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High,
+          bool Varying>
+struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Varying> {
+    template <int Count, class Sum>
+    static N2D2_INLINE void run(const Sum* sums, int index, T* out) {
+        constexpr float low = static_cast<float>(Low), high = static_cast<float>(High);
+        float x[Count];
+        for (int i = 0; i < Count; ++i)
+            x[i] = static_cast<float>(sums[i]) * Factors[FactorCount == 1 ? 0 : Varying ? index + i : index];
+        for (int i = 0; i < Count; ++i)
+            x[i] = x[i] < high ? x[i] : high;
+        for (int i = 0; i < Count; ++i)
+            x[i] = x[i] > low ? x[i] : low;
+        for (int i = 0; i < Count; ++i)
+            out[i] = static_cast<T>(RoundHalfEven<Low, High>::apply(x[i]));
+    }
+};
+
+// The same with the instructions of an instruction set, which specialises it where it has better ones.
+template <class Stage, bool Varying, class Isa>
+struct StageRun : PortableRun<Stage, Varying> {};
+
 // out[i] = Stage(sums[i], index + i) for i < Count.
 template <class Stage, int Count, class Sum>
 N2D2_INLINE void store(const Sum* sums, int index, typename Stage::Type* out) {
-    for (int i = 0; i < Count; ++i)
-        out[i] = Stage::apply(sums[i], index + i);
+    PortableRun<Stage, true>::template run<Count>(sums, index, out);
 }
 
 }  // namespace n2d2

@@ -4,8 +4,8 @@
 //
 // The output may lie over an input (in place, or wherever element i of an input dies when element i of the
 // output is stored). Elements are therefore taken in order, ascending or with Reverse descending, in short tiles
-// that are computed into a local array and then stored: all operands of an element are read before it is stored,
-// and the compiler may vectorise without having to prove that the buffers are apart.
+// whose operands are combined in a local array before the first of them is stored: all operands of an element are read
+// before it is stored, and the compiler may vectorise without having to prove that the buffers are apart.
 //
 // Reader: constructed from the input bases and a line number; at(i, c) gives element i counted from the last
 // pixel(x), c being its channel; enum Packed says whether all inputs are one run per line.
@@ -18,18 +18,17 @@
 
 namespace n2d2 {
 
-template <class Stage, bool PerChannel>
+template <class Stage, bool PerChannel, class Isa>
 struct PointwiseRun {
     typedef typename Stage::Type Out;
     enum : int { Tile = 64 };
 
     template <int Count, class Reader>
     static N2D2_INLINE void tile(const Reader& reader, int first, Out* out) {
-        Out values[Count];
+        alignas(64) decltype(reader.at(0, 0)) values[Count];
         for (int i = 0; i < Count; ++i)
-            values[i] = Stage::apply(reader.at(first + i, first + i), PerChannel ? first + i : 0);
-        for (int i = 0; i < Count; ++i)
-            out[first + i] = values[i];
+            values[i] = reader.at(first + i, first + i);
+        StageRun<Stage, PerChannel, Isa>::template run<Count>(values, PerChannel ? first : 0, out + first);
     }
 
     template <bool Reverse, int Length, class Reader>
@@ -48,7 +47,7 @@ struct PointwiseRun {
 template <class Cfg, class Reader, bool PerChannel, class Source>
 N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
-    typedef PointwiseRun<typename Cfg::Stage, PerChannel> Run;
+    typedef PointwiseRun<typename Cfg::Stage, PerChannel, typename Cfg::Isa> Run;
     constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
     constexpr bool flat = Reader::Packed != 0 && PlaneTraits<Output>::Packed != 0 && !PerChannel;
     constexpr int width = Output::Width, channels = Output::Channels;
@@ -75,5 +74,11 @@ struct SameShape {
 };
 
 }  // namespace n2d2
+
+#if N2D2_AVX512VNNI
+#include "n2d2/x86/avx512_run.hpp"
+#elif N2D2_AVX2
+#include "n2d2/x86/avx2_run.hpp"
+#endif
 
 #endif  // N2D2_POINTWISE_HPP

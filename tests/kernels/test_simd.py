@@ -94,10 +94,22 @@ def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
                 ((17, S16, "apart"), (130, U16, "apart"), (10, S16, "strided"), (16, U16, "wrapped"))]
 
 
+def run_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Pointwise layers in runs around 16, 32 and 64 elements."""
+    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
+    for i, (channels, columns) in enumerate(((1, 16), (7, 5), (16, 1), (31, 1), (32, 3), (33, 2), (64, 1), (80, 1),
+                                             (96, 2), (129, 1))):
+        kinds = (KINDS[i % 4][0], U8, S8)[:2 + i % 2]
+        made.append(sweep.elemwise(("Sum", "Max", "Sum", "Min")[i % 4], (1, channels, 2, columns), 2 + i % 2,
+                                   (*kinds, KINDS[i % 7][1]), next(placed)))
+        made.append(sweep.affine((1, channels, 2, columns), KINDS[i % 7], next(placed)))
+    return made
+
+
 def simd_cases(seed: int) -> list[harness.Case]:
     """The cases of all SIMD kernels; forwards and backwards over the input where there is room."""
     sweep = cases.Sweep(seed)
-    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep)]
+    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep), *run_cases(sweep)]
     apart = [sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
              for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]

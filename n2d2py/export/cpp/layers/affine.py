@@ -10,6 +10,7 @@ __all__ = ["code"]
 def code(*layer) -> LayerCode:
     """The C++ of an affine layer."""
     build = LayerBuilder(*layer)
+    build.vectors()
     name, weight_type = build.weights(build.node.params["weights"])
     sum_type = build.sum_type()
     bias = build.bias(sum_type)

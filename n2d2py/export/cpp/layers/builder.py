@@ -84,7 +84,7 @@ class LayerBuilder:
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
-        self._kernel = ""
+        self._kernel, self._native = "", False
         self._headers: list[str] = []
         if not (self.integer or node.op.mixes_types or all(kind.is_float for kind in [*self.inputs, self.output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
@@ -140,6 +140,11 @@ class LayerBuilder:
             self._kernel = found.name
             self._panels = found.pack(weights, self.node.params["bias"], facts)
 
+    def vectors(self) -> None:
+        """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
+        if self.integer:
+            self._kernel, self._native = "vectors of sums", True
+
     def _weight_type(self, values: np.ndarray) -> str:
         if not self.integer:
             return self.output.cpp
@@ -174,7 +179,7 @@ class LayerBuilder:
             constants = {**constants, "Serial": self.serial or self.streamed, "Reverse": self.backwards,
                          "Streamed": self.streamed}
         self._structs.append(_environment().get_template("config.hpp.j2").render(
-            name=name, description=comment(description), types={**types, "Isa": NATIVE if self._panels else PORTABLE},
+            name=name, description=comment(description), types={**types, "Isa": NATIVE if self._panels or self._native else PORTABLE},
             constants={key: int(value) for key, value in constants.items()}))
         return name
 

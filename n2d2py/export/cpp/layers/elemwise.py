@@ -42,6 +42,7 @@ def code(*layer) -> LayerCode:
         operands.append(build.constants(f"operand{i}", sum_type, values,
                                         {"Plane": build.identifiers.plane(name), "Extent": build.output_plane}))
     terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *operands])
+    build.vectors()
     per_channel = build.integer and build.node.rescale.count > 1
     config = build.config(
         f"{build.node.name}: {operation} of {len(operands)}",

@@ -1,0 +1,56 @@
+// The last stage of a run of 32-bit sums to bytes with AVX2.
+#ifndef N2D2_X86_AVX2_RUN_HPP
+#define N2D2_X86_AVX2_RUN_HPP
+
+#include "n2d2/x86/avx2.hpp"
+
+namespace n2d2 {
+namespace avx2 {
+
+template <class Stage, bool Varying>
+struct ByteRun {
+    typedef typename Stage::Type Out;
+    enum : int { Block = 32 };
+
+    static N2D2_INLINE __m256i eightOf(const std::int32_t* sums, int index) {
+        const Stage8<Stage, 8> stage(index, Varying ? index + 4 : index);
+        return stage.template apply<true>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums)));
+    }
+    static N2D2_INLINE __m256i halves(const std::int32_t* sums, int index) {
+        return _mm256_packs_epi32(eightOf(sums, index), eightOf(sums + 8, Varying ? index + 8 : index));
+    }
+
+    // Count sums; those that fill no vector of bytes in portable form.
+    template <int Count>
+    static N2D2_INLINE void run(const std::int32_t* sums, int index, Out* out) {
+        constexpr int whole = Count / Block * Block, rest = Count - whole;
+        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        for (int i = 0; i < whole; i += Block) {
+            const int at = Varying ? index + i : index;
+            const __m256i low = halves(sums + i, at), high = halves(sums + i + 16, Varying ? at + 16 : at);
+            const __m256i bytes = _mm256_permutevar8x32_epi32(packedBytes<Out>(low, high), order);
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), Stage8<Stage, 8>::clampBytes(bytes));
+        }
+        if (rest > 0)
+            PortableRun<Stage, Varying>::template run<(rest > 0 ? rest : 1)>(sums + whole, Varying ? index + whole : index,
+                                                                              out + whole);
+    }
+    template <int Count, class Sum>
+    static N2D2_INLINE void run(const Sum* sums, int index, Out* out) {
+        PortableRun<Stage, Varying>::template run<Count>(sums, index, out);
+    }
+};
+
+}  // namespace avx2
+
+template <class Rescale, std::int64_t Low, std::int64_t High, bool Varying>
+struct StageRun<Requantized<std::uint8_t, Rescale, Low, High>, Varying, Avx2>
+    : avx2::ByteRun<Requantized<std::uint8_t, Rescale, Low, High>, Varying> {};
+
+template <class Rescale, std::int64_t Low, std::int64_t High, bool Varying>
+struct StageRun<Requantized<std::int8_t, Rescale, Low, High>, Varying, Avx2>
+    : avx2::ByteRun<Requantized<std::int8_t, Rescale, Low, High>, Varying> {};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AVX2_RUN_HPP
