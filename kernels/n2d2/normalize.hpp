@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "n2d2/functions.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -41,11 +42,11 @@ struct Lrn {
     static N2D2_INLINE void pixel(const T* in, T* out) {
         constexpr int channels = C, before = Before, window = Cfg::Window;
         for (int c = 0; c < channels; ++c) {
-            T sum = T(0);
+            double sum = 0.0;
             for (int i = largest(0, c - before); i < least(channels, c - before + window); ++i)
-                sum += in[i] * in[i];
-            const T divisor = std::pow(Parameters::k() + Parameters::alpha() * sum, Parameters::beta());
-            out[c] = Cfg::Stage::apply(in[c] / divisor, c);
+                sum = sum + rounded(static_cast<double>(in[i]) * static_cast<double>(in[i]));
+            const double divisor = exact::power(Parameters::k() + rounded(Parameters::alpha() * sum), Parameters::beta());
+            out[c] = Cfg::Stage::apply(static_cast<T>(static_cast<double>(in[c]) / divisor), c);
         }
     }
 };
@@ -56,12 +57,14 @@ struct Normalize {
     enum : int { C = Cfg::Input::Channels };
 
     static N2D2_INLINE void pixel(const T* in, T* out) {
-        T sum = T(0);
+        double sum = 0.0;
+        for (int c = 0; c < C; ++c) {
+            const double value = static_cast<double>(in[c]);
+            sum = sum + (Cfg::Power == 1 ? std::fabs(value) : rounded(value * value));
+        }
+        const double norm = largest(Cfg::Power == 1 ? sum : std::sqrt(sum), static_cast<double>(Cfg::Parameters::smallest()));
         for (int c = 0; c < C; ++c)
-            sum += Cfg::Power == 1 ? std::fabs(in[c]) : in[c] * in[c];
-        const T norm = Cfg::Power == 1 ? sum : std::sqrt(sum);
-        for (int c = 0; c < C; ++c)
-            out[c] = Cfg::Stage::apply(in[c] / largest(norm, Cfg::Parameters::smallest()), c);
+            out[c] = Cfg::Stage::apply(static_cast<T>(static_cast<double>(in[c]) / norm), c);
     }
 };
 

@@ -2,13 +2,14 @@
 //
 //   out[y][x][c] = Stage(exp(in[y][x][c] - largest) / sum of exp(in - largest) over the group of c)
 //
-// or, with Log, in - largest - log(the sum). Group divides Channels. The largest exponent is 0, so nothing overflows and the sum is at least 1.
+// or, with Log, in - largest - log(the sum), in double and in the order of the channels. Group divides Channels. The largest exponent is 0, so nothing overflows and the sum is at least 1.
 // Input and output are disjoint. Config: planes Input, Output; types Stage, Isa; enum Group, Log.
 #ifndef N2D2_SOFTMAX_HPP
 #define N2D2_SOFTMAX_HPP
 
 #include <cmath>
 
+#include "n2d2/functions.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -25,22 +26,18 @@ struct Softmax {
     static_assert(static_cast<int>(C) % static_cast<int>(Group) == 0, "the group must divide the channels");
 
     static N2D2_INLINE void group(const T* in, int channel, T* out) {
-        T highest = in[0];
+        double highest = static_cast<double>(in[0]), sum = 0.0;
         for (int c = 1; c < Group; ++c)
-            highest = largest(highest, in[c]);
-        T sum = T(0);
+            highest = largest(highest, static_cast<double>(in[c]));
+        double powers[Group];
         for (int c = 0; c < Group; ++c) {
-            out[c] = std::exp(in[c] - highest);
-            sum += out[c];
+            powers[c] = exact::exp(static_cast<double>(in[c]) - highest);
+            sum = sum + powers[c];
         }
-        if (Cfg::Log != 0) {
-            const T logarithm = std::log(sum);
-            for (int c = 0; c < Group; ++c)
-                out[c] = Cfg::Stage::apply(in[c] - highest - logarithm, channel + c);
-            return;
-        }
+        const double logarithm = Cfg::Log != 0 ? exact::log(sum) : 0.0;
         for (int c = 0; c < Group; ++c)
-            out[c] = Cfg::Stage::apply(out[c] / sum, channel + c);
+            out[c] = Cfg::Stage::apply(static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm
+                                                                    : powers[c] / sum), channel + c);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["NumType", "FLOAT32", "FLOAT64"]
+__all__ = ["NumType", "FLOAT32", "FLOAT64", "plain_type"]
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class NumType:
 
     Signed integers use the symmetric range +-(2^(bits-1) - 1), with `full` also -2^(bits-1); unsigned ones
     [0, 2^bits - 1]. 32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
+    A `plain` type holds integers or truth values as they are, over the whole range of the type.
     """
 
     bits: int
@@ -22,11 +23,12 @@ class NumType:
     scale: float = 1.0
     zero_point: int = 0
     full: bool = False
+    plain: bool = False
 
     @property
     def qmin(self) -> int:
         """Smallest integer value."""
-        return -(2 ** (self.bits - 1) - (not self.full)) if self.signed else 0
+        return -(2 ** (self.bits - 1) - (not (self.full or self.plain))) if self.signed else 0
 
     @property
     def qmax(self) -> int:
@@ -64,14 +66,22 @@ class NumType:
         """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers."""
         if self.is_float:
             return np.asarray(real, self.dtype)
+        if self.plain:
+            return np.asarray(real).astype(self.dtype)
         steps = np.rint(np.asarray(real, np.float64) / self.scale) + self.zero_point
         return np.clip(steps, self.qmin, self.qmax).astype(self.dtype)
 
     def dequantize(self, stored: np.ndarray) -> np.ndarray:
         """scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
-        if self.is_float:
+        if self.is_float or self.plain:
             return np.asarray(stored)
         return ((np.asarray(stored, np.float64) - self.zero_point) * self.scale).astype(np.float32)
+
+
+def plain_type(kind: str) -> NumType:
+    """The type of a tensor kind such as "int64"; truth values are bytes, 0 or 1."""
+    dtype = np.dtype(np.uint8 if kind == "bool" else kind)
+    return NumType(dtype.itemsize * 8, dtype.kind == "i", plain=True)
 
 
 FLOAT32 = NumType(32, is_float=True)

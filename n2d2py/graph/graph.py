@@ -19,10 +19,15 @@ __all__ = ["Tensor", "Node", "Graph"]
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value on an edge: its name and its shape with batch 1 (channel axis second)."""
+    """A value on an edge: its name and its shape with batch 1 (channel axis second).
+
+    `kind` is "" for real numbers, in the type that the export gives them; a fixed type ("bool", "int64", ...) for
+    truth values, positions and counts.
+    """
 
     name: str
     shape: Shape
+    kind: str = ""
 
 
 @dataclass
@@ -89,14 +94,14 @@ class Graph:
         self.precisions: dict[str, Precision] = {}
 
     # ---- building -------------------------------------------------------------------------
-    def add_input(self, name: str, shape: Shape) -> str:
+    def add_input(self, name: str, shape: Shape, kind: str = "") -> str:
         """Declares a network input; returns its name.
 
         Raises:
             N2D2Error: E240 when its size is 0 or beyond what can be handled.
         """
         _check_size(f"the input '{name}'", shape, None)
-        self.tensors[name] = Tensor(name, tuple(shape))
+        self.tensors[name] = Tensor(name, tuple(shape), kind)
         self.inputs.append(name)
         return name
 
@@ -113,11 +118,12 @@ class Graph:
         shapes = node.op.output_shapes([self.tensors[name].shape for name in node.inputs], node)
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
-        for name, shape in zip(node.outputs, shapes):
+        kinds = node.op.output_kinds([self.tensors[name].kind for name in node.inputs], node)
+        for name, shape, kind in zip(node.outputs, shapes, kinds):
             _check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
             if name in self.tensors:
                 raise InternalError(f"tensor {name} is written twice")
-            self.tensors[name] = Tensor(name, tuple(int(d) for d in shape))
+            self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
         self.nodes.insert(len(self.nodes) if at is None else at, node)
         return node
 
@@ -125,6 +131,10 @@ class Graph:
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""
         return self.tensors[tensor].shape
+
+    def kind(self, tensor: str) -> str:
+        """Kind of a tensor: "" for real numbers."""
+        return self.tensors[tensor].kind
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes `tensor`; None for an input."""

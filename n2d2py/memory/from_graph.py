@@ -102,5 +102,8 @@ for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), 
                        ("Transpose", _plain("copy")), ("Take", _plain("copy")),
                        ("DepthToSpace", _plain("copy")), ("SpaceToDepth", _plain("copy")), ("Identity", _same_order), ("Dropout", _same_order),
                        ("Deconv", _plain("deconv")), ("Resize", _resize), ("Unpool", _plain("unpool")),
+                       *((f"Array{name}", _plain("copy")) for name in (
+                           "Gather", "Interpolate", "Join", "Map", "Norm", "Product", "Reduce", "Scan", "Scatter",
+                           "Softmax", "Take", "Window")),
                        ("LRN", _plain("normalize")), ("Normalize", _plain("normalize"))):
     register_layout(_kind, _layout)

@@ -41,6 +41,10 @@ class Op:
         """
         raise NotImplementedError
 
+    def output_kinds(self, kinds: list[str], node: "Node | QuantNode") -> list[str]:
+        """Kinds of the outputs for inputs of these kinds ("" for real numbers)."""
+        return [kinds[0] if self.moves_values else ""] * len(node.outputs)
+
     def macs(self, inputs: list[Shape], output: Shape, node: "Node | QuantNode") -> int:
         """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
         return 0

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.arithmetic.functions import power
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
@@ -32,10 +33,12 @@ class LRN(Op):
         return int(np.prod(output)) * min(self.size, output[1])
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
+        x = inputs[0].astype(np.float64)
         channels, before = x.shape[1], (self.size - 1) // 2
         squares, sums = x * x, np.zeros_like(x)
-        for c in range(channels):
-            sums[:, c] = squares[:, max(0, c - before):c - before + self.size].sum(axis=1)
-        dtype = x.dtype.type
-        return [x / (dtype(self.k) + dtype(self.alpha) * sums) ** dtype(self.beta)]
+        for step in range(-before, self.size - before):
+            first, last = max(0, -step), min(channels, channels - step)
+            if first < last:
+                sums[:, first:last] += squares[:, first + step:last + step]
+        base = self.k + self.alpha * sums
+        return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]

@@ -29,9 +29,8 @@ class Normalize(Op):
         return 2 * int(np.prod(output))
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        if self.norm == "L1":
-            size = np.abs(x).sum(axis=1, keepdims=True)
-        else:
-            size = np.sqrt((x * x).sum(axis=1, keepdims=True))
-        return [x / np.maximum(size, x.dtype.type(SMALLEST_NORM))]
+        x = inputs[0].astype(np.float64)
+        terms = np.abs(x) if self.norm == "L1" else x * x
+        size = np.add.accumulate(terms, axis=1)[:, -1:]
+        size = size if self.norm == "L1" else np.sqrt(size)
+        return [(x / np.maximum(size, SMALLEST_NORM)).astype(inputs[0].dtype)]

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.arithmetic.functions import exp, log
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
@@ -27,8 +28,9 @@ class Softmax(Op):
         x = inputs[0]
         size = self.group_size or x.shape[1]
         grouped = x.reshape(x.shape[0], x.shape[1] // size, size, *x.shape[2:])
-        shifted = grouped - grouped.max(axis=2, keepdims=True)
-        powers = np.exp(shifted)
-        if self.log:
-            return [(shifted - np.log(powers.sum(axis=2, keepdims=True))).reshape(x.shape)]
-        return [(powers / powers.sum(axis=2, keepdims=True)).reshape(x.shape)]
+        wide = grouped.astype(np.float64)
+        shifted = wide - wide.max(axis=2, keepdims=True)
+        powers = exp(shifted)
+        total = np.add.accumulate(powers, axis=2)[:, :, -1:]
+        values = shifted - log(total) if self.log else powers / total
+        return [values.astype(x.dtype).reshape(x.shape)]

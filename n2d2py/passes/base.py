@@ -159,9 +159,9 @@ def drop(graph: Graph, node: Node) -> None:
     keeps_name = (result in graph.outputs and producer is not None and len(producer.outputs) == 1
                   and graph.sole_consumer(source) is node)
     if keeps_name:
-        shape = graph.shape(source)
+        shape, kind = graph.shape(source), graph.kind(source)
         graph.absorb(producer, node)
-        graph.tensors[result] = Tensor(result, shape)
+        graph.tensors[result] = Tensor(result, shape, kind)
         carrier = result
     else:
         graph.bypass(node)
@@ -184,4 +184,4 @@ def recompute_shapes(graph: Graph) -> None:
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
         for name, shape in zip(node.outputs, shapes):
-            graph.tensors[name] = Tensor(name, tuple(shape))
+            graph.tensors[name] = Tensor(name, tuple(shape), graph.kind(name))

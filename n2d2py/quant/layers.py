@@ -16,7 +16,7 @@ from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
 
-__all__ = ["LayerTypes", "quantize_layer", "quantizer", "activation_clamp", "peak", "common_multipliers", "summed", "moved"]
+__all__ = ["LayerTypes", "has_quantizer", "quantize_layer", "quantizer", "activation_clamp", "peak", "common_multipliers", "summed", "moved"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
             _QUANTIZERS[kind] = function
         return function
     return register
+
+
+def has_quantizer(kind: str) -> bool:
+    """Whether an operator kind has an integer form."""
+    return kind in _QUANTIZERS
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
@@ -252,7 +257,7 @@ def _concat(node: Node, types: LayerTypes) -> QuantNode:
     return _new(node, types, rescale=_rescale(node, factors, bound, types.options), bound=bound)
 
 
-@quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Reshape", "Transpose", "Identity", "Dropout")
+@quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Reshape", "Transpose", "Identity", "Dropout", "ArrayTake")
 def _moving(node: Node, types: LayerTypes) -> QuantNode:
     return _new(node, types)
 

@@ -7,9 +7,10 @@ from typing import Sequence
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
+from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.operators import Convert
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.moments import has_moments
@@ -39,7 +40,8 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
     errors: list[N2D2Error] = []
     walk = Walk(graph, result, samples) if samples and options.needs_samples else None
     for node in graph.nodes:
-        if result.is_float(node):
+        if not isinstance(node.op, Convert) and any(
+                types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)):
             result.nodes.append(_float_layer(node, FLOAT32))
             if walk:
                 walk.advance(node, result.nodes[-1])
@@ -77,7 +79,8 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     kind = FLOAT32 if bits == -32 else FLOAT64
     result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
                         aliases=dict(graph.aliases))
-    result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
+    result.tensors = {name: QuantTensor(name, t.shape, plain_type(t.kind) if t.kind else kind)
+                      for name, t in graph.tensors.items()}
     result.nodes = [_float_layer(node, kind) for node in graph.nodes]
     result.verify()
     return result
@@ -85,6 +88,6 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
 
 def _float_layer(node: Node, kind: NumType) -> QuantNode:
     """A layer in floating point, its constants in type `kind`."""
-    params = {role: np.asarray(array, kind.dtype) for role, array in node.params.items()}
+    params = {role: np.asarray(array, kind.dtype if array.dtype.kind == "f" else array.dtype) for role, array in node.params.items()}
     return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), params, activation=node.activation,
                      location=node.location, source=list(node.source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Sequence
 
-from n2d2py.arithmetic import FLOAT32, NumType
+from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
 from n2d2py.operators import ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
 from n2d2py.quant.histogram import Histogram
@@ -35,11 +35,11 @@ def _moves(node) -> bool:
 
 def calibrated_tensors(graph: Graph) -> list[str]:
     """The tensors whose range must be measured: all integers that some layer computes, and the inputs."""
-    real = float_tensors(graph)
+    real = {*float_tensors(graph), *(name for name, tensor in graph.tensors.items() if tensor.kind)}
     made = [name for node in graph.nodes if not _moves(node) and not isinstance(node.op, Concat)
             for name in node.outputs if name not in real]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
-    return list(dict.fromkeys(graph.inputs + made + pooled))
+    return [name for name in dict.fromkeys(graph.inputs + made + pooled) if name not in real]
 
 
 def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
@@ -48,7 +48,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
     for node in graph.nodes:
         all_known = all(name in known for name in node.inputs)
         activation = node.activation or getattr(node.op, "function", None)
-        preserves = _moves(node) or isinstance(node.op, (Concat, Pool, Convert))
+        preserves = (_moves(node) and getattr(node.op, "fill", 0) >= 0) or isinstance(node.op, (Concat, Pool, Convert))
         if isinstance(node.op, ElemWise):
             weights, shifts = node.op.coefficients(len(node.inputs))
             plain = min(weights) >= 0 and min(shifts) >= 0
@@ -118,13 +118,13 @@ def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[st
     clipped. Tensors that hold moved values share their source's type; concat inputs share the
     output's type where their ranges are alike, else the concat rescales them.
     """
-    source = _sources(graph)
+    source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
     inputs = {name for name in graph.inputs
-              if (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0}
+              if not graph.kind(name) and (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0}
     positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
-    final = {source[name] for name in graph.outputs}
+    final = {source[name] for name in graph.outputs if name in source}
     real = float_tensors(graph)
-    types: dict[str, NumType] = {}
+    types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     thresholds: dict[str, float] = {}
     for name in dict.fromkeys(source.values()):
         producer = graph.producer(name)

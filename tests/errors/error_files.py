@@ -130,7 +130,7 @@ def no_opset(path: Path) -> None:
 
 def unsupported_operators(path: Path) -> None:
     nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Det", ["c"], ["d"]),
-             helper.make_node("Sin", ["c"], ["e1"]), helper.make_node("Sin", ["e1"], ["e2"]),
+             helper.make_node("NonZero", ["c"], ["e1"]), helper.make_node("NonZero", ["e1"], ["e2"]),
              helper.make_node("Relu", ["e2"], ["y"])]
     onnx.save(_model(nodes, outputs=("y", "d")), path)
 
@@ -151,17 +151,19 @@ def no_outputs(path: Path) -> None:
     onnx.save(_model(outputs=()), path)
 
 
-def constant_output(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Neg", ["w"], ["y"])]
-    onnx.save(_model(nodes), path)
+def empty_output(path: Path) -> None:
+    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Neg", ["e"], ["y"])]
+    onnx.save(_model(nodes, weights={"e": np.zeros(0, np.float32)}), path)
 
 
 def output_is_input(path: Path) -> None:
     onnx.save(_model([helper.make_node("Relu", ["x0"], ["z"])], outputs=("x0",)), path)
 
 
-def integer_input(path: Path) -> None:
-    onnx.save(_model(element_type=TensorProto.INT64), path)
+def text_input(path: Path) -> None:
+    model = _model([helper.make_node("Identity", ["x0"], ["y"])])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    path.write_bytes(model.SerializeToString())
 
 
 def unknown_sizes(path: Path) -> None:
@@ -172,8 +174,10 @@ def no_input(path: Path) -> None:
     onnx.save(_model([helper.make_node("Relu", ["w"], ["y"])], inputs=()), path)
 
 
-def scalar_input(path: Path) -> None:
-    onnx.save(_model([helper.make_node("Relu", ["x0"], ["y"])], inputs=((),)), path)
+def shapeless_input(path: Path) -> None:
+    model = _model([helper.make_node("Relu", ["x0"], ["y"])])
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    path.write_bytes(model.SerializeToString())
 
 
 def two_inputs(path: Path) -> None:
@@ -214,9 +218,9 @@ def unequal_reshape(path: Path) -> None:
     _single(path, helper.make_node("Reshape", ["x0", "s"], ["y"]), {"s": np.array([1, 7, -1])})
 
 
-def batch_transposed(path: Path) -> None:
-    _single(path, helper.make_node("Transpose", ["x0"], ["y"], perm=[1, 0, 2, 3]), {"s": np.array([1])},
-            inputs=((1, 2, 8, 8),))
+def batch_reduced(path: Path) -> None:
+    _single(path, helper.make_node("ReduceMean", ["x0"], ["y"], axes=[0]), {"s": np.array([1])},
+            inputs=(("N", 2, 8, 8),))
 
 
 def huge_constant(path: Path) -> None:

@@ -26,7 +26,7 @@ PORTABLE, NATIVE = "n2d2::Portable", "n2d2::Native"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
 
 _DTYPES = {"std::int8_t": "i1", "std::uint8_t": "u1", "std::int16_t": "i2", "std::uint16_t": "u2",
-           "std::int32_t": "i4", "std::int64_t": "i8", "float": "f4", "double": "f8"}
+           "std::int32_t": "i4", "std::int64_t": "i8", "std::uint32_t": "u4", "std::uint64_t": "u8", "float": "f4", "double": "f8"}
 
 
 def float_literal(value: float, ctype: str) -> str:

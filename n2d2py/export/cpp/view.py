@@ -17,7 +17,7 @@ __all__ = ["PortView", "ArrayView", "LayerView", "port_views"]
 
 def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
     """The `tensor` struct of the C interface."""
-    low, high = (0, 0) if kind.is_float else (kind.qmin, kind.qmax)
+    low, high = (0, 0) if kind.is_float or kind.plain else (kind.qmin, kind.qmax)
     return (f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
             f"{height(shape)}, {width(shape)}, {channels(shape)}, {kind.scale!r}, {kind.zero_point}, {low}, {high}}}")
 
@@ -82,6 +82,11 @@ class PortView:
     @property
     def is_float(self) -> bool:
         return self.type.is_float
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its integers stand for themselves."""
+        return self.type.plain
 
     @property
     def scale_text(self) -> str:

@@ -1,6 +1,8 @@
 """Evaluates nodes whose inputs are all known, with the reference implementation of the onnx package."""
 from __future__ import annotations
 
+from math import ceil, prod
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -15,6 +17,8 @@ SHAPE_ARITHMETIC = (*SHAPE_READERS, "Constant", "ConstantOfShape", "Equal", "Exp
                     "Not", "Range", "Slice", "Split", "Where")
 """Operators that exporters use to compute shapes; they need no converter where that succeeds."""
 
+_MOST_ELEMENTS = 1 << 26
+"""Elements of a constant that is computed: 256 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
@@ -25,6 +29,37 @@ def is_foldable(proto: onnx.NodeProto) -> bool:
             and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute))
 
 
+def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None]) -> None:
+    """Refuses constants that would fill the memory, before they are made."""
+    given = [np.asarray(value) for value in values if value is not None]
+    count = 0
+    try:
+        if proto.op_type in ("ConstantOfShape", "Expand"):
+            count = prod(max(1, int(size)) for size in given[-1].reshape(-1))
+        elif proto.op_type == "Tile":
+            count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
+        elif proto.op_type == "Range":
+            start, limit, step = (float(value.reshape(-1)[0]) for value in given)
+            count = int((limit - start) / step) if step else 0
+        elif proto.op_type == "Pad":
+            pads = given[1].reshape(-1).tolist()
+            rank = given[0].ndim
+            count = prod(size + pads[axis] + pads[axis + rank] for axis, size in enumerate(given[0].shape)) if len(
+                pads) == 2 * rank else 0
+        elif proto.op_type == "OneHot":
+            count = given[0].size * int(given[1].reshape(-1)[0])
+        elif proto.op_type in ("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "Pow"):
+            count = prod(np.broadcast_shapes(*(value.shape for value in given)))
+        elif proto.op_type == "MatMul":
+            count = given[0].size * given[1].shape[-1] // max(1, given[0].shape[-1])
+        elif proto.op_type in ("Resize", "Upsample") and len(given) > 1:
+            count = given[0].size * prod(max(1, ceil(float(v))) for v in given[-1].reshape(-1))
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return  # the evaluation says what is wrong
+    if count > _MOST_ELEMENTS:
+        raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
+
+
 def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int) -> list[np.ndarray]:
     """The outputs of a node for input values (None: absent).
 
@@ -32,6 +67,8 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int)
         Unsupported: when the node cannot be evaluated.
     """
     from onnx.reference import ReferenceEvaluator
+
+    _check_size(proto, values)
 
     known = {name: value for name, value in zip(proto.input, values) if name and value is not None}
     inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)

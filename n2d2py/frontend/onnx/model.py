@@ -19,22 +19,30 @@ __all__ = ["OnnxInput", "OnnxModel", "load_onnx", "to_array", "MIN_OPSET", "MAX_
 
 MIN_OPSET = 7
 """The first opset with today's broadcasting rules."""
-MAX_OPSET = 22
+MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _IMAGES = (TensorProto.UINT8, TensorProto.INT8)
+_INTEGERS = (TensorProto.BOOL, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT16,
+             TensorProto.UINT32, TensorProto.UINT64)
+_IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 _TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
 """What the structural check refuses although the import lists it better, or does not need it."""
 
 
 @dataclass(frozen=True)
 class OnnxInput:
-    """A data input: its name, its shape with batch 1 (None: unknown size) and its element type."""
+    """A data input: its name, its shape with batch 1 (None: unknown size) and its element type.
+
+    `dims` is the shape as it is declared; `kind` is that of the graph's tensor, "" for real numbers.
+    """
 
     name: str
     shape: tuple[int | None, ...]
     element_type: int
+    dims: tuple[int | None, ...] = ()
+    kind: str = ""
 
 
 @dataclass
@@ -210,18 +218,31 @@ def _inputs(proto: onnx.ModelProto, path: str, initialized: set[str],
     inputs, batches = [], []
     for value in values:
         tensor = value.type.tensor_type
-        if not value.type.HasField("tensor_type") or tensor.elem_type not in (*_FLOATS, *_IMAGES):
+        if not value.type.HasField("tensor_type") or tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
             known = TensorProto.DataType.values()
             kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
             raise N2D2Error("E305", f"the input '{value.name}' is of type {kind}", where=Location(path),
-                            remedy="inputs must be floating-point tensors, or uint8 or int8 ones that are cast")
-        if not tensor.HasField("shape") or len(tensor.shape.dim) < 2:
-            raise N2D2Error("E305", f"the input '{value.name}' has no shape with a batch axis and a channel axis",
+                            remedy="inputs must be tensors of numbers or truth values")
+        if not tensor.HasField("shape"):
+            raise N2D2Error("E305", f"the input '{value.name}' has no shape",
                             where=Location(path), remedy="export the model with the shapes of its inputs")
         dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in tensor.shape.dim]
-        batches.append(dims[0])
-        inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type))
-    return inputs, batches[0]
+        kind = _kind(proto.graph, value.name, tensor.elem_type)
+        if len(dims) > 1:
+            batches.append(dims[0])
+        inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
+    return inputs, batches[0] if len(set(batches)) == 1 else 1
+
+
+def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
+    """The kind of an input; bytes that are converted first are real numbers, as images are."""
+    if element_type in _FLOATS:
+        return ""
+    if element_type in _IMAGES:
+        readers = [node.op_type for node in graph.node if name in node.input]
+        if readers and all(reader in _IMAGE_READERS or "Linear" in reader or "Integer" in reader for reader in readers):
+            return ""
+    return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 
 
 def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> None:

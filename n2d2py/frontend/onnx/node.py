@@ -24,7 +24,9 @@ class OnnxNode:
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
     """
 
-    def __init__(self, proto: onnx.NodeProto, builder: "Builder"):
+    def __init__(self, proto: onnx.NodeProto, builder: "Builder", as_vector: bool = False):
+        """`as_vector`: tensors are given as vectors of all their elements."""
+        self._as_vector = as_vector
         self.type = proto.op_type
         self.name = proto.output[0]
         self.inputs = list(proto.input)
@@ -77,7 +79,8 @@ class OnnxNode:
         """
         if not self.has(index) or self.is_constant(index):
             raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
-        return self._builder.names[self.inputs[index]]
+        name = self.inputs[index]
+        return self._builder.array(name) if self._as_vector else self._builder.plane(name)
 
     def shape(self, index: int = 0) -> Shape:
         """Shape of a data input, batch 1."""

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Callable
 from n2d2py.errors import InternalError
 
 if TYPE_CHECKING:
+    from n2d2py.frontend.onnx.arrays.values import Arrays
     from n2d2py.frontend.onnx.importer import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
-__all__ = ["Converter", "Unsupported", "register_converter", "find_converter", "supported_operators"]
+__all__ = ["Converter", "Unsupported", "register_converter", "find_converter", "register_array_converter",
+           "find_array_converter", "supported_operators"]
 
 Converter = Callable[["OnnxNode", "Builder"], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
 
+ArrayConverter = Callable[["Arrays"], None]
+"""The same with operators on arrays."""
+
+_ARRAY_CONVERTERS: dict[str, ArrayConverter] = {}
 _CONVERTERS: dict[str, Converter] = {}
 
 
@@ -47,6 +53,22 @@ def find_converter(op_type: str, domain: str) -> Converter | None:
     return _CONVERTERS.get(_key(op_type, domain))
 
 
+def register_array_converter(op_type: str, converter: ArrayConverter) -> None:
+    """Makes `converter` responsible for what no converter to image layers takes of an operator.
+
+    Raises:
+        InternalError: when another one has it.
+    """
+    if _ARRAY_CONVERTERS.get(op_type, converter) is not converter:
+        raise InternalError(f"the ONNX operator {op_type} has two converters to arrays")
+    _ARRAY_CONVERTERS[op_type] = converter
+
+
+def find_array_converter(op_type: str, domain: str) -> ArrayConverter | None:
+    """The converter to operators on arrays, or None."""
+    return _ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
+
+
 def supported_operators() -> list[str]:
     """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
-    return sorted(_CONVERTERS)
+    return sorted({*_CONVERTERS, *_ARRAY_CONVERTERS})

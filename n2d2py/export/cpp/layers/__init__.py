@@ -1,6 +1,6 @@
 """The C++ form of each operator kind. Adding one: a module with its function, and a line here."""
 from n2d2py.export.cpp.code import register_layer
-from n2d2py.export.cpp.layers import (activation, affine, concat, conv, convert, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
+from n2d2py.export.cpp.layers import (activation, affine, arrays, concat, conv, convert, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
                                       resize, softmax, take, unpool)
 
 for _kind, _function in {
@@ -11,5 +11,10 @@ for _kind, _function in {
     "Convert": convert.code,
     "Take": take.code, "DepthToSpace": depth_to_space.code,
     "SpaceToDepth": depth_to_space.code, "LRN": normalize.lrn_code, "Normalize": normalize.normalize_code,
+    "ArrayMap": arrays.map_code, "ArrayTake": arrays.take_code, "ArrayJoin": arrays.join_code,
+    "ArrayReduce": arrays.reduce_code, "ArrayScan": arrays.scan_code, "ArraySoftmax": arrays.softmax_code,
+    "ArrayNorm": arrays.norm_code, "ArrayProduct": arrays.product_code, "ArrayWindow": arrays.window_code,
+    "ArrayInterpolate": arrays.interpolate_code, "ArrayGather": arrays.gather_code,
+    "ArrayScatter": arrays.scatter_code,
 }.items():
     register_layer(_kind, _function)

@@ -192,6 +192,10 @@ class LayerBuilder:
             functions={key: literal(value) for key, value in functions.items()}))
         return name
 
+    def text(self, struct: str) -> None:
+        """Adds a struct as it is."""
+        self._structs.append(struct)
+
     # ---- output stages --------------------------------------------------------------------
     def stage(self, centred: bool = True) -> str:
         """The C++ type that turns an accumulator into an element of the output.

@@ -17,7 +17,7 @@ def _code(build: LayerBuilder, kernel: str, title: str, parameters: dict[str, fl
                         remedy="remove the layer, or export with -nbbits -32")
     if build.serial:
         raise InternalError(f"{node.name}: the output of a {node.op.kind} lies over its input")
-    values = build.constants("parameters", build.output.cpp, parameters, {})
+    values = build.constants("parameters", "double", parameters, {})
     config = build.config(f"{node.name}: {title}", {"Input": build.input_plane, "Output": build.output_plane,
                                                     "Parameters": values, "Stage": build.stage()}, constants)
     return build.code("normalize", f"n2d2::{kernel}<{config}>(in0, out);")

@@ -1,0 +1,68 @@
+// Arrays of any rank in row-major order, and loops over them that are known when they are compiled.
+//
+// An array is a plane of one pixel: its elements follow each other. Loops are types:
+//
+//   Axis<Size, A, B, C, Next>   for i < Size, the loop Next inside; one step moves the operands by A, B and C elements
+//   AxisEnd                     the body: f(a, b, c, o) with the elements' positions, o counting the bodies
+//   TakeAxis<Size, Table, Next> the operand moves to Table[i]; where that is negative, f.fill(o, n) gets n elements
+#ifndef N2D2_ARRAY_HPP
+#define N2D2_ARRAY_HPP
+
+#include <type_traits>
+
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+struct AxisEnd {
+    enum : long { Count = 1 };
+    template <class F>
+    static N2D2_INLINE void run(F& f, long a, long b, long c, long o) { f(a, b, c, o); }
+};
+
+template <int Size, long A, long B, long C, class Next>
+struct Axis {
+    enum : long { Count = Size * static_cast<long>(Next::Count) };
+    template <class F>
+    static N2D2_INLINE void run(F& f, long a, long b, long c, long o) {
+        for (long i = 0; i < Size; ++i)
+            Next::run(f, a + i * A, b + i * B, c + i * C, o + i * static_cast<long>(Next::Count));
+    }
+};
+
+template <int Size, const std::int32_t* Table, class Next>
+struct TakeAxis {
+    enum : long { Count = Size * static_cast<long>(Next::Count) };
+    template <class F>
+    static N2D2_INLINE void run(F& f, long a, long, long, long o) {
+        for (long i = 0; i < Size; ++i) {
+            const long at = o + i * static_cast<long>(Next::Count);
+            if (Table[i] < 0)
+                f.fill(at, static_cast<long>(Next::Count));
+            else
+                Next::run(f, a + Table[i], 0, 0, at);
+        }
+    }
+};
+
+// Elements of a plane of one pixel.
+template <class Plane>
+N2D2_INLINE const typename Plane::Type* elements(const unsigned char* base) {
+    return line<Plane>(base, 0);
+}
+
+template <class Plane>
+N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
+    return line<Plane>(base, 0);
+}
+
+// The type that sums of T are made in.
+template <class T, bool Real = std::is_floating_point<T>::value>
+struct WideType { typedef double Type; };
+template <class T>
+struct WideType<T, false> { typedef std::int64_t Type; };
+
+}  // namespace n2d2
+
+#endif  // N2D2_ARRAY_HPP

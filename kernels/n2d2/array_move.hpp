@@ -1,0 +1,78 @@
+// Elements of arrays in another order, one array behind the other, and elements at computed positions.
+//
+//   arrayTake     out[o] = in at the position of the loop Axes; fill() where a TakeAxis says so
+//   arrayJoin     Outer times Length elements of one operand, into lines of Line elements, First from their start
+//   arrayGather   out[o][j][i] = in[o][index of j][i], or with Each in[o][index of (o, j, i)][i]
+//   arrayScatter  out[index of j][i] = combined with update[j][i], in order
+//
+// Indices below 0 count from the end; those outside are held at the nearest line. Input and output are disjoint.
+#ifndef N2D2_ARRAY_MOVE_HPP
+#define N2D2_ARRAY_MOVE_HPP
+
+#include "n2d2/array.hpp"
+
+namespace n2d2 {
+
+template <class Cfg>
+struct Taken {
+    typedef typename Cfg::Output::Type T;
+    const T* in;
+    T* out;
+    N2D2_INLINE void operator()(long a, long, long, long o) const { out[o] = in[a]; }
+    N2D2_INLINE void fill(long o, long count) const {
+        for (long i = 0; i < count; ++i)
+            out[o + i] = static_cast<T>(Cfg::Fill::value());
+    }
+};
+
+// Config: planes Input, Output of one type; types Axes, Fill (static value()); enum First.
+template <class Cfg>
+N2D2_INLINE void arrayTake(const unsigned char* in, unsigned char* out) {
+    const Taken<Cfg> body = {elements<typename Cfg::Input>(in), elements<typename Cfg::Output>(out)};
+    Cfg::Axes::run(body, Cfg::First, 0, 0, 0);
+}
+
+template <int Outer, int Length, int Line, int First, class T>
+N2D2_INLINE void arrayJoin(const T* in, T* out) {
+    for (long o = 0; o < Outer; ++o)
+        for (long i = 0; i < Length; ++i)
+            out[o * Line + First + i] = in[o * Length + i];
+}
+
+template <int Size, class I>
+N2D2_INLINE long wrapped(I index) {
+    const std::int64_t i = static_cast<std::int64_t>(index);
+    const std::int64_t line = i < 0 ? i + Size : i;
+    return static_cast<long>(line < 0 ? 0 : line < Size ? line : Size - 1);
+}
+
+template <int Outer, int Size, int Inner, int Count, bool Each, class T, class I>
+N2D2_INLINE void arrayGather(const T* in, const I* indices, T* out) {
+    for (long o = 0; o < Outer; ++o)
+        for (long j = 0; j < Count; ++j)
+            for (long i = 0; i < Inner; ++i) {
+                const long at = (o * Count + j) * Inner + i;
+                out[at] = in[(o * Size + wrapped<Size>(indices[Each ? at : j])) * Inner + i];
+            }
+}
+
+struct ScatterNone { template <class T> static N2D2_INLINE T apply(T, T b) { return b; } };
+struct ScatterAdd { template <class T> static N2D2_INLINE T apply(T a, T b) { return static_cast<T>(a + b); } };
+struct ScatterMul { template <class T> static N2D2_INLINE T apply(T a, T b) { return static_cast<T>(a * b); } };
+struct ScatterMax { template <class T> static N2D2_INLINE T apply(T a, T b) { return a < b ? b : a; } };
+struct ScatterMin { template <class T> static N2D2_INLINE T apply(T a, T b) { return b < a ? b : a; } };
+
+template <int Size, int Inner, int Count, class Combine, class T, class I>
+N2D2_INLINE void arrayScatter(const T* in, const I* indices, const T* updates, T* out) {
+    for (long i = 0; i < static_cast<long>(Size) * Inner; ++i)
+        out[i] = in[i];
+    for (long j = 0; j < Count; ++j) {
+        T* const to = out + wrapped<Size>(indices[j]) * Inner;
+        for (long i = 0; i < Inner; ++i)
+            to[i] = Combine::template apply<T>(to[i], updates[j * Inner + i]);
+    }
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_ARRAY_MOVE_HPP

@@ -1,0 +1,207 @@
+// Matrix products, convolutions and pools of arrays, sums in double (of integers in 64 bits) in one order.
+//
+//   arrayProduct  out[...][m][n] = sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
+//   arrayWindow   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
+//                 maximum, its position, average, p-norm. What lies outside the input is left out.
+#ifndef N2D2_ARRAY_PRODUCT_HPP
+#define N2D2_ARRAY_PRODUCT_HPP
+
+#include "n2d2/array.hpp"
+#include "n2d2/functions.hpp"
+
+namespace n2d2 {
+
+// a * b for sums in W: of floats and of integers it is exact, of doubles it is rounded.
+template <class T, class W>
+N2D2_INLINE W productOf(W a, W b) {
+    return std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(a * b))) : static_cast<W>(a * b);
+}
+
+template <int M, int K, int N, class A, class B, class R>
+struct ProductBody {
+    typedef typename WideType<R>::Type W;
+    const A* a;
+    const B* b;
+    R* out;
+    N2D2_INLINE void operator()(long i, long j, long, long o) const {
+        const A* const left = a + i;
+        const B* const right = b + j;
+        R* const to = out + o * M * N;
+        constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
+        Loop<parallel>::run(M, [=](int m) N2D2_INLINE_LAMBDA {
+            for (long n = 0; n < N; ++n) {
+                W total = W(0);
+                for (long k = 0; k < K; ++k)
+                    total = total + productOf<R>(static_cast<W>(left[m * K + k]), static_cast<W>(right[k * N + n]));
+                to[m * N + n] = static_cast<R>(total);
+            }
+        });
+    }
+};
+
+template <class Axes, int M, int K, int N, class A, class B, class R>
+N2D2_INLINE void arrayProduct(const A* a, const B* b, R* out) {
+    const ProductBody<M, K, N, A, B, R> body = {a, b, out};
+    Axes::run(body, 0, 0, 0, 0);
+}
+
+// Calls f(element of the channel, tap) for every element of the input in the window at (d, y, x).
+template <class Cfg, class F>
+N2D2_INLINE void windowTaps(int d, int y, int x, F& f) {
+    for (int kd = 0; kd < Cfg::KernelD; ++kd) {
+        const int iz = d * Cfg::StrideD - Cfg::PadD + kd * Cfg::DilationD;
+        if (iz < 0 || iz >= Cfg::InputD)
+            continue;
+        for (int ky = 0; ky < Cfg::KernelH; ++ky) {
+            const int iy = y * Cfg::StrideH - Cfg::PadH + ky * Cfg::DilationH;
+            if (iy < 0 || iy >= Cfg::InputH)
+                continue;
+            for (int kx = 0; kx < Cfg::KernelW; ++kx) {
+                const int ix = x * Cfg::StrideW - Cfg::PadW + kx * Cfg::DilationW;
+                if (ix < 0 || ix >= Cfg::InputW)
+                    continue;
+                f((static_cast<long>(iz) * Cfg::InputH + iy) * Cfg::InputW + ix,
+                  (static_cast<long>(kd) * Cfg::KernelH + ky) * Cfg::KernelW + kx);
+            }
+        }
+    }
+}
+
+// body(stimulus, output channel, d, y, x, position of the result)
+template <class Cfg, class Body>
+N2D2_INLINE void windowLoop(const Body& body) {
+    constexpr long work = static_cast<long>(Cfg::OutputD) * Cfg::OutputH * Cfg::OutputW * Cfg::KernelD * Cfg::KernelH *
+                          Cfg::KernelW * Cfg::Depth;
+    constexpr int batch = Cfg::Batch, outputs = Cfg::Outputs;
+    constexpr bool parallel = batch * outputs > 1 && work * batch * outputs >= N2D2_PARALLEL_WORK;
+    Loop<parallel>::run(batch * outputs, [=](int line) N2D2_INLINE_LAMBDA {
+        long at = static_cast<long>(line) * Cfg::OutputD * Cfg::OutputH * Cfg::OutputW;
+        for (int d = 0; d < Cfg::OutputD; ++d)
+            for (int y = 0; y < Cfg::OutputH; ++y)
+                for (int x = 0; x < Cfg::OutputW; ++x)
+                    body(line / outputs, line % outputs, d, y, x, at++);
+    });
+}
+
+template <class T, class W, class A, class B>
+struct WindowProduct {
+    const A* in;
+    const B* weights;
+    W total;
+    N2D2_INLINE void operator()(long at, long tap) {
+        total = total + productOf<T>(static_cast<W>(in[at]), static_cast<W>(weights[tap]));
+    }
+};
+
+template <class Cfg, class A, class B, class R>
+N2D2_INLINE void arrayConvolution(const A* in, const B* weights, R* out) {
+    typedef typename WideType<R>::Type W;
+    constexpr int depth = Cfg::Depth, groups = Cfg::Groups, outputs = Cfg::Outputs;
+    constexpr long plane = static_cast<long>(Cfg::InputD) * Cfg::InputH * Cfg::InputW;
+    constexpr long taps = static_cast<long>(Cfg::KernelD) * Cfg::KernelH * Cfg::KernelW;
+    windowLoop<Cfg>([=](int n, int o, int d, int y, int x, long at) N2D2_INLINE_LAMBDA {
+        const int group = o / (outputs / groups);
+        WindowProduct<R, W, A, B> sum = {in + (static_cast<long>(n) * groups + group) * depth * plane,
+                                         weights + static_cast<long>(o) * depth * taps, W(0)};
+        for (int c = 0; c < depth; ++c) {
+            windowTaps<Cfg>(d, y, x, sum);
+            sum.in += plane;
+            sum.weights += taps;
+        }
+        out[at] = static_cast<R>(sum.total);
+    });
+}
+
+struct PoolMax {
+    template <class T>
+    struct State {
+        const T* in;
+        T best;
+        long position;
+        explicit State(const T* from) : in(from), best(0), position(-1) {}
+        N2D2_INLINE void operator()(long at, long) {
+            if (position < 0 || best < in[at]) {
+                best = in[at];
+                position = at;
+            }
+        }
+        template <class R, class Cfg>
+        N2D2_INLINE R value(int, int, int, int) const { return static_cast<R>(best); }
+    };
+};
+
+struct PoolMaxIndex {
+    template <class T>
+    struct State : PoolMax::State<T> {
+        explicit State(const T* from) : PoolMax::State<T>(from) {}
+        template <class R, class Cfg>
+        N2D2_INLINE R value(int plane, int, int, int) const {
+            constexpr long d = Cfg::InputD, h = Cfg::InputH, w = Cfg::InputW;
+            const long p = this->position, z = p / (h * w), y = p / w % h, x = p % w;
+            return static_cast<R>(plane * d * h * w + (Cfg::ColumnMajor != 0 ? (x * h + y) * d + z : p));
+        }
+    };
+};
+
+template <int Order>
+struct PoolNorm {
+    template <class T>
+    struct State {
+        const T* in;
+        double total;
+        explicit State(const T* from) : in(from), total(0) {}
+        N2D2_INLINE void operator()(long at, long) {
+            const double x = static_cast<double>(in[at]);
+            total = total + (Order == 2 ? rounded(x * x) : exact::power(std::fabs(x), Order));
+        }
+        template <class R, class Cfg>
+        N2D2_INLINE R value(int, int, int, int) const {
+            return static_cast<R>(Order == 2 ? std::sqrt(total) : exact::power(total, 1.0 / Order));
+        }
+    };
+};
+
+// The taps of a window along an axis that an average counts: those in [First, Last).
+template <int Kernel, int Stride, int Pad, int Dilation, int First, int Last>
+N2D2_INLINE int countedTaps(int i) {
+    int count = 0;
+    for (int k = 0; k < Kernel; ++k) {
+        const int at = i * Stride - Pad + k * Dilation;
+        count += at >= First && at < Last;
+    }
+    return count;
+}
+
+struct PoolAverage {
+    template <class T>
+    struct State {
+        const T* in;
+        double total;
+        explicit State(const T* from) : in(from), total(0) {}
+        N2D2_INLINE void operator()(long at, long) { total = total + static_cast<double>(in[at]); }
+        template <class R, class Cfg>
+        N2D2_INLINE R value(int, int d, int y, int x) const {
+            const int count =
+                countedTaps<Cfg::KernelD, Cfg::StrideD, Cfg::PadD, Cfg::DilationD, Cfg::FirstD, Cfg::LastD>(d) *
+                countedTaps<Cfg::KernelH, Cfg::StrideH, Cfg::PadH, Cfg::DilationH, Cfg::FirstH, Cfg::LastH>(y) *
+                countedTaps<Cfg::KernelW, Cfg::StrideW, Cfg::PadW, Cfg::DilationW, Cfg::FirstW, Cfg::LastW>(x);
+            return static_cast<R>(total / count);
+        }
+    };
+};
+
+template <class Cfg, class Pool, class A, class R>
+N2D2_INLINE void arrayPool(const A* in, R* out) {
+    constexpr long plane = static_cast<long>(Cfg::InputD) * Cfg::InputH * Cfg::InputW;
+    constexpr int outputs = Cfg::Outputs;
+    windowLoop<Cfg>([=](int n, int o, int d, int y, int x, long at) N2D2_INLINE_LAMBDA {
+        const int line = n * outputs + o;
+        typename Pool::template State<A> state(in + line * plane);
+        windowTaps<Cfg>(d, y, x, state);
+        out[at] = state.template value<R, Cfg>(line, d, y, x);
+    });
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_ARRAY_PRODUCT_HPP

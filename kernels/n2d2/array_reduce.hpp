@@ -1,0 +1,176 @@
+// Reductions over axes of an array, and running sums along one.
+//
+// Sums are made in double (of integers in 64 bits) from the first element to the last. Config: planes Input, Output;
+// types Kept, Reduced (loops, array.hpp), Function.
+#ifndef N2D2_ARRAY_REDUCE_HPP
+#define N2D2_ARRAY_REDUCE_HPP
+
+#include "n2d2/array.hpp"
+#include "n2d2/functions.hpp"
+
+namespace n2d2 {
+namespace reductions {
+
+template <class T>
+struct Base {
+    typedef typename WideType<T>::Type W;
+    W total;
+    Base() : total(0) {}
+    N2D2_INLINE void plus(W x) { total = total + x; }
+};
+
+template <class T>
+struct Sum : Base<T> {
+    N2D2_INLINE void take(T x, long) { this->plus(x); }
+    N2D2_INLINE typename Base<T>::W value(long) const { return this->total; }
+};
+
+template <class T>
+struct Mean : Sum<T> {
+    N2D2_INLINE typename Base<T>::W value(long count) const { return this->total / static_cast<typename Base<T>::W>(count); }
+};
+
+template <class T>
+struct L1 : Sum<T> {
+    N2D2_INLINE void take(T x, long) { this->plus(x < T(0) ? -static_cast<typename Base<T>::W>(x) : x); }
+};
+
+template <class T>
+struct SumSquare : Sum<T> {
+    typedef typename Base<T>::W W;
+    N2D2_INLINE void take(T x, long) {
+        const W square = static_cast<W>(x) * static_cast<W>(x);
+        this->plus(std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(square))) : square);
+    }
+};
+
+template <class T>
+struct L2 : SumSquare<T> {
+    N2D2_INLINE double value(long) const { return std::sqrt(static_cast<double>(this->total)); }
+};
+
+template <class T>
+struct LogSum : Sum<T> {
+    N2D2_INLINE double value(long) const { return exact::log(static_cast<double>(this->total)); }
+};
+
+template <class T>
+struct Prod {
+    typename WideType<T>::Type total;
+    Prod() : total(1) {}
+    N2D2_INLINE void take(T x, long) { total = total * static_cast<typename WideType<T>::Type>(x); }
+    N2D2_INLINE typename WideType<T>::Type value(long) const { return total; }
+};
+
+template <class T, bool Largest, bool Last>
+struct Extreme {
+    T best;
+    long position;
+    Extreme() : best(0), position(-1) {}
+    N2D2_INLINE void take(T x, long at) {
+        const bool better = position < 0 || (Largest ? best < x : x < best) || (Last && !(Largest ? x < best : best < x));
+        if (better || (x != x && best == best)) {
+            best = x;
+            position = at;
+        }
+    }
+};
+
+template <class T>
+struct Max : Extreme<T, true, false> {
+    N2D2_INLINE T value(long) const { return this->best; }
+};
+template <class T>
+struct Min : Extreme<T, false, false> {
+    N2D2_INLINE T value(long) const { return this->best; }
+};
+template <class T, bool Largest, bool Last>
+struct Position : Extreme<T, Largest, Last> {
+    N2D2_INLINE std::int64_t value(long) const { return this->position; }
+};
+template <class T> struct ArgMax : Position<T, true, false> {};
+template <class T> struct ArgMin : Position<T, false, false> {};
+template <class T> struct ArgMaxLast : Position<T, true, true> {};
+template <class T> struct ArgMinLast : Position<T, false, true> {};
+
+}  // namespace reductions
+
+template <class T, class F>
+struct ReduceBody {
+    const T* in;
+    F& f;
+    N2D2_INLINE void operator()(long a, long, long, long o) const { f.take(in[a], o); }
+};
+
+template <class T>
+struct ExponentialSum {
+    const T* in;
+    double highest, total;
+    N2D2_INLINE void operator()(long a, long, long, long) { total = total + exact::exp(static_cast<double>(in[a]) - highest); }
+};
+
+template <class Cfg, class F>
+struct ReduceAll {
+    typedef typename Cfg::Input::Type T;
+    typedef typename Cfg::Output::Type R;
+    const T* in;
+    R* out;
+    N2D2_INLINE void operator()(long a, long, long, long o) const {
+        F f;
+        const ReduceBody<T, F> body = {in, f};
+        Cfg::Reduced::run(body, a, 0, 0, 0);
+        out[o] = static_cast<R>(f.value(static_cast<long>(Cfg::Reduced::Count)));
+    }
+};
+
+template <class Cfg>
+struct LogSumExpAll {
+    typedef typename Cfg::Input::Type T;
+    typedef typename Cfg::Output::Type R;
+    const T* in;
+    R* out;
+    N2D2_INLINE void operator()(long a, long, long, long o) const {
+        reductions::Max<T> top;
+        const ReduceBody<T, reductions::Max<T> > body = {in, top};
+        Cfg::Reduced::run(body, a, 0, 0, 0);
+        const double highest = static_cast<double>(top.value(0));
+        const bool finite = highest - highest == 0.0;
+        ExponentialSum<T> sum = {in, finite ? highest : 0.0, 0.0};
+        Cfg::Reduced::run(sum, a, 0, 0, 0);
+        out[o] = static_cast<R>(exact::log(sum.total) + sum.highest);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void arrayReduce(const unsigned char* in, unsigned char* out) {
+    const ReduceAll<Cfg, typename Cfg::Function> body = {elements<typename Cfg::Input>(in),
+                                                         elements<typename Cfg::Output>(out)};
+    Cfg::Kept::run(body, 0, 0, 0, 0);
+}
+
+template <class Cfg>
+N2D2_INLINE void arrayLogSumExp(const unsigned char* in, unsigned char* out) {
+    const LogSumExpAll<Cfg> body = {elements<typename Cfg::Input>(in), elements<typename Cfg::Output>(out)};
+    Cfg::Kept::run(body, 0, 0, 0, 0);
+}
+
+// Running sums or products along the middle axis of (Outer, Size, Inner).
+template <int Outer, int Size, int Inner, bool Exclusive, bool Reverse, bool Product, class T>
+N2D2_INLINE void arrayScan(const T* in, T* out) {
+    typedef typename WideType<T>::Type W;
+    for (long o = 0; o < Outer; ++o)
+        for (long i = 0; i < Inner; ++i) {
+            W total = Product ? W(1) : W(0);
+            for (long step = 0; step < Size; ++step) {
+                const long at = (o * Size + (Reverse ? Size - 1 - step : step)) * Inner + i;
+                const W x = static_cast<W>(in[at]);
+                const W next = Product ? total * x : total + x;
+                out[at] = static_cast<T>(Exclusive ? total : next);
+                total = next;
+            }
+        }
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_ARRAY_REDUCE_HPP

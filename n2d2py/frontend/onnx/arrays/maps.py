@@ -1,0 +1,166 @@
+"""Element-wise operators of any rank and kind, with every form of broadcasting."""
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.registry import Unsupported
+
+__all__ = ["CONVERTERS"]
+
+_REALS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+def _map(function: str, result: str | None = None):
+    def convert(a: Arrays) -> None:
+        a.bind(a.map(function, *a.values(), result=result))
+
+    return convert
+
+
+def _fold(function: str):
+    def convert(a: Arrays) -> None:
+        total = a.value(0)
+        for value in a.values()[1:]:
+            total = a.map(function, total, value)
+        a.bind(total)
+
+    return convert
+
+
+def _mean(a: Arrays) -> None:
+    values = a.values()
+    total = values[0]
+    for value in values[1:]:
+        total = a.map("Add", total, value)
+    a.bind(a.map("Div", total, a.const(len(values), total)) if len(values) > 1 else total)
+
+
+def _clip(a: Arrays) -> None:
+    x = a.value(0)
+    for index, name, function in ((1, "min", "Max"), (2, "max", "Min")):
+        if a.has(index):
+            x = a.map(function, x, a.value(index))
+        elif a.node.attribute(name) is not None:
+            x = a.map(function, x, a.const(a.node.attribute(name), x))
+    a.bind(x)
+
+
+def _relu(a: Arrays) -> None:
+    a.bind(a.map("Max", a.value(0), a.const(0, a.value(0))))
+
+
+def _prelu(a: Arrays) -> None:
+    a.bind(a.map("PRelu", *a.values()))
+
+
+def _mod(a: Arrays) -> None:
+    a.bind(a.map("Fmod" if a.node.attribute("fmod", 0) else "Mod", *a.values()))
+
+
+def _shift(a: Arrays) -> None:
+    a.bind(a.map("ShiftLeft" if a.node.attribute("direction") == "LEFT" else "ShiftRight", *a.values()))
+
+
+def _power(a: Arrays) -> None:
+    base, exponent = a.values()
+    if exponent.is_constant and base.kind == "" and exponent.size == 1:
+        number = float(exponent.constant.reshape(-1)[0])
+        if number == 2:
+            a.bind(a.map("Mul", base, base))
+            return
+        if number == 0.5:
+            a.bind(a.map("Sqrt", base))
+            return
+    a.bind(a.map("Pow", base, exponent))
+
+
+def cast_kind(target: int) -> str:
+    """The kind of an ONNX element type.
+
+    Raises:
+        Unsupported: for types that networks are not computed in.
+    """
+    if target in _REALS:
+        return ""
+    try:
+        name = np.dtype(helper.tensor_dtype_to_np_dtype(target)).name
+    except (KeyError, TypeError):
+        name = "unknown"
+    if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        raise Unsupported(f"it casts to {TensorProto.DataType.Name(target) if target in TensorProto.DataType.values() else target}")
+    return name
+
+
+def _cast(a: Arrays) -> None:
+    a.bind(a.cast(a.value(0), cast_kind(a.node.attribute("to"))))
+
+
+def _cast_like(a: Arrays) -> None:
+    a.bind(a.cast(a.value(0), a.value(1).kind))
+
+
+def _is_inf(a: Arrays) -> None:
+    x, found = a.value(0), None
+    for attribute, function in (("detect_positive", "IsPosInf"), ("detect_negative", "IsNegInf")):
+        if a.node.attribute(attribute, 1):
+            part = a.map(function, x, result="bool")
+            found = part if found is None else a.map("Or", found, part, result="bool")
+    if found is None:
+        raise Unsupported("it looks for no infinity")
+    a.bind(found)
+
+
+def _where(a: Arrays) -> None:
+    condition, x, y = a.values()
+    a.bind(a.map("Where", condition, x, y, result=x.kind))
+
+
+def _identity(a: Arrays) -> None:
+    a.bind(a.value(0))
+
+
+def _dropout(a: Arrays) -> None:
+    x = a.value(0)
+    if a.has(2) and bool(a.node.constant(2, "training mode").reshape(-1)[0]) and not (
+            a.node.is_constant(1) and float(a.node.constant(1, "ratio").reshape(-1)[0]) == 0):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    a.bind(x)
+    if len(a.node.outputs) > 1:
+        mask = a.map("Equal", x, x, result="bool") if False else a.map("Right", x, a.const(np.array(True)), result="bool")
+        a.bind(mask, 1)
+
+
+def _gelu(a: Arrays) -> None:
+    x = a.value(0)
+    half = a.map("Mul", x, a.const(0.5, x))
+    if a.node.attribute("approximate", "none") == "tanh":
+        cube = a.map("Mul", a.map("Mul", x, x), x)
+        inner = a.map("Mul", a.map("Add", x, a.map("Mul", cube, a.const(0.044715, x))), a.const(np.sqrt(2 / np.pi), x))
+        gate = a.map("Tanh", inner)
+    else:
+        gate = a.map("Erf", a.map("Mul", x, a.const(np.sqrt(0.5), x)))
+    a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
+
+
+def sum_of(a: Arrays, values: list[Value]) -> Value:
+    """The sum of several values."""
+    total = values[0]
+    for value in values[1:]:
+        total = a.map("Add", total, value)
+    return total
+
+
+CONVERTERS = {
+    **{name: _map(name) for name in ("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round",
+                                     "Sqrt", "Reciprocal", "Exp", "Log", "Erf", "Sigmoid", "Tanh", "Softplus", "Sin",
+                                     "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh")},
+    **{name: _map(name, "bool") for name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or",
+                                             "Xor", "Not")},
+    **{name: _map(function) for name, function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"),
+                                                   ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot"))},
+    "IsNaN": _map("IsNaN", "bool"), "IsInf": _is_inf, "Sum": _fold("Add"), "Max": _fold("Max"), "Min": _fold("Min"),
+    "Mean": _mean, "Clip": _clip, "Relu": _relu, "PRelu": _prelu, "Mod": _mod, "BitShift": _shift, "Pow": _power,
+    "Cast": _cast, "CastLike": _cast_like, "Where": _where, "Identity": _identity, "Dropout": _dropout, "Gelu": _gelu,
+}

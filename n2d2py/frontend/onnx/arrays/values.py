@@ -1,0 +1,203 @@
+"""What a converter on arrays works with: values (tensors or constants) with the dimensions that ONNX gives them."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Sequence
+
+import numpy as np
+
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.operators import ArrayMap, ArrayOp, ArrayTake, Op
+from n2d2py.operators.arrays import MAP_FUNCTIONS
+
+if TYPE_CHECKING:
+    from n2d2py.frontend.onnx.importer import Builder
+    from n2d2py.frontend.onnx.node import OnnxNode
+
+__all__ = ["Value", "Arrays", "constant_kind"]
+
+_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def constant_kind(array: np.ndarray) -> str:
+    """The kind of a constant: "" for floating point.
+
+    Raises:
+        Unsupported: for texts and other types.
+    """
+    name = array.dtype.name
+    if name in _KINDS:
+        return name
+    if name in ("float16", "float32", "float64", "bfloat16"):
+        return ""
+    raise Unsupported(f"it holds values of type {name}")
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array: its dimensions as in ONNX, its kind, and either the vector that holds it or its constant value."""
+
+    dims: Shape
+    kind: str
+    tensor: str | None = None
+    constant: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+
+class Arrays:
+    """Adds operators on arrays for one ONNX node."""
+
+    def __init__(self, node: "OnnxNode", builder: "Builder"):
+        self.node, self.builder = node, builder
+
+    def has(self, index: int) -> bool:
+        """Whether input `index` is given."""
+        return self.node.has(index)
+
+    def value(self, index: int) -> Value:
+        """Input `index`.
+
+        Raises:
+            Unsupported: when it is absent.
+        """
+        if not self.node.has(index):
+            raise Unsupported(f"its input {index} is absent")
+        return self.builder.value(self.node.inputs[index])
+
+    def values(self) -> list[Value]:
+        """All inputs."""
+        return [self.value(index) for index in range(len(self.node.inputs))]
+
+    @staticmethod
+    def const(array: object, like: Value | None = None) -> Value:
+        """A constant, of the kind of `like`."""
+        made = np.asarray(array)
+        if like is not None:
+            made = made.astype(like.kind or np.float32)
+        return Value(made.shape, constant_kind(made), None, made)
+
+    # ---- layers ---------------------------------------------------------------------------
+    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, kind: str = "", label: str = "") -> Value:
+        """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
+        builder = self.builder
+        if not 0 < prod(dims) <= MAX_ELEMENTS:
+            raise Unsupported("its result has no elements" if not prod(dims) else "its result is too large")
+        params = {f"operand{index}": self._parameter(value) for index, value in enumerate(inputs) if value.is_constant}
+        name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
+        tensors = [value.tensor for value in inputs if not value.is_constant]
+        node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))  # type: ignore
+        builder.graph.add(node)
+        return Value(tuple(int(d) for d in dims), builder.graph.kind(name) if isinstance(op, ArrayOp) else kind, name)
+
+    def _parameter(self, value: Value) -> np.ndarray:
+        array = value.constant
+        if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
+            return self.builder.parameter(self.node.name, "constant", array, finite=False)
+        return np.ascontiguousarray(array)
+
+    @staticmethod
+    def slots(values: Sequence[Value]) -> tuple[int, ...]:
+        """For each operand the input that it is; -1 for constants."""
+        found, count = [], 0
+        for value in values:
+            found.append(-1 if value.is_constant else count)
+            count += not value.is_constant
+        return tuple(found)
+
+    def map(self, function: str, *values: Value, result: str | None = None) -> Value:
+        """function(values), broadcast; the result has the kind of the first operand unless given."""
+        kind = values[0].kind if result is None else result
+        try:
+            dims = np.broadcast_shapes(*(value.dims for value in values))
+        except ValueError:
+            text = " and ".join("x".join(map(str, value.dims)) or "1" for value in values)
+            raise Unsupported(f"its operands of {text} cannot be broadcast") from None
+        if all(value.is_constant for value in values):
+            with np.errstate(all="ignore"):
+                made = np.asarray(MAP_FUNCTIONS[function](*(value.constant for value in values)))
+            return Value(dims, kind, None, made.astype(kind or np.float32))
+        shapes = tuple((1,) * (len(dims) - len(value.dims)) + tuple(value.dims) for value in values)
+        op = ArrayMap(function, tuple(dims), shapes, self.slots(values), kind)
+        return self.add(op, values, dims, label=function.lower())
+
+    def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
+        """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        op = ArrayTake(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
+        if value.is_constant:
+            positions, filled = op.positions()
+            made = value.constant.reshape(-1)[positions].copy()
+            if filled.any():
+                made[filled] = np.asarray(fill).astype(made.dtype)
+            return Value(tuple(dims), value.kind, None, made.reshape(dims))
+        if op.output_size() == value.size and all(list(axis) == list(range(0, len(axis) * step, step) if step else [0])
+                                                  for axis, step in zip(op.offsets, _steps(op.offsets))):
+            return replace(value, dims=tuple(dims))
+        return self.add(op, [value], dims, label="taken")
+
+    def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
+        """The positions chosen[axis] of some axes; a negative position is filled."""
+        steps = strides(value.dims)
+        offsets = [[p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
+                   for axis, (size, step) in enumerate(zip(value.dims, steps))]
+        return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        """Axis i of the result is axis order[i]."""
+        steps = strides(value.dims)
+        offsets = [[p * steps[axis] for p in range(value.dims[axis])] for axis in order]
+        return self.take(value, offsets, tuple(value.dims[axis] for axis in order))
+
+    def expand(self, value: Value, dims: Sequence[int]) -> Value:
+        """Repeated along axes of length 1, with new axes in front."""
+        own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
+        steps = strides(own)
+        offsets = [[p * step for p in range(size)] if size == new else [0] * new
+                   for size, new, step in zip(own, dims, steps)]
+        return self.take(value, offsets, tuple(dims))
+
+    @staticmethod
+    def reshape(value: Value, dims: Sequence[int]) -> Value:
+        """The same elements."""
+        dims = tuple(int(d) for d in dims)
+        if prod(dims) != value.size:
+            raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
+        return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
+
+    def cast(self, value: Value, kind: str) -> Value:
+        """The value as another kind."""
+        return value if value.kind == kind else self.map("Cast", value, result=kind)
+
+    def tensor(self, value: Value) -> Value:
+        """The value as a tensor: a constant is joined to a tensor of the network."""
+        if not value.is_constant:
+            return value
+        anchor = next((v for v in self.values() if not v.is_constant), None)
+        if anchor is None:
+            raise Unsupported("all its inputs are constants")
+        first = self.axes(self.reshape(anchor, (anchor.size,)), {0: [0]})
+        return self.map("Right", self.reshape(first, (1,) * len(value.dims)), value, result=value.kind)
+
+    def bind(self, value: Value, index: int = 0) -> None:
+        """Makes `value` the output `index` of the node."""
+        if index < len(self.node.outputs) and self.node.outputs[index]:
+            self.builder.bind(self.node.outputs[index], value)
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Elements between neighbours of each axis of a row-major array."""
+    return [prod(dims[axis + 1:]) for axis in range(len(dims))]
+
+
+def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:
+    """The strides of a row-major array of these axes."""
+    return strides([len(axis) for axis in offsets])

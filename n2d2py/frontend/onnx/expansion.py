@@ -1,0 +1,43 @@
+"""Replaces operators without converter by their definition in ONNX, where the standard gives one."""
+from __future__ import annotations
+
+import onnx
+
+from n2d2py import log
+from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
+from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.registry import find_array_converter, find_converter
+
+__all__ = ["expand_functions"]
+
+_ROUNDS = 4
+"""Definitions refer to other operators with definitions."""
+
+
+def expand_functions(model: OnnxModel) -> None:
+    """Inlines the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
+    for _ in range(_ROUNDS):
+        found = sorted({node.op_type for node in model.proto.graph.node if _is_expandable(node, model.opset)})
+        if not found:
+            return
+        from onnx import inliner
+
+        try:
+            model.proto = inliner.inline_selected_functions(model.proto, [("", name) for name in found],
+                                                            inline_schema_functions=True)
+        except (RuntimeError, ValueError, onnx.onnx_cpp2py_export.shape_inference.InferenceError) as error:
+            log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
+            return
+        log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))
+
+
+def _is_expandable(node: onnx.NodeProto, opset: int) -> bool:
+    if node.domain not in ("", "ai.onnx") or node.op_type in SHAPE_ARITHMETIC:
+        return False
+    if find_converter(node.op_type, "") or find_array_converter(node.op_type, ""):
+        return False
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function

@@ -1,0 +1,81 @@
+"""What the operators on arrays share."""
+from __future__ import annotations
+
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+
+__all__ = ["ArrayOp", "kind_dtype"]
+
+
+def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
+    """The NumPy type of the elements of a tensor kind; `real` for the real numbers (kind "")."""
+    return np.dtype(real) if not kind else np.dtype(np.bool_ if kind == "bool" else kind)
+
+
+class ArrayOp(Op):
+    """An operator on vectors; operands that are constants are parameters "operand0", "operand1", ...
+
+    Subclasses have `slots`: for each operand the index of the input that it is, or -1 for a constant; and
+    `result`: the kind of the output.
+    """
+
+    slots: tuple[int, ...] = (0,)
+    result: str = ""
+    mixes_types: ClassVar[bool] = True
+    in_islands: ClassVar[bool] = True
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        """Elements of each operand."""
+        raise NotImplementedError
+
+    def output_size(self) -> int:
+        """Elements of the output."""
+        raise NotImplementedError
+
+    def output_kinds(self, kinds: list[str], node) -> list[str]:
+        return [self.result]
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        for slot, size in zip(self.slots, self.operand_sizes()):
+            if slot >= 0 and (len(inputs[slot]) != 2 or inputs[slot][1] != size):
+                raise N2D2Error("E208", f"{self.kind} '{node.name}' needs an array of {size} elements, not "
+                                f"{'x'.join(map(str, inputs[slot][1:]))}", where=node.location,
+                                remedy="check the layer before it")
+        return [(1, self.output_size())]
+
+    def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        """The operands (N or 1, E), constants in the type of the real inputs."""
+        real = next((x.dtype for x in inputs if x.dtype.kind == "f"), np.dtype(np.float32))
+        found = []
+        for index, slot in enumerate(self.slots):
+            if slot >= 0:
+                found.append(inputs[slot])
+            else:
+                constant = node.params[f"operand{index}"].reshape(1, -1)
+                found.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
+        return found
+
+    def real(self, inputs: list[np.ndarray]) -> np.dtype:
+        """The type of real results."""
+        return next((x.dtype for x in inputs if x.dtype.kind == "f"), np.dtype(np.float32))
+
+    def typed(self, values: np.ndarray, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """The result as [(N, E)] in the type of its kind."""
+        count = max(len(x) for x in inputs)
+        values = np.broadcast_to(values, (count, *values.shape[1:])).reshape(count, -1)
+        return [np.ascontiguousarray(values.astype(kind_dtype(self.result, self.real(inputs)), copy=False))]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Integers of a fixed type are computed with as they are; quantized ones only moved or compared."""
+        return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs)]
+
+
+def size_of(dims: tuple[int, ...]) -> int:
+    """Elements of an array."""
+    return prod(dims)

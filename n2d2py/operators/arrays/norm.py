@@ -1,0 +1,80 @@
+"""Normalisation and softmax of lines of an array."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.functions import sequential_sum
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.base import ArrayOp
+
+__all__ = ["ArrayNorm", "ArraySoftmax"]
+
+
+@dataclass(frozen=True)
+class ArrayNorm(ArrayOp):
+    """(x - mean) / sqrt(variance + epsilon) of each of `outer` lines of `inner` elements; mean 0 with not `centred`.
+
+    `part`: "" for that, "mean" or "inverse" for the line's mean or 1 / sqrt(variance + epsilon) alone.
+    """
+
+    outer: int
+    inner: int
+    epsilon: float
+    centred: bool = True
+    part: str = ""
+    result: str = ""
+    kind: ClassVar[str] = "ArrayNorm"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.inner,)
+
+    def output_size(self) -> int:
+        return self.outer if self.part else self.outer * self.inner
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return 2 * self.outer * self.inner
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(-1, self.outer, self.inner)
+        mean = sequential_sum(x) / self.inner if self.centred else np.zeros(x.shape[:2])
+        # the differences are rounded to the type of x: their squares are then exact in float64
+        away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype)
+        variance = sequential_sum(np.square(away.astype(np.float64))) / self.inner
+        inverse = 1.0 / np.sqrt(variance + self.epsilon)
+        if self.part:
+            return self.typed(mean if self.part == "mean" else inverse, inputs)
+        return self.typed(away.astype(np.float64) * inverse[..., None], inputs)
+
+
+@dataclass(frozen=True)
+class ArraySoftmax(ArrayOp):
+    """exp(x - max) / sum along the middle axis of (outer, size, inner); `log`: its logarithm."""
+
+    outer: int
+    size: int
+    inner: int
+    log: bool = False
+    result: str = ""
+    kind: ClassVar[str] = "ArraySoftmax"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def output_size(self) -> int:
+        return self.outer * self.size * self.inner
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.outer * self.size * self.inner
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = np.moveaxis(inputs[0].reshape(-1, self.outer, self.size, self.inner), 2, 3).astype(np.float64)
+        with np.errstate(all="ignore"):
+            shifted = x - x.max(-1, keepdims=True)
+            powers = exact.exp(shifted)
+            total = sequential_sum(powers)[..., None]
+            values = shifted - exact.log(total) if self.log else powers / total
+        return self.typed(np.moveaxis(values, 3, 2), inputs)

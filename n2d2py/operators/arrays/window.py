@@ -1,0 +1,122 @@
+"""Convolutions and pools over up to three axes, with weights that may be computed in the network."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.base import ArrayOp
+
+__all__ = ["ArrayWindow"]
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class ArrayWindow(ArrayOp):
+    """Windows over x of (batch, channels, D, H, W): operand 0; result (batch, outputs, D', H', W').
+
+    Conv: operand 1 are weights (outputs, channels / groups, kernel). Max, Average, Lp (of order `order`), and MaxIndex:
+    the position of the largest element counted over a channel, plus those of the channels and stimuli before it.
+
+    Attributes:
+        pads: elements before each axis; what lies beyond the input is left out of a window.
+        counted: elements after each axis that an average counts like those before it, None: it counts input only.
+        column_major: of MaxIndex: positions within a channel count the first axis fastest.
+    """
+
+    function: str
+    dims: tuple[int, int, int, int, int]
+    outputs: int
+    size: Triple
+    kernel: Triple
+    stride: Triple
+    pads: Triple
+    dilation: Triple
+    groups: int = 1
+    counted: Triple | None = None
+    order: int = 2
+    column_major: bool = False
+    slots: tuple[int, ...] = (0, 1)
+    result: str = ""
+    kind: ClassVar[str] = "ArrayWindow"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        weights = self.outputs * (self.dims[1] // self.groups) * prod(self.kernel)
+        return (prod(self.dims), weights) if self.function == "Conv" else (prod(self.dims),)
+
+    def output_size(self) -> int:
+        return self.dims[0] * self.outputs * prod(self.size)
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        each = prod(self.kernel) * (self.dims[1] // self.groups if self.function == "Conv" else 1)
+        return self.output_size() * each
+
+    def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
+        """(N, batch, channels, kernel..., D', H', W') of the elements of all windows."""
+        pads = [(before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before)) for before, n, s, k, d, size in zip(
+            self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:])]
+        full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
+        parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
+        for at in np.ndindex(*self.kernel):
+            cut = tuple(slice(k * d, k * d + (n - 1) * s + 1, s)
+                        for k, d, n, s in zip(at, self.dilation, self.size, self.stride))
+            parts[(slice(None),) * 3 + at] = full[(slice(None),) * 3 + cut]
+        return parts
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        operands = self.operands(inputs, node)
+        x = operands[0].reshape(-1, *self.dims)
+        if self.function == "Conv":
+            return self.typed(self._convolve(x, operands[1]), inputs)
+        taps = prod(self.kernel)
+        if self.function in ("Max", "MaxIndex"):
+            lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+            parts = self._windows(x, lowest).reshape(*x.shape[:3], taps, *self.size)
+            if self.function == "Max":
+                return self.typed(parts.max(3), inputs)
+            index = np.arange(prod(self.dims[2:]))
+            index = (index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:]))
+            index = index + (np.arange(prod(self.dims[:2])) * prod(self.dims[2:])).reshape(*self.dims[:2], 1, 1, 1)
+            positions = self._windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
+            positions = positions.reshape(*x.shape[:3], taps, *self.size)
+            best = parts.argmax(3)[:, :, :, None]
+            return self.typed(np.take_along_axis(positions, best, 3), inputs)
+        wide = x.astype(np.float64)
+        if self.function == "Lp":
+            wide = wide * wide if self.order == 2 else exact.power(np.abs(wide), self.order)
+        parts = self._windows(wide, 0.0).reshape(*x.shape[:3], taps, *self.size)
+        total = np.add.accumulate(parts, axis=3)[:, :, :, -1]
+        if self.function == "Lp":
+            return self.typed(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
+        return self.typed(total / self.counts(), inputs)
+
+    def counts(self) -> np.ndarray:
+        """The number of elements that each window counts, (D', H', W')."""
+        after = self.counted or (0, 0, 0)
+        first = (0, 0, 0) if self.counted is None else tuple(-p for p in self.pads)
+        result = np.ones(self.size, np.int64)
+        for axis in range(3):
+            start = np.arange(self.size[axis]) * self.stride[axis] - self.pads[axis]
+            taps = start[:, None] + np.arange(self.kernel[axis]) * self.dilation[axis]
+            inside = (taps >= first[axis]) & (taps < self.dims[2 + axis] + after[axis])
+            shape = [1, 1, 1]
+            shape[axis] = -1
+            result = result * inside.sum(1).reshape(shape)
+        return result
+
+    def _convolve(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        wide = np.float64 if x.dtype.kind == "f" else np.int64
+        parts = self._windows(x.astype(wide), 0)
+        n, batch, channels = parts.shape[:3]
+        depth = channels // self.groups * prod(self.kernel)
+        columns = parts.reshape(n, batch, self.groups, depth, prod(self.size))
+        matrix = weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)
+        total = np.zeros((n, batch, self.groups, self.outputs // self.groups, prod(self.size)), wide)
+        for k in range(depth):
+            total += matrix[..., k, None] * columns[..., k, None, :]
+        return total
