@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value, strides
+from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import ArrayJoin
 
