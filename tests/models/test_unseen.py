@@ -1,0 +1,71 @@
+"""Networks of deployed kinds: segmentation, pose, detection, attention; in float like ONNX Runtime, in int8 bit for bit."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
+
+from export_build import need  # noqa: E402
+from unseen_networks import UNSEEN, build  # noqa: E402
+
+from n2d2py.cli import main  # noqa: E402
+from n2d2py.frontend.onnx import import_onnx  # noqa: E402
+from n2d2py.reference import FloatEngine, original_engine, run_graph  # noqa: E402
+from n2d2py.runtime import load_export  # noqa: E402
+
+
+def feeds_of(model: onnx.ModelProto, count: int = 1) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    return {value.name: rng.normal(size=(count, *(d.dim_value for d in value.type.tensor_type.shape.dim[1:]))).astype(
+        np.float32) for value in model.graph.input}
+
+
+def as_fed(feeds: dict[str, np.ndarray], graph) -> dict[str, np.ndarray]:
+    """In the graph's order of axes: images that the file takes as height, width, channels are turned."""
+    return {name: x if x.shape[1:] == graph.shape(name)[1:] else x.transpose(0, 3, 1, 2) for name, x in feeds.items()}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_float_in_python(name, tmp_path):
+    model, path = build(name), tmp_path / "net.onnx"
+    onnx.save(model, path)
+    graph, feeds = import_onnx(path), feeds_of(model)
+    want = list(original_engine(path).run(feeds).values())
+    for got in (run_graph(graph, as_fed(feeds, graph)), FloatEngine(graph).run(as_fed(feeds, graph))):
+        for expected, found in zip(want, got.values(), strict=True):
+            np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4,
+                                       atol=1e-4 * float(np.abs(expected).max()))
+
+
+def exported(name: str, folder: Path, monkeypatch, *options: str) -> int:
+    need("make", "g++")
+    monkeypatch.chdir(folder)
+    onnx.save(build(name), folder / "net.onnx")
+    return main(["net.onnx", "-seed", "1", "-export", "CPP", "-fuse", *options])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNSEEN)
+def test_float_in_cpp(name, tmp_path, monkeypatch):
+    assert exported(name, tmp_path, monkeypatch, "-nbbits", "-32", "-db-export", "0") == 0
+    feeds = feeds_of(build(name))
+    want = list(original_engine(tmp_path / "net.onnx").run(feeds).values())
+    graph = import_onnx(tmp_path / "net.onnx")
+    got = load_export(tmp_path / "export_CPP_float32")(*as_fed(feeds, graph).values())
+    for expected, found in zip(want, got if isinstance(got, tuple) else (got,), strict=True):
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4,
+                                   atol=1e-4 * float(np.abs(expected).max()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNSEEN)
+def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
+    """Every layer, the floating-point ones too, bit for bit."""
+    assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8", "-db-export", "2", "-compare", "4",
+                    "-input-range", "-2:2") == 0
+    assert "compiled values identical to Python's" in capsys.readouterr().out
