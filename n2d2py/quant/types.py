@@ -6,7 +6,7 @@ from typing import Sequence
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
-from n2d2py.operators import ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
+from n2d2py.operators import Activation, ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.options import QuantOptions
@@ -47,7 +47,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
     known = set(inputs)
     for node in graph.nodes:
         all_known = all(name in known for name in node.inputs)
-        activation = node.activation or getattr(node.op, "function", None)
+        activation = node.activation or (node.op.function if isinstance(node.op, Activation) else None)
         preserves = (_moves(node) and getattr(node.op, "fill", 0) >= 0) or isinstance(node.op, (Concat, Pool, Convert))
         if isinstance(node.op, ElemWise):
             weights, shifts = node.op.coefficients(len(node.inputs))
