@@ -206,6 +206,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W404": ("files that make a label without a name", "move them, or set IgnoreMasks or LabelName"),
     "W405": ("a line of a LabelsMapping for a label that the database does not have", "correct or remove it"),
     "W406": ("stimuli of different sizes", "put a RescaleTransformation before"),
+    "W407": ("a CompositeStimuli=1 with data that have one label each", "give data with a label for each pixel"),
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values
 
-__all__ = ["Environment", "provider_schemas", "read_environment"]
+__all__ = ["Environment", "Levels", "provider_schemas", "read_environment"]
 
 NAMES = ("cenv", "env", "sp")
 
@@ -18,7 +20,7 @@ _SCHEMA = Schema("sp", (
     Key("Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.",
         minimum=1),
     Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
-    Key("CompositeStimuli", Kind.BOOL, False, "Pixel-wise labels: not supported."),
+    Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
 ), ("TargetSize*", "TargetNbChannels", "CachePath", "StimulusType", "DiscardedLateStimuli",
     "Period*", "SpikeCUDA", "ReadStream"),
     doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
@@ -31,10 +33,28 @@ _SCHEMA = Schema("sp", (
 _CONFIG = Schema("ConfigSection of sp", (
     Key("DataSignedMapping", Kind.BOOL, False,
         "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
-    Key("QuantizationLevels", Kind.UINT, 0, "Not supported."),
-), ("QuantizationMin", "QuantizationMax", "StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli",
+    Key("QuantizationLevels", Kind.UINT, 0, "Stimuli take the nearest of so many values from QuantizationMin to "
+        "QuantizationMax; 0: any value."),
+    Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
+    Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
+), ("StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli",
     "Period*"),
     doc="What ConfigSection of [sp] may hold.")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """`count` values from `low` to `high`, evenly spread."""
+
+    count: int
+    low: float
+    high: float
+
+    def nearest(self, values: np.ndarray) -> np.ndarray:
+        """The level nearest to each value, ties to even levels; in the type of `values`."""
+        step = (self.high - self.low) / (self.count - 1)
+        index = np.clip(np.rint((values - self.low) / step), 0, self.count - 1)
+        return (index * step + self.low).astype(values.dtype)
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,8 @@ class Environment:
         batch_size: of -test.
         signed: DataSignedMapping.
         where: the section.
+        composite: CompositeStimuli.
+        levels: the values that stimuli take, or None for any.
     """
 
     section: str
@@ -54,6 +76,8 @@ class Environment:
     batch_size: int
     signed: bool
     where: Location
+    composite: bool = False
+    levels: Levels | None = None
 
 
 def provider_schemas() -> list[Schema]:
@@ -80,16 +104,17 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         raise N2D2Error("E411", f"[{found[1].name}] and [{section.name}] both declare the input",
                         where=section.location, remedy="remove one of them")
     values = _SCHEMA.read(section, _CONFIG)
-    for key in ("CompositeStimuli", "QuantizationLevels"):
-        if for_data and values[key]:
-            raise N2D2Error("E406", f"{key} is not supported", where=values.where(key),
-                            remedy="remove it")
+    if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
+        raise N2D2Error("E417", f"{values['QuantizationLevels']} levels from {values['QuantizationMin']:g} to "
+                        f"{values['QuantizationMax']:g} are no quantization", where=values.where("QuantizationLevels"),
+                        remedy="give 2 levels at least, and QuantizationMin below QuantizationMax")
+    levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     return Environment(section.name, shape, values["BatchSize"], values["DataSignedMapping"],
-                       section.location)
+                       section.location, values["CompositeStimuli"], levels if levels.count else None)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.data.environment import Levels
 from n2d2py.data.transformations import Inapplicable, Range, Transformation
 from n2d2py.errors import Location, N2D2Error
 
@@ -74,6 +75,7 @@ class Pipeline:
         signed: the implicit normalization is the signed one.
         where: where the size is declared.
         branches: the steps of each channel, after those on the whole image; () without channels.
+        levels: the values that the result is rounded to, or None.
     """
 
     steps: tuple[Step, ...]
@@ -81,6 +83,7 @@ class Pipeline:
     signed: bool
     where: Location | None
     branches: tuple[tuple[Step, ...], ...] = ()
+    levels: Levels | None = None
 
     def run(self, image: np.ndarray, name: str) -> np.ndarray:
         """The stimulus, float32 of `shape`; `name` is that of the stimulus in messages.
@@ -90,6 +93,8 @@ class Pipeline:
                 E418 the result is not finite.
         """
         result = normalize_integers(self.transform(image, name), self.signed)
+        if self.levels is not None:
+            result = self.levels.nearest(result)
         result = self._fitted(result, name)
         if not np.isfinite(result).all():
             raise N2D2Error("E418", f"stimulus {name} holds NaN or infinity", where=self.where,
@@ -106,6 +111,25 @@ class Pipeline:
         if not self.branches:
             return image
         return self._joined([self._chain(steps, image, name) for steps in self.branches], name)
+
+    def run_map(self, labels: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
+        """Pixel-wise labels of a stimulus, ids (H, W), after all steps.
+
+        Raises:
+            N2D2Error: E407 another size than the stimulus has, E408 a step that they cannot follow.
+        """
+        steps = (*self.steps, *(self.branches[0] if self.branches else ()))
+        for step in steps:
+            try:
+                labels = step.transformation.map_labels(step.transformation.apply_to_map(labels), names)
+            except Inapplicable as problem:
+                raise N2D2Error("E408", f"{step.transformation.type} cannot be applied to the labels of stimulus "
+                                f"{name}: {problem.what}", where=step.where, remedy=problem.remedy) from None
+        if labels.shape != self.shape[-2:]:
+            raise N2D2Error("E407", f"the labels of stimulus {name} are {size_text(labels.shape[::-1])} after the "
+                            f"transformations, the stimulus is {size_text(self.shape)}", where=self.where,
+                            remedy="use transformations that labels can follow: Rescale, PadCrop, SliceExtraction, Flip")
+        return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
         """The image as it is read and after each step.
@@ -132,8 +156,13 @@ class Pipeline:
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
             bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
-            yield TracePoint(f"implicit normalization of {dtype}",
-                             normalize_integers(point.image, self.signed),
+            point = TracePoint(f"implicit normalization of {dtype}",
+                               normalize_integers(point.image, self.signed),
+                               (float(bounds[0]), float(bounds[1])))
+            yield point
+        if self.levels is not None:
+            bounds = self.levels.nearest(np.array(point.bounds or (-np.inf, np.inf)))
+            yield TracePoint(f"{self.levels.count} levels", self.levels.nearest(point.image.astype(np.float32)),
                              (float(bounds[0]), float(bounds[1])))
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

@@ -65,7 +65,7 @@ class _Way:
             branches = tuple((*one.cacheable, *self.whole.on_the_fly, *one.on_the_fly)
                              for one in self.channels)
         return Pipeline(tuple(steps), environment.shape, environment.signed, environment.where,
-                        branches)
+                        branches, environment.levels)
 
 
 @dataclass(frozen=True)

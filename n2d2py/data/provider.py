@@ -101,8 +101,14 @@ class StimuliProvider:
                                 remedy="store all stimuli in one number type")
             return pipeline.run(image, items.name(index))
 
+        maps = self.database.maps
+
+        def label_map(position: int) -> np.ndarray:
+            index = int(positions[position])
+            return pipeline.run_map(maps.read(index), self.labels, items.name(index))
+
         return Stimuli([items.name(int(index)) for index in positions],
-                       labels, self.shape, load)
+                       labels, self.shape, load, None if maps is None else label_map)
 
     def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
         """Shape and values of the first stimulus of a set as read and after each step."""
@@ -160,9 +166,10 @@ class StimuliProvider:
     def _say_normalization(self, set_name: str, trace: list[TracePoint]) -> None:
         """The notice of N2D2 on integers that remain, once for each type."""
         pipeline = self._pipelines[set_name]
-        if not trace[-1].title.startswith("implicit normalization"):
+        at = next((at for at, point in enumerate(trace) if point.title.startswith("implicit normalization")), 0)
+        if not at:
             return
-        dtype = trace[-2].image.dtype
+        dtype = trace[at - 1].image.dtype
         if dtype not in self._normalized:
             self._normalized.add(dtype)
             log.notice("normalizing the stimuli (%s) in the [%d;1] range", dtype,
@@ -186,6 +193,10 @@ def build_provider(document: Document, *, seed: int = 0) -> StimuliProvider:
     """
     environment = read_environment(document)
     database = read_database(document, seed=seed, shape=environment.shape)
+    if environment.composite and database.maps is None and database.type:
+        log.warning("W407", f"{database.type} has no pixel-wise labels: targets on images are not scored",
+                    where=environment.where, remedy="use Numpy_Database with y (N, H, W), or LabelImagePath of "
+                    "DIR_Database; or remove CompositeStimuli")
     section = document.section(environment.section)
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))

@@ -31,15 +31,18 @@ class Stimuli:
         names: what messages and result files call each stimulus.
         labels: int64, -1 for none.
         shape: of one stimulus, (C, H, W) or (F,).
+        label_map: gives the pixel-wise label ids (H, W) of the stimulus at a position; None where stimuli have one
+            label each.
     """
 
     def __init__(self, names: Sequence[str], labels: np.ndarray, shape: tuple[int, ...],
-                 load: Callable[[int], np.ndarray]):
-        """`load` gives the float32 array of the stimulus at a position; called from threads."""
+                 load: Callable[[int], np.ndarray], label_map: Callable[[int], np.ndarray] | None = None):
+        """`load` gives the float32 array of the stimulus at a position; called from threads, as `label_map`."""
         self.names = names
         self.labels = np.asarray(labels, np.int64)
         self.shape = shape
         self._load = load
+        self.label_map = label_map
         if len(names) != len(self.labels):
             raise InternalError(f"{len(names)} names for {len(self.labels)} labels")
 
@@ -58,8 +61,9 @@ class Stimuli:
         if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
         names = [self.names[position] for position in chosen]
-        return Stimuli(names, self.labels[chosen], self.shape,
-                       lambda position: self._load(int(chosen[position])))
+        inner = self.label_map
+        return Stimuli(names, self.labels[chosen], self.shape, lambda position: self._load(int(chosen[position])),
+                       None if inner is None else lambda position: inner(int(chosen[position])))
 
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
         """Batches of `size` (the last may be smaller): x float32 (n, *shape), labels (n,), names.

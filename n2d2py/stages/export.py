@@ -21,6 +21,7 @@ from n2d2py.stages.load import Network
 from n2d2py.stages.memory import Memory
 from n2d2py.stages.settings import Settings
 from n2d2py.stages.test import expected_labels
+from n2d2py.targets.pixels import fitted_labels
 
 __all__ = ["exported_stimuli", "stored_stimuli", "export_request", "export_stage"]
 
@@ -40,14 +41,16 @@ def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None)
     if stimuli is None or len(graph.inputs) != 1:
         return StoredStimuli()
     parts = [quantize_inputs(graph, [x])[0] for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
-    labels = tuple(_target_labels(network, target, graph.shape(target.tensor), stimuli.labels)
-                   for target in network.targets)
+    ids = stimuli.labels
+    if stimuli.label_map is not None:
+        ids = np.stack([stimuli.label_map(index) for index in range(len(stimuli))])
+    labels = tuple(_target_labels(network, target, graph.shape(target.tensor), ids) for target in network.targets)
     return StoredStimuli((np.concatenate(parts),), labels, tuple(stimuli.names))
 
 
 def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
-    label but the output several positions.
+    label but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel.
 
     Raises:
         N2D2Error: E451 a label beyond the outputs.
@@ -58,6 +61,11 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
                         "classes", where=target.location or f"[{target.name}]",
                         remedy="check the network, or set LabelsMapping")
     positions = height(shape) * width(shape)
+    if labels.ndim == 3 and not target.as_data:
+        at = fitted_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
+        return at.reshape(len(labels), positions).astype(np.int32)
+    if labels.ndim == 3:
+        expected = np.full(len(labels), -1, np.int64)
     known = expected if target.as_data or positions == 1 else np.full_like(expected, -1)
     return np.repeat(known.astype(np.int32)[:, None], positions, axis=1)
 

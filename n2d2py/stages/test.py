@@ -87,7 +87,11 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
     tensors = [target.tensor for target in network.targets]
     engine = FloatEngine(graph, taps=tensors, threads=1)
 
-    def run(batch: Batch) -> tuple[Batch, dict, dict]:
+    def run(numbered: tuple[int, Batch]) -> tuple[Batch, dict, dict]:
+        start, batch = numbered
+        if stimuli.label_map is not None:
+            maps = np.stack([stimuli.label_map(start + index) for index in range(len(batch[0]))])
+            batch = (batch[0], maps, batch[2])
         values = engine.run(batch[0])
         stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
         return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
@@ -96,7 +100,7 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
     typed = [] if quantized is None else [Scorer(t, class_names(network, t.name), type=quantized.type(t.tensor))
                                           for t in network.targets]
     size = batch_size(graph)
-    batches = ordered_map(run, stimuli.batches(size))
+    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size)))
     for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size),
                                                            unit="batch"):
         for index, target in enumerate(network.targets):
@@ -109,7 +113,8 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         scores.add("float", floats[index].result())
         if typed:
             scores.add(simulated_name(quantized.bits), typed[index].result())
-        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test")
+        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test",
+                           network.targets[index].hue)
     return scores
 
 
@@ -136,7 +141,10 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
     real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
     for target, labels in zip(network.targets, stored.labels):
         scorer = Scorer(target, class_names(network, target.name), type=graph.type(target.tensor))
-        scorer.add(outputs[target.tensor], labels[:, 0], stored.names, inputs=real, indices=positions)
+        shape = outputs[target.tensor].shape
+        pixels = labels.shape[1] > 1 and not target.as_data
+        scorer.add(outputs[target.tensor], labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
+                   stored.names, inputs=real, indices=positions)
         scores.add(project.label, scorer.result())
 
 

@@ -2,19 +2,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.targets.metrics import class_metrics
+from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
 
-__all__ = ["target_folder_name", "write_target_files", "draw_confusion"]
+__all__ = ["target_folder_name", "write_target_files"]
 
 _PICTURE_CLASSES = 200
-_NUMBERED_CLASSES = 20
-_NAMED_CLASSES = 50
 
 
 def target_folder_name(target: str) -> str:
@@ -23,13 +23,15 @@ def target_folder_name(target: str) -> str:
     return name if name.strip(".") else "_" * max(len(name), 1)
 
 
-def write_target_files(folder: Path, score: Score, tag: str) -> Path:
+def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0) -> Path:
     """Writes the files of a score into `folder`/<target>/ and returns that folder.
 
-    ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label),
-    ConfusionMatrix_<tag>.png (up to 200 classes), Misclassified_<tag>.dat, Success_<tag>.dat (stimulus,
-    hit, rate so far), <tag>/classif.log (every stimulus with its best outputs and their values). For an
-    auto-encoder: Errors_<tag>.dat (stimulus, label, mean squared error) instead.
+    ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
+    ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a picture (up to 200 classes);
+    Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTop<N>_<tag>; Misclassified_<tag>.dat;
+    <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, pictures of the
+    first stimuli in <tag>/ in place of the last two; colours start at the angle `hue`. For an auto-encoder:
+    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all.
     """
     home = folder / target_folder_name(score.target)
     home.mkdir(parents=True, exist_ok=True)
@@ -41,13 +43,24 @@ def write_target_files(folder: Path, score: Score, tag: str) -> Path:
         return home
     log = home / tag
     log.mkdir(exist_ok=True)
-    _write(log / "classif.log", _classification_lines(score))
+    if score.pixels is None:
+        _write(log / "classif.log", _classification_lines(score))
+    else:
+        write_segmentation(score.pixels, log, hue)
     if score.count:
         _write(home / f"ConfusionMatrix_{tag}.dat", _confusion_lines(score))
-        _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
+        _write(home / f"ConfusionMatrix_{tag}_score.dat", _class_lines(score))
         _write(home / f"Success_{tag}.dat", _success_lines(score))
+        draw_curve(100 * _rates(score)[2], "recognition rate", home / f"Success_{tag}.png")
+        if score.pixels is None:
+            _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
+        if score.topn is not None:
+            _write(home / f"SuccessTop{score.top_n}_{tag}.dat", _success_lines(score, score.top_n))
+            draw_curve(100 * _rates(score, score.top_n)[2], f"top-{score.top_n} recognition rate",
+                       home / f"SuccessTop{score.top_n}_{tag}.png")
         if len(score.classes) <= _PICTURE_CLASSES:
             draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
+            draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
     return home
 
 
@@ -84,45 +97,25 @@ def _misclassified_lines(score: Score) -> list[str]:
         for miss in score.misclassified]
 
 
-def _success_lines(score: Score) -> list[str]:
+def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the counted stimuli: positions, hits (share of the hit pixels, for a segmentation), rate so far."""
+    if score.pixels is not None:
+        counted = np.flatnonzero(score.pixels.counted)
+        hits, sizes = score.pixels.hits[counted], score.pixels.counted[counted]
+        return counted, hits / sizes, np.cumsum(hits) / np.cumsum(sizes)
     counted = np.flatnonzero(score.ranks >= 0)
-    hits = (score.ranks[counted] == 0).astype(np.int64)
-    rates = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit} {rate:.6f}"
-                                      for i, hit, rate in zip(counted, hits, rates)]
+    hits = (score.ranks[counted] < top).astype(np.int64)
+    return counted, hits, np.cumsum(hits) / np.arange(1, len(hits) + 1)
 
 
-def draw_confusion(score: Score, path: Path) -> None:
-    """Writes a PNG of the confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
+def _success_lines(score: Score, top: int = 1) -> list[str]:
+    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit:.6g} {rate:.6f}"
+                                      for i, hit, rate in zip(*_rates(score, top))]
 
-    Raises:
-        N2D2Error: E454 without matplotlib.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.colors import PowerNorm
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise N2D2Error("E454", "the picture of the confusion matrix needs matplotlib",
-                        remedy="pip install matplotlib") from error
-    size = len(score.classes)
-    side = float(np.clip(3.5 + 0.32 * size, 5.0, 14.0))
-    figure = Figure(figsize=(side + 0.8, side), dpi=100)
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    shares = score.confusion / np.maximum(score.confusion.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.45, 0, 1), interpolation="nearest")
-    figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, label="share of the label")
-    if size <= _NAMED_CLASSES:
-        texts = [name if len(name) <= 18 else name[:17] + "…" for name in score.classes]
-        texts = [text.replace("$", r"\$") for text in texts]
-        axes.set_xticks(range(size), texts, rotation=90 if max(map(len, texts)) > 2 else 0, fontsize=8)
-        axes.set_yticks(range(size), texts, fontsize=8)
-    if size <= _NUMBERED_CLASSES:
-        for label, estimated in np.argwhere(score.confusion):
-            axes.text(estimated, label, str(score.confusion[label, estimated]), ha="center", va="center", fontsize=7,
-                      color="white" if shares[label, estimated] > 0.3 else "black")
-    axes.set_xlabel("estimated")
-    axes.set_ylabel("label")
-    axes.set_title(f"{score.correct} of {score.count} right: {score.top1:.2f}%", fontsize=10)
-    figure.savefig(path, bbox_inches="tight", metadata={"Software": None})
+
+def _class_lines(score: Score) -> list[str]:
+    lines = ["# class sensitivity specificity precision accuracy f1 informedness iu name"]
+    for index, metrics in enumerate(class_metrics(score.confusion)):
+        figures = " ".join(f"{value:.6f}" for value in astuple(metrics))
+        lines.append(f"{index} {figures} {_quoted(score.classes[index])}")
+    return lines

@@ -13,7 +13,7 @@ class Metrics:
     """With TP, TN, FP, FN of a class against the others; shares 0..1, NaN where the divisor is 0.
 
     sensitivity TP/(TP+FN), specificity TN/(TN+FP), precision TP/(TP+FP), accuracy (TP+TN)/all,
-    f1 2TP/(2TP+FP+FN), informedness sensitivity + specificity - 1.
+    f1 2TP/(2TP+FP+FN), informedness sensitivity + specificity - 1, iu TP/(TP+FP+FN) (intersection over union).
     """
 
     sensitivity: float
@@ -22,6 +22,7 @@ class Metrics:
     accuracy: float
     f1: float
     informedness: float
+    iu: float
 
 
 def class_metrics(confusion: np.ndarray) -> list[Metrics]:
@@ -38,7 +39,8 @@ def class_metrics(confusion: np.ndarray) -> list[Metrics]:
         columns = (sensitivity, specificity, true_positive / (true_positive + false_positive),
                    (true_positive + true_negative) / total,
                    2 * true_positive / (2 * true_positive + false_positive + false_negative),
-                   sensitivity + specificity - 1)
+                   sensitivity + specificity - 1,
+                   true_positive / (true_positive + false_positive + false_negative))
     return [Metrics(*(float(column[k]) for column in columns)) for k in range(len(matrix))]
 
 

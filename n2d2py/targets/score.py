@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from n2d2py.targets.metrics import Metrics, area_under_roc, mean_metrics
+from n2d2py.targets.pixels import Pixels
 
 __all__ = ["Miss", "Score", "agreement", "common"]
 
@@ -40,6 +41,7 @@ class Score:
         values: float64, real values of `best`.
         ranks: int64, how many outputs come before the label; -1 when ignored.
         errors: float64 mean squared error of each stimulus, for targets whose data are the target.
+        pixels: counts over positions, for outputs with a label for each; `labels`, `best` and `ranks` say nothing then.
     """
 
     target: str
@@ -52,6 +54,7 @@ class Score:
     values: np.ndarray
     ranks: np.ndarray
     errors: np.ndarray | None = None
+    pixels: Pixels | None = None
 
     @property
     def stimuli(self) -> int:
@@ -61,11 +64,15 @@ class Score:
     @property
     def count(self) -> int:
         """How many have a label that counts."""
+        if self.pixels is not None:
+            return int(np.count_nonzero(self.pixels.counted))
         return int(np.count_nonzero(self.labels >= 0))
 
     @property
     def correct(self) -> int:
-        """How many have their label as best output."""
+        """How many have their label as best output; positions, not stimuli, where each has a label."""
+        if self.pixels is not None:
+            return int(self.pixels.hits.sum())
         return int(np.count_nonzero(self.ranks == 0))
 
     @property
@@ -75,19 +82,26 @@ class Score:
 
     @property
     def top1(self) -> float | None:
-        """Percent of the counted stimuli whose best output is the label; None without labels, or auto-encoder."""
+        """Percent of the counted stimuli (positions, where each has a label) whose best output is the label.
+
+        None without labels, or for auto-encoders.
+        """
+        if self.pixels is not None:
+            return 100.0 * self.correct / int(self.pixels.counted.sum()) if self.count else None
         return 100.0 * self.correct / self.count if self.count and self.errors is None else None
 
     @property
     def topn(self) -> float | None:
         """Percent whose label is among the `top_n` best outputs; None when top_n is 1, or as `top1`."""
-        if self.top1 is None or self.top_n == 1:
+        if self.top1 is None or self.top_n == 1 or self.pixels is not None:
             return None
         return 100.0 * int(np.count_nonzero((self.ranks >= 0) & (self.ranks < self.top_n))) / self.count
 
     @cached_property
     def confusion(self) -> np.ndarray:
         """Counts (K, K) int64: rows are labels, columns are best outputs."""
+        if self.pixels is not None:
+            return self.pixels.confusion
         size = len(self.classes)
         counted = self.labels >= 0
         if self.errors is not None or not size:
@@ -127,8 +141,8 @@ def common(first: Score, second: Score) -> tuple[np.ndarray, np.ndarray]:
 
 
 def agreement(first: Score, second: Score) -> float | None:
-    """Percent of the stimuli of both scores with the same best output; None for auto-encoders or without any."""
+    """Percent of the stimuli of both scores with the same best output; None for auto-encoders, segmentation or without any."""
     left, right = common(first, second)
-    if not left.size or first.errors is not None:
+    if not left.size or first.errors is not None or first.pixels is not None:
         return None
     return 100.0 * float(np.mean(first.estimated[left] == second.estimated[right]))

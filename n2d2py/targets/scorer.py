@@ -8,9 +8,13 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT64, NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.ini.targets import Target
+from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
 from n2d2py.targets.score import Score
 
 __all__ = ["Scorer"]
+
+SHOWN = 10
+"""Stimuli whose segmentation is kept, to be drawn."""
 
 
 class Scorer:
@@ -40,13 +44,16 @@ class Scorer:
         self._names: list[str] = []
         self._parts: list[dict[str, np.ndarray]] = []
         self._next = 0
+        self._confusion: np.ndarray | None = None
+        self._shown: list[Shown] = []
 
     def add(self, outputs: np.ndarray, labels: np.ndarray | None, names: Sequence[str] = (), *,
             inputs: np.ndarray | None = None, indices: Sequence[int] | None = None) -> None:
         """Scores a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
-        `inputs` of the same size. `labels` (n,) label ids, -1 for none; None when nothing is labelled.
+        `inputs` of the same size. `labels` (n,) label ids, -1 for none; None when nothing is labelled; (n, H, W), one
+        for each pixel, for `outputs` (n, C, h, w).
         `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
 
         Raises:
@@ -62,16 +69,19 @@ class Scorer:
         numbers = np.arange(self._next, self._next + count) if indices is None else np.asarray(indices, np.int64)
         self._next = int(numbers[-1]) + 1 if count else self._next
         texts = list(names) if len(names) else [str(number) for number in numbers]
-        ids = np.full(count, -1, np.int64) if labels is None else np.asarray(labels, np.int64).reshape(count)
+        ids = np.full(count, -1, np.int64) if labels is None else np.asarray(labels, np.int64)
         if len(texts) != count or len(numbers) != count:
             raise InternalError("outputs, names and indices differ in number")
-        if self.target.as_data:
-            part = self._errors(stored, ids, inputs)
+        if ids.ndim == 3 and not self.target.as_data:
+            part = self._segmented(stored, ids, numbers, where)
+        elif self.target.as_data:
+            part = self._errors(stored, ids if ids.ndim == 1 else np.full(count, -1, np.int64), inputs)
         else:
             if stored.reshape(count, -1).shape[1] != stored.shape[1]:
                 raise N2D2Error("E452", f"the output '{self.target.tensor}' has {'x'.join(map(str, stored.shape[1:]))} "
                                 "values; classification needs one per class", where=where,
-                                remedy="put the target on the layer that gives one value per class")
+                                remedy="put the target on the layer that gives one value per class, or use data with "
+                                "a label for each pixel")
             part = self._ranked(stored.reshape(count, -1), ids, where)
         self._names += texts
         self._parts.append({"indices": numbers, **part})
@@ -105,6 +115,25 @@ class Scorer:
         return {"labels": labels, "best": best, "values": np.take_along_axis(real, best, axis=1),
                 "ranks": np.where(labels < 0, -1, ranks)}
 
+    def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: object) -> dict:
+        """Counts over the positions of outputs (n, C, h, w) for labels (n, H, W)."""
+        stored = stored.reshape(*stored.shape[:2], *(stored.shape[2:] or (1, 1)))
+        self._outputs = stored.shape[1]
+        classes = max(self._outputs, 2)
+        labels = fitted_labels(self._expected(ids, classes, where), stored.shape[2:], classes)
+        if self._outputs == 1:
+            estimated = (self._type.dequantize(stored[:, 0]) > self.target.binary_threshold).astype(np.int64)
+        else:
+            estimated = stored.argmax(axis=1)
+        hits, counted, matrix = count_pixels(estimated, labels, classes)
+        self._confusion = matrix if self._confusion is None else self._confusion + matrix
+        for index in range(min(len(stored), SHOWN - len(self._shown))):
+            self._shown.append(Shown(int(numbers[index]), estimated[index].astype(np.int16),
+                                     labels[index].astype(np.int16)))
+        none, nothing = np.full(len(stored), -1, np.int64), np.zeros((len(stored), 0), np.int64)
+        return {"labels": none, "best": nothing, "values": nothing.astype(np.float64), "ranks": none, "hits": hits,
+                "counted": counted}
+
     def _expected(self, ids: np.ndarray, outputs: int, where: object) -> np.ndarray:
         """The output expected for each label id, -1 for ignored ones."""
         wanted = {}
@@ -118,7 +147,8 @@ class Scorer:
                 raise N2D2Error("E451", f"the label {name} means output {output}, but '{self.target.tensor}' has "
                                 f"{outputs} classes", where=where, remedy="check the network, or set LabelsMapping")
             wanted[label] = max(output, -1)
-        return np.array([wanted[int(v)] for v in ids], np.int64)
+        known, inverse = np.unique(ids, return_inverse=True)
+        return np.array([wanted[int(v)] for v in known], np.int64)[inverse].reshape(ids.shape)
 
     def _classes(self) -> tuple[str, ...]:
         """Names of the outputs: of the label or labels that mean each, else its number."""
@@ -146,6 +176,9 @@ class Scorer:
 
         numbers, table = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
         errors = joined("errors", np.zeros(0)) if self.target.as_data else None
+        pixels = None
+        if self._confusion is not None:
+            pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
         return Score(self.target.name, self._classes(), self.target.top_n, tuple(self._names),
                      joined("indices", numbers), joined("labels", numbers), joined("best", table),
-                     joined("values", table.astype(np.float64)), joined("ranks", numbers), errors)
+                     joined("values", table.astype(np.float64)), joined("ranks", numbers), errors, pixels)

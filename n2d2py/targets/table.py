@@ -45,8 +45,8 @@ def score_lines(score: Score) -> list[str]:
     if score.topn is not None:
         lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
     m = score.metrics
-    shares = zip(("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness"),
-                 (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness))
+    shares = zip(("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness", "IU"),
+                 (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness, m.iu))
     return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%")
                                         for name, v in shares)]
 
@@ -57,6 +57,10 @@ def _difference(base: Score, other: Score) -> str:
     if base.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
+    if base.pixels is not None and other.pixels is not None:
+        rates = [float(score.pixels.hits[where].sum() / max(score.pixels.counted[where].sum(), 1))
+                 for score, where in ((base, left), (other, right))]
+        return f"{100 * (rates[1] - rates[0]):+.2f}"
     counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)
     if not counted.any():
         return "-"

@@ -363,7 +363,7 @@ def test_the_registry_refuses_a_second_type():
 
 def test_every_key_is_documented():
     schemas = database_schemas()
-    assert len(schemas) == 13 + 1
+    assert len(schemas) == 13 + 3
     assert [key.name for schema in schemas for key in schema.keys if not key.doc] == []
 
 
@@ -383,8 +383,6 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
     ("Type=DIR_Database\nDataPath=.\nCompositeLabel=Disjoint",
      "E406: {}/net.ini:4 [database]: CompositeLabel=Disjoint is not supported"),
     ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
-    ("Type=DIR_Database\nDataPath=.\n[database.sortAndDropLabels]\nNbKeep=3",
-     "net.ini:4 [database.sortAndDropLabels]: this step on the database is not supported"),
     ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
     ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1")])
 def test_section_errors(ini, monkeypatch, tmp_path, text, message):

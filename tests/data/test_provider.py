@@ -165,7 +165,7 @@ def test_the_size_of_an_epoch(ini, picture):
     ("[sp]\nSizeX=1\nSizeY=1\nSizeD=2\n", "inputs with a depth are not supported"),
     ("[sp]\nSize=3\nSizeX=3\n", "both Size and SizeX or SizeY are given"),
     ("[sp]\nSize=3\n[env]\nSize=3\n", "[sp] and [env] both declare the input"),
-    ("[sp]\nSize=3\nCompositeStimuli=1\n", "CompositeStimuli is not supported")])
+    ("[sp]\nSize=3 4 5\nNbChannels=3\n", "Size has 3 values beside NbChannels=3")])
 def test_size_errors(ini, text, message):
     assert message in _error(lambda: read_environment(ini(text)))
 

@@ -100,7 +100,7 @@ def test_traffic_signs(ini, signs):
 
 
 @pytest.mark.parametrize("table, message", [
-    ("Filename;Width\n", "E410: {}/GT-final_test.csv has no columns Filename and ClassId"),
+    ("Filename;Width\n", "E410: {}/GT-final_test.csv has no columns ClassId"),
     ("Filename;ClassId\n10.ppm;x\n", "E410: {}/GT-final_test.csv:2: '10.ppm;x' is not a line of 2"),
     ("Filename;ClassId\n12.ppm;1\n", "E401: {}/GT-final_test.csv:2: 12.ppm does not exist")])
 def test_damaged_tables(ini, signs, table, message):
@@ -109,10 +109,64 @@ def test_damaged_tables(ini, signs, table, message):
 
 
 def test_other_signs(ini, signs, picture):
-    assert "ExtractROIs=1 is not supported" in _error(
-        lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
     picture("gtsrb/Final_Training/Images/other/1.ppm", np.zeros((2, 2, 3)))
     assert "has pictures in 'other', which is no class" in _error(lambda: read_database(ini(GTSRB)))
+
+
+def test_signs_cut_out(ini, signs, picture):
+    """ExtractROIs: both corners of the box are part of the sign."""
+    for number, (name, box) in enumerate({"00000/1": (0, 0, 0, 1), "00002/1": (1, 0, 1, 0),
+                                          "00002/2": (0, 1, 1, 1)}.items()):
+        folder, file = name.split("/")
+        picture(f"gtsrb/Final_Training/Images/{name}.ppm", np.arange(12).reshape(2, 2, 3) + 20 * number)
+        table = signs / f"Final_Training/Images/{folder}/GT-{folder}.csv"
+        head = "Filename;Width;Height;Roi.X1;Roi.Y1;Roi.X2;Roi.Y2;ClassId\r\n"
+        old = table.read_text() if file == "2" else head
+        table.write_text(old + f"{file}.ppm;2;2;{';'.join(map(str, box))};0\r\n")
+    (signs / "GT-final_test.csv").write_text("Filename;Roi.X1;Roi.Y1;Roi.X2;Roi.Y2;ClassId\n10.ppm;0;0;0;0;2\n")
+    database = read_database(ini(GTSRB + "ExtractROIs=1\n"))
+    assert [database.items.read(index).shape for index in range(4)] == [(2, 1, 3), (1, 1, 3), (1, 2, 3), (1, 1, 3)]
+    whole = read_database(ini(GTSRB)).items
+    assert np.array_equal(database.items.read(2), whole.read(2)[1:])
+    assert database.items.name(2).endswith("00002/2.ppm[0,1]") and database.labels.tolist() == [0, 2, 2, 2]
+    table.write_text(head)
+    assert "E410: 2 training pictures have no box of their sign, the first one is 00002/1.ppm" in _error(
+        lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
+    table.write_text("Filename;ClassId\n")
+    assert "has no columns Roi.X1 and Roi.Y1" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
+
+
+# --- choosing labels
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """0 a, 1 b, 1 b, 2 c, 2 c, 2 c and one without label."""
+    np.savez(tmp_path / "d.npz", x=np.zeros((7, 1, 2, 2), np.uint8), y=[2, 1, 2, 0, 1, 2, -1], labels=["a", "b", "c"])
+    return "[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n"
+
+
+@pytest.mark.parametrize("keys, stimuli, labels", [
+    ("Labels=a c", [0, 2, 3, 5], [2, 2, 0, 2]), ("Labels=b\nFilterKeep=0", [0, 2, 3, 5, 6], [2, 2, 0, 2, -1]),
+    ("Labels=b\nRemoveStimuli=0", [0, 1, 2, 3, 4, 5, 6], [-1, 1, -1, -1, 1, -1, -1])])
+def test_labels_kept_or_left_out(ini, labelled, keys, stimuli, labels):
+    database = read_database(ini(f"{labelled}[database.filterROIs]\n{keys}\n"))
+    assert database.sets["Test"].tolist() == stimuli
+    assert database.labels[database.sets["Test"]].tolist() == labels and database.label_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("keys, names, stimuli, labels", [
+    ("NbKeep=2", ("a", "b"), [1, 3, 4], [1, 0, 1]), ("NbKeep=2\nAscending=0", ("b", "c"), [0, 1, 2, 4, 5],
+                                                     [1, 0, 1, 0, 1]),
+    ("NbKeep=9", ("a", "b", "c"), [0, 1, 2, 3, 4, 5], [2, 1, 2, 0, 1, 2])])
+def test_labels_of_the_fewest_or_most_stimuli(ini, labelled, keys, names, stimuli, labels):
+    database = read_database(ini(f"{labelled}[database.sortAndDropLabels]\n{keys}\n"))
+    assert (database.label_names, database.sets["Test"].tolist()) == (names, stimuli)
+    assert database.labels[database.sets["Test"]].tolist() == labels
+
+
+def test_unknown_label_to_filter(ini, labelled):
+    assert "E410" in _error(lambda: read_database(ini(f"{labelled}[database.filterROIs]\nLabels=d\n")))
 
 
 # --- Caltech

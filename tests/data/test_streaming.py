@@ -16,6 +16,13 @@ from PIL import Image
 from n2d2py.data import build_provider
 from n2d2py.ini import load_document
 
+def peak():
+    # KiB; ru_maxrss would hold what the process had before it became Python
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
 folder, count = Path(sys.argv[1]), int(sys.argv[2])
 (folder / "data/a").mkdir(parents=True)
 pixels = np.random.RandomState(1).randint(0, 256, (64, 64, 3)).astype(np.uint8)
@@ -47,11 +54,11 @@ FirstValue=[sp.StimuliData]_GlobalValue.mean
 provider = build_provider(load_document(folder / "net.ini"))
 stimuli = provider.stimuli("Test")
 next(stimuli.batches(16))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 seen = 0
 for x, labels, names in stimuli.batches(16):
     seen += len(x)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+after = peak()
 print(seen, provider.statistics["sp.StimuliData"].count, (after - before) // 1024, after // 1024)
 """
 

@@ -1,6 +1,8 @@
 """Databases: one file per family of types, each registered by its name in INI files."""
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from n2d2py import log
@@ -9,9 +11,11 @@ from n2d2py.data.database import (caltech, cifar, directory, gtsrb, idx, ilsvrc,
 from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.database.selection import (FILTER_ROIS, SORT_AND_DROP, filter_labels,
+                                             sort_and_drop_labels)
 from n2d2py.data.database.slicing import SLICING, slice_database
 from n2d2py.data.text import read_lines
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
 
 __all__ = [
@@ -28,8 +32,8 @@ __all__ = [
 
 
 def database_schemas() -> list[Schema]:
-    """The schemas of all types of databases, by name, and of [database.slicing]."""
-    return [*_type_schemas(), SLICING]
+    """The schemas of all types of databases, by name, and of the steps on them."""
+    return [*_type_schemas(), FILTER_ROIS, SORT_AND_DROP, SLICING]
 
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
@@ -39,7 +43,7 @@ def empty_database(label_names: tuple[str, ...] = ()) -> Database:
 
 def read_database(document: Document, *, seed: int = 0,
                   shape: tuple[int, ...] = (1, 1, 1)) -> Database:
-    """The database of [database], cut by [database.slicing].
+    """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
     Without section or Type the empty one, with a warning, and the names of LabelPath's labels.
 
@@ -48,7 +52,6 @@ def read_database(document: Document, *, seed: int = 0,
     Raises:
         N2D2Error: E404 an unknown type, E406 for what is not supported, and what the type raises.
     """
-    _refuse_subsections(document)
     section = document.section("database")
     if section is None or not section.has("Type"):
         where = None if section is None else section.location
@@ -57,9 +60,11 @@ def read_database(document: Document, *, seed: int = 0,
                     remedy="add one, or calibrate with -calib-data")
         return empty_database(names)
     database = load(section.text("Type").strip(), section, Context(document, seed, shape))
-    slicing = document.section("database.slicing")
-    if slicing is not None:
-        database = slice_database(database, slicing, seed)
+    for name, step in (("filterROIs", filter_labels), ("sortAndDropLabels", sort_and_drop_labels),
+                       ("slicing", partial(slice_database, seed=seed))):
+        chosen = document.section(f"database.{name}")
+        if chosen is not None:
+            database = step(database, chosen)
     log.detail("database: %s", ", ".join(f"{name} {size}"
                                          for name, size in database.sizes().items()))
     return database
@@ -78,21 +83,3 @@ def _label_names(values: Values, document: Document) -> tuple[str, ...]:
         raise N2D2Error("E401", f"LabelPath={values['LabelPath']} does not exist",
                         where=values.where("LabelPath"), remedy="give the file of the label names")
     return tuple(line for _, line in read_lines(path))
-
-
-_REFUSED = {
-    "database.filterROIs": "stimuli have one label each, there are no regions to filter; use a "
-                           "LabelFilterTransformation for labels",
-    "database.sortAndDropLabels": "which labels it keeps is documented nowhere; use a "
-                                  "LabelFilterTransformation, or IgnoreMasks of DIR_Database",
-}
-
-
-def _refuse_subsections(document: Document) -> None:
-    errors = []
-    for section in document.matching("database.*"):
-        if section.name in _REFUSED:
-            section.mark_used()
-            errors.append(N2D2Error("E406", "this step on the database is not supported",
-                                    where=section.location, remedy=_REFUSED[section.name]))
-    ErrorList.raise_if(errors)

@@ -24,6 +24,7 @@ __all__ = [
     "Database",
     "FileItems",
     "Items",
+    "LabelMaps",
     "JoinedItems",
     "data_path",
     "database_schemas",
@@ -44,6 +45,13 @@ class Items(Protocol):
 
     def read(self, index: int) -> np.ndarray:
         """The stimulus, (H, W, C); colours in the order blue, green, red."""
+
+
+class LabelMaps(Protocol):
+    """Pixel-wise labels of stimuli, read on demand, from several threads."""
+
+    def read(self, index: int) -> np.ndarray:
+        """Label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,7 @@ class Database:
         labels: label id by item, -1 for none.
         label_names: by label id.
         sets: positions in `items` by set name; a stimulus may be in several sets or in none.
+        maps: pixel-wise labels, or None: read(index) gives those of a stimulus, label ids (H, W), -1 for none.
     """
 
     type: str
@@ -125,6 +134,7 @@ class Database:
     labels: np.ndarray
     label_names: tuple[str, ...]
     sets: dict[str, np.ndarray] = field(default_factory=dict)
+    maps: LabelMaps | None = None
 
     def __post_init__(self) -> None:
         self.labels = np.asarray(self.labels, np.int64)
@@ -290,11 +300,11 @@ def partition_of(values: Values) -> Partition:
 
 def partitioned(type_name: str, items: Items, labels: Sequence[int] | np.ndarray,
                 label_names: tuple[str, ...], how: Partition, seed: int,
-                where: Location | str | None = None) -> Database:
+                where: Location | str | None = None, maps: LabelMaps | None = None) -> Database:
     """A database whose whole list is split by `how`.
 
     Raises:
         N2D2Error: E409.
     """
     ids = np.asarray(labels, np.int64)
-    return Database(type_name, items, ids, label_names, partition(ids, how, seed, where))
+    return Database(type_name, items, ids, label_names, partition(ids, how, seed, where), maps)

@@ -4,16 +4,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import (PARTITION_KEYS, Context, Database, FileItems, JoinedItems,
+from n2d2py.data.database.base import (PARTITION_KEYS, Context, Database, FileItems, Items, JoinedItems,
                                        data_path, load_more, partition_of, register)
 from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.decode import readable_extensions
+from n2d2py.data.decode import read_stimulus, readable_extensions
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
@@ -32,6 +32,9 @@ _SCHEMA = Schema("DIR_Database", (
     Key("ValidExtensions", Kind.STRINGS, (), "The extensions that count; by default all that can "
         "be read."),
     Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose stimuli are added."),
+    Key("LabelImagePath", Kind.PATH, "", "Ours: folder with the pixel-wise labels of each stimulus, under the same path "
+        "(extension .png or .npy): pictures or arrays of label ids, 255 (pictures) or -1 for none."),
+    Key("LabelNames", Kind.STRINGS, (), "Ours: names of the label ids of LabelImagePath."),
     Key("ROIFile", Kind.PATH, "", "Not supported."),
     Key("ROIDir", Kind.PATH, "", "Not supported."),
 ), accepted=("ROIExtension",), doc="The files of a folder, sorted, labelled by sub-folder; label "
@@ -154,10 +157,38 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
                     {name: np.concatenate(found) for name, found in sets.items()})
 
 
+@dataclass(frozen=True)
+class ImageMaps:
+    """Pixel-wise labels in files of a folder, named as the stimuli are."""
+
+    root: Path
+    items: Items
+
+    def read(self, index: int) -> np.ndarray:
+        name = self.items.name(index)
+        stem = name.rpartition(".")[0]
+        for extension in (".png", ".npy"):
+            if (self.root / f"{stem}{extension}").is_file():
+                labels = read_stimulus(self.root / f"{stem}{extension}", f"the labels of {name}")
+                break
+        else:
+            raise N2D2Error("E401", f"there are no pixel-wise labels {stem}.png or .npy for {name} in {self.root}",
+                            remedy="check LabelImagePath")
+        if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
+            raise N2D2Error("E402", f"the labels of {name} are {labels.shape[2]} channels of {labels.dtype}",
+                            remedy="store gray pictures or integers (H, W)")
+        ids = labels[:, :, 0].astype(np.int64)
+        return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
+
+
 @register(_SCHEMA)
 def _load(values: Values, context: Context) -> Database:
     parts = [_part(one, context) for one in load_more(values, _SCHEMA, context)]
-    return _joined(parts, context.seed)
+    database = _joined(parts, context.seed)
+    if not values["LabelImagePath"]:
+        return database
+    maps = ImageMaps(data_path(values, context, "LabelImagePath", folder=True), database.items)
+    return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
 
 
 def _part(values: Values, context: Context) -> _Part:

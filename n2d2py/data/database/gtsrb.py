@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import Context, Database, FileItems, data_path, register
+from n2d2py.data.database.base import Context, Database, FileItems, Items, data_path, register
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.partition import Partition, partition
+from n2d2py.data.database.slicing import SlicedItems, Tile
 from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -16,14 +17,17 @@ __all__ = ["gtsrb_database"]
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
 _TABLE = "GT-final_test.csv"
+_CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
 
 
 def gtsrb_database(folder: Path, table: Path, *, validation: float = 0.0, shuffle: bool = True,
-                   seed: int = 0) -> Database:
+                   seed: int = 0, signs: Path | None = None) -> Database:
     """The pictures of Final_Training/Images/<class>/ and those of Final_Test/Images.
 
     A label's id is the number of the class. `table` (GT-final_test.csv) has the classes of the test
-    pictures in its column ClassId, the files in Filename.
+    pictures in its column ClassId, the files in Filename. With `signs`, a folder like `folder`, the pictures
+    are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included) of the table and of
+    Final_Training/Images/<class>/GT-<class>.csv below `signs`.
 
     Raises:
         N2D2Error: E401 a folder or the table is missing, E402 a folder that is no class, E410 for
@@ -36,14 +40,17 @@ def gtsrb_database(folder: Path, table: Path, *, validation: float = 0.0, shuffl
                         remedy="unpack the data set there")
     classes = {label: _class(name, folder) for name, label in known.items()}
     labels = [classes[label] for label in found.labels]
-    files, test_labels = _test(table, folder)
+    files, test_labels, boxes = _test(table, folder, signs is not None)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
     split = partition(np.array(labels), Partition(1 - validation, validation, 0.0, shuffle,
                                                   equivalent=False), seed, str(folder))
     split["Test"] = np.arange(len(labels), len(labels) + len(files))
     paths = [f"{_TRAINING}/{file}" for file in found.files] + files
-    return Database("GTSRB_DIR_Database", FileItems(folder, paths), np.array(labels + test_labels),
-                    names, split)
+    items: Items = FileItems(folder, paths)
+    if signs is not None:
+        items = SlicedItems(items, np.arange(len(paths)),
+                            np.array(_training_boxes(signs, found.files) + boxes, np.int64))
+    return Database("GTSRB_DIR_Database", items, np.array(labels + test_labels), names, split)
 
 
 def _class(name: str, folder: Path) -> int:
@@ -54,45 +61,87 @@ def _class(name: str, folder: Path) -> int:
     return int(number)
 
 
-def _test(table: Path, folder: Path) -> tuple[list[str], list[int]]:
+def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
+    """Where columns stand in the header of a table, and how many it has.
+
+    Raises:
+        N2D2Error: E401, E410 for a column that is missing.
+    """
     lines = list(read_lines(table))
     header = lines[0][1].split(";") if lines else []
-    if "Filename" not in header or "ClassId" not in header:
-        raise N2D2Error("E410", f"{table} has no columns Filename and ClassId",
-                        remedy="take GT-final_test.csv, with classes, from the data set's site")
-    file_at, class_at = header.index("Filename"), header.index("ClassId")
+    missing = [name for name in names if name not in header]
+    if missing:
+        raise N2D2Error("E410", f"{table} has no columns {' and '.join(missing)}",
+                        remedy="take the tables, with classes, from the data set's site")
+    return [header.index(name) for name in names], len(header)
+
+
+def _box(cells: list[str]) -> Tile | None:
+    """x, y, width, height of the cells X1, Y1, X2, Y2; None where they are no box."""
+    if not all(cell.isascii() and cell.isdigit() and len(cell) < 7 for cell in cells):
+        return None
+    left, top, right, bottom = map(int, cells)
+    return (left, top, right - left + 1, bottom - top + 1) if left <= right and top <= bottom else None
+
+
+def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
+    """The box of the sign in each training picture, from the tables beside them.
+
+    Raises:
+        N2D2Error: E401 a table, E410 a picture without a line or a line without a box.
+    """
+    boxes: dict[str, Tile | None] = {}
+    for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
+        table = signs / _TRAINING / folder / f"GT-{folder}.csv"
+        at, count = _columns(table, ("Filename", *_CORNERS))
+        for _, line in list(read_lines(table))[1:]:
+            cells = line.split(";")
+            if len(cells) == count:
+                boxes[f"{folder}/{cells[at[0]]}"] = _box([cells[k] for k in at[1:]])
+    without = [file for file in files if boxes.get(file) is None]
+    if without:
+        raise N2D2Error("E410", f"{len(without)} training pictures have no box of their sign, the first one is "
+                        f"{without[0]}", remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0")
+    return [box for file in files if (box := boxes[file]) is not None]
+
+
+def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
+    """Files, classes and, where asked for, boxes of the test pictures."""
+    (file_at, class_at, *corners), count = _columns(table, ("Filename", "ClassId", *(_CORNERS if cut else ())))
     files: list[str] = []
     labels: list[int] = []
+    boxes: list[Tile] = []
     errors: list[N2D2Error] = []
-    for number, line in lines[1:]:
+    for number, line in list(read_lines(table))[1:]:
         cells = line.split(";")
-        whole = len(cells) == len(header) and cells[class_at].isdigit()
-        if whole and (folder / _TEST / cells[file_at]).is_file():
+        whole = len(cells) == count and cells[class_at].isdigit()
+        box = _box([cells[k] for k in corners]) if whole and cut else (0, 0, 0, 0)
+        if whole and box is not None and (folder / _TEST / cells[file_at]).is_file():
             files.append(f"{_TEST}/{cells[file_at]}")
             labels.append(int(cells[class_at]))
+            boxes.append(box)
         elif len(errors) < 10:
-            what = (f"{cells[file_at]} does not exist in {folder / _TEST}" if whole else
-                    f"'{line}' is not a line of {len(header)} columns with a class")
-            errors.append(N2D2Error("E401" if whole else "E410", what,
-                                    where=Location(str(table), number),
+            good = whole and box is not None
+            what = (f"{cells[file_at]} does not exist in {folder / _TEST}" if good else
+                    f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else ""))
+            errors.append(N2D2Error("E401" if good else "E410", what, where=Location(str(table), number),
                                     remedy="unpack the data set again"))
     ErrorList.raise_if(errors)
-    return files, labels
+    return files, labels, boxes
 
 
 @register(Schema("GTSRB_DIR_Database", (
     Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training pictures of each class that "
         "validates.", minimum=0, maximum=1),
-    Key("ExtractROIs", Kind.BOOL, False, "1 (pictures cropped to the sign) is not supported."),
+    Key("ExtractROIs", Kind.BOOL, False, "Pictures are cut to the sign, by the boxes of the tables."),
     Key("DataPath", Kind.PATH, "", "Folder with Final_Training/Images/<class>/*.ppm and "
         "Final_Test/Images/*.ppm; by default $N2D2_DATA/GTSRB."),
-    Key("LabelPath", Kind.PATH, "", "Folder of GT-final_test.csv; by default DataPath."),
+    Key("LabelPath", Kind.PATH, "", "Folder of GT-final_test.csv, and of Final_Training/Images/<class>/GT-<class>.csv "
+        "for ExtractROIs; by default DataPath."),
 ), doc="German traffic signs; label id = class."))
 def _load(values: Values, context: Context) -> Database:
-    if values["ExtractROIs"]:
-        raise N2D2Error("E406", "ExtractROIs=1 is not supported", where=values.where("ExtractROIs"),
-                        remedy="remove it, or crop the pictures and use DIR_Database")
     folder = data_path(values, context, default="GTSRB", folder=True)
     labels = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
     return gtsrb_database(folder, labels / _TABLE, validation=values["Validation"],
-                          shuffle=values["RandomPartitioning"], seed=context.seed)
+                          shuffle=values["RandomPartitioning"], seed=context.seed,
+                          signs=labels if values["ExtractROIs"] else None)

@@ -1,6 +1,7 @@
 """Numpy_Database: the arrays x and y of an .npz file."""
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,20 @@ from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 __all__ = ["numpy_database", "read_arrays"]
 
 
+@dataclass(frozen=True)
+class ArrayMaps:
+    """Pixel-wise labels along the first axis of an array (N, H, W)."""
+
+    array: np.ndarray
+
+    def read(self, index: int) -> np.ndarray:
+        return np.asarray(self.array[index], np.int64)
+
+
 def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """x, label ids (-1 without y) and label names of an .npz (or x alone of an .npy) file.
+
+    Pixel-wise labels: ids (N, H, W), as y is then.
 
     x is the array `x`, else the only one besides y and labels; `labels`, if any, names the labels.
 
@@ -37,7 +50,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
                         remedy="store (N, C, H, W), (N, H, W) or (N, F)")
     if "y" not in arrays:
         return x, np.full(len(x), -1, np.int64), ()
-    labels = _ids(arrays["y"], len(x), path)
+    labels = _ids(arrays["y"], x, path)
     count = int(labels.max(initial=-1)) + 1
     names = tuple(str(name) for name in arrays.get("labels", np.arange(count)).reshape(-1))
     if len(names) < count:
@@ -46,14 +59,18 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     return x, labels, names
 
 
-def _ids(y: np.ndarray, count: int, path: Path) -> np.ndarray:
-    if y.size != count or len(y) != count:
+def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
+    """Label ids (N,), or (N, H, W) where y has one for each pixel of x."""
+    count = len(x)
+    pixels = x.ndim > 2 and y.shape in ((count, *x.shape[-2:]), (count, 1, *x.shape[-2:]))
+    if len(y) != count or (y.size != count and not pixels):
         raise N2D2Error("E414", f"{path}: y has the shape {'x'.join(map(str, y.shape))} for "
-                        f"{count} stimuli", remedy="store one label id per stimulus")
+                        f"{count} stimuli", remedy="store one label id per stimulus, or one per pixel")
     if y.dtype.kind not in "biuf":
         raise N2D2Error("E410", f"{path}: y holds {y.dtype}", remedy="store integer label ids")
-    ids = y.reshape(-1).astype(np.int64)
-    if not np.array_equal(ids, y.reshape(-1)) or ids.min(initial=0) < -1:
+    wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
+    ids = wanted.astype(np.int64)
+    if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         raise N2D2Error("E410", f"{path}: y holds values that are no label ids",
                         remedy="store integers from 0, or -1 for no label")
     return ids
@@ -62,13 +79,16 @@ def _ids(y: np.ndarray, count: int, path: Path) -> np.ndarray:
 def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
     """The stimuli of an .npz or .npy file, split by `how`."""
     x, labels, names = read_arrays(path)
+    maps = ArrayMaps(labels) if labels.ndim > 1 else None
+    if maps is not None:
+        labels = np.full(len(x), -1, np.int64)
     return partitioned("Numpy_Database", ArrayItems(path.name, x), labels, names, how, seed,
-                       str(path))
+                       str(path), maps)
 
 
 @register(Schema("Numpy_Database", (
     Key("DataPath", Kind.PATH, REQUIRED, "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
-        "and y (N,), or an .npy file with x alone."),
+        "and y (N,), or y (N, H, W) with a label id for each pixel, or an .npy file with x alone."),
     *PARTITION_KEYS,
 ), doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
     "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "

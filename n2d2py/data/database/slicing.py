@@ -7,7 +7,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
-from n2d2py.data.database.base import Database, FileItems, Items
+from n2d2py.data.database.base import Database, FileItems, Items, LabelMaps
 from n2d2py.data.database.partition import SETS, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations import APPLY_TO
@@ -67,6 +67,20 @@ class SlicedItems:
         return np.ascontiguousarray(image[y:y + height, x:x + width]) if width else image
 
 
+@dataclass(frozen=True)
+class SlicedMaps:
+    """The same parts of pixel-wise labels."""
+
+    maps: LabelMaps
+    sources: np.ndarray
+    boxes: np.ndarray
+
+    def read(self, index: int) -> np.ndarray:
+        x, y, width, height = self.boxes[index]
+        labels = self.maps.read(int(self.sources[index]))
+        return labels[y:y + height, x:x + width] if width else labels
+
+
 def slice_database(database: Database, section: Section, seed: int) -> Database:
     """The database with the images of the chosen sets cut into tiles.
 
@@ -99,8 +113,9 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
                sum(1 for box in boxes if box[2]))
     items = SlicedItems(database.items, np.array(sources, np.int64),
                         np.array(boxes, np.int64).reshape(-1, 4))
+    maps = None if database.maps is None else SlicedMaps(database.maps, items.sources, items.boxes)
     return Database(database.type, items, database.labels[items.sources], database.label_names,
-                    sets)
+                    sets, maps)
 
 
 def _size(items: Items, index: int) -> tuple[int, int]:

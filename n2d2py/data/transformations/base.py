@@ -80,6 +80,14 @@ class Transformation:
         """
         return labels
 
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        """Pixel-wise labels, ids (H, W), after the transformation: moved as the pixels are, never mixed.
+
+        Raises:
+            Inapplicable: where they cannot be moved.
+        """
+        return labels
+
     def bound(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
         """The transformation with its matrices (H, W, C) read: `matrices` holds computed ones.
 

@@ -1,7 +1,7 @@
 """Transformations of size and place: rescaling, padding, cropping, flipping, reshaping."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -35,6 +35,13 @@ def _with_constant(bounds: Range, border: str, value: tuple[float, ...]) -> Rang
         return bounds
     values = value or (0.0,)
     return min(bounds[0], *values), max(bounds[1], *values)
+
+
+def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.ndarray:
+    """Labels (H, W) cropped or padded as the image is; where a border is no part of the image, -1."""
+    constant = transformation.border in ("ConstantBorder", "MeanBorder")
+    same = replace(transformation, border="ConstantBorder", value=(-1.0,)) if constant else transformation
+    return same.apply(labels.astype(np.int32)[:, :, None])[:, :, 0].astype(np.int64)
 
 
 @register
@@ -75,6 +82,12 @@ class Rescale(Transformation):
     def apply(self, image: np.ndarray) -> np.ndarray:
         return resize_bilinear(image, *self.target(*image.shape[:2]))
 
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        """The label at floor(i * before / after), as OpenCV's INTER_NEAREST takes it."""
+        rows, columns = (np.arange(after) * before // after for before, after in
+                         zip(labels.shape, self.target(*labels.shape)))
+        return labels[np.ix_(rows, columns)]
+
 
 @register
 @dataclass(frozen=True)
@@ -114,6 +127,9 @@ class PadCrop(Transformation):
         _check_area(height + down, width + across)
         top, left = -(-down // 2), -(-across // 2)
         return crop_or_pad(image, (top, down - top, left, across - left), self.border, self.value)
+
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        return _moved(self, labels)
 
     def map_range(self, bounds: Range) -> Range:
         return _with_constant(bounds, self.border, self.value)
@@ -169,6 +185,9 @@ class SliceExtraction(Transformation):
         return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border,
                            self.value)
 
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        return _moved(self, labels)
+
     def map_range(self, bounds: Range) -> Range:
         return _with_constant(bounds, self.border, self.value) if self.padding else bounds
 
@@ -199,6 +218,9 @@ class Flip(Transformation):
         rows = slice(None, None, -1 if self.vertical else 1)
         columns = slice(None, None, -1 if self.horizontal else 1)
         return image[rows, columns]
+
+    def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
+        return self.apply(labels)
 
 
 @register

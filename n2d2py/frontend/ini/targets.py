@@ -19,8 +19,9 @@ TARGET = Schema("Target", (
     Key("TargetValue", Kind.FLOAT, 1.0, "training"), Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
     Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
     Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
+    Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
 ), accepted=("CreateMissingLabels", "ValueThreshold", "WeakTarget", "MaskLabelTarget", "MaskedLabel*",
-             "ROIsLabelTarget", "NoDisplayLabel", "LabelsHueOffset", "EstimatedLabelsValueDisplay",
+             "ROIsLabelTarget", "NoDisplayLabel", "EstimatedLabelsValueDisplay",
              "ImageLogFormat", "Confusion*", "FilterMin*", "FilterMax*", "Min*", "Merge*", "Score*", "Generate*", "Nb*",
              "DataPath", "Matching", "TargetFormat", "TargetTranspose", "Log*", "BatchPacked", "TargetType"),
     doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.")
@@ -37,6 +38,7 @@ class Target:
         mapping: path of a LabelsMapping file, or "".
         as_data: the expected output is the input.
         kind: N2D2's type; whoever scores refuses those that it does not know.
+        hue: LabelsHueOffset.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Target:
     binary_threshold: float = 0.5
     location: Location | None = None
     kind: str = "TargetScore"
+    hue: float = 0.0
 
 
 def _layers(name: str, graph: Graph) -> dict[str, str]:
@@ -63,7 +66,8 @@ def _target(name: str, tensor: str, section: Section, values: Values | None) -> 
     if values is None:
         return Target(name, tensor, location=section.location)
     return Target(name, tensor, values["TopN"], values["LabelsMapping"], values["DataAsTarget"],
-                  values["BinaryThreshold"], section.location, values["Type"].strip())
+                  values["BinaryThreshold"], section.location, values["Type"].strip(),
+                  values["LabelsHueOffset"])
 
 
 def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[Target]:

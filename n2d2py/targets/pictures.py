@@ -1,0 +1,124 @@
+"""Pictures of a score: confusion matrix, figures by class, rate over the stimuli, segmented images."""
+from __future__ import annotations
+
+from colorsys import hsv_to_rgb
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.targets.metrics import class_metrics
+from n2d2py.targets.pixels import Pixels
+from n2d2py.targets.score import Score
+
+__all__ = ["draw_confusion", "draw_class_scores", "draw_curve", "write_segmentation", "palette"]
+
+_NUMBERED_CLASSES = 20
+_NAMED_CLASSES = 50
+_NO_LABEL = (0, 0, 0)
+
+
+def _figure(width: float, height: float):
+    """A figure of matplotlib without a display, and its axes.
+
+    Raises:
+        N2D2Error: E454 without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise N2D2Error("E454", "the pictures of a score need matplotlib", remedy="pip install matplotlib") from error
+    figure = Figure(figsize=(width, height), dpi=100)
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _save(figure, path: Path) -> None:
+    figure.savefig(path, bbox_inches="tight", metadata={"Software": None})
+
+
+def _short(names: tuple[str, ...]) -> list[str]:
+    texts = [name if len(name) <= 18 else name[:17] + "…" for name in names]
+    return [text.replace("$", r"\$") for text in texts]
+
+
+def draw_confusion(score: Score, path: Path) -> None:
+    """Writes a PNG of the confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
+
+    Raises:
+        N2D2Error: E454 without matplotlib.
+    """
+    size = len(score.classes)
+    side = float(np.clip(3.5 + 0.32 * size, 5.0, 14.0))
+    figure, axes = _figure(side + 0.8, side)
+    from matplotlib.colors import PowerNorm
+
+    shares = score.confusion / np.maximum(score.confusion.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.45, 0, 1), interpolation="nearest")
+    figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, label="share of the label")
+    if size <= _NAMED_CLASSES:
+        texts = _short(score.classes)
+        axes.set_xticks(range(size), texts, rotation=90 if max(map(len, texts)) > 2 else 0, fontsize=8)
+        axes.set_yticks(range(size), texts, fontsize=8)
+    if size <= _NUMBERED_CLASSES:
+        for label, estimated in np.argwhere(score.confusion):
+            axes.text(estimated, label, str(score.confusion[label, estimated]), ha="center", va="center", fontsize=7,
+                      color="white" if shares[label, estimated] > 0.3 else "black")
+    axes.set_xlabel("estimated")
+    axes.set_ylabel("label")
+    axes.set_title(f"{score.correct} of {int(score.confusion.sum())} right: {score.top1:.2f}%", fontsize=10)
+    _save(figure, path)
+
+
+def draw_class_scores(score: Score, path: Path) -> None:
+    """Writes a PNG with sensitivity, precision and IU of each class.
+
+    Raises:
+        N2D2Error: E454 without matplotlib.
+    """
+    size, metrics = len(score.classes), class_metrics(score.confusion)
+    figure, axes = _figure(4.5, float(np.clip(1.2 + 0.32 * size, 2.5, 30.0)))
+    for row, what in enumerate(("sensitivity", "precision", "iu")):
+        values = np.nan_to_num([100 * getattr(one, what) for one in metrics])
+        axes.barh(np.arange(size) + 0.27 * (row - 1), values, 0.25, label=what.upper() if what == "iu" else what)
+    if size <= _NAMED_CLASSES:
+        axes.set_yticks(range(size), _short(score.classes), fontsize=8)
+    axes.set_ylim(size - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("percent")
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.4 / max(1.0, 0.2 * size)), ncols=3)
+    _save(figure, path)
+
+
+def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
+    """Writes a PNG of percents over the number of stimuli.
+
+    Raises:
+        N2D2Error: E454 without matplotlib.
+    """
+    figure, axes = _figure(5.0, 3.0)
+    axes.plot(np.arange(1, len(rates) + 1), rates, linewidth=1.2, marker="." if len(rates) < 30 else None)
+    axes.set_ylim(0, 101)
+    axes.set_xlabel("stimuli")
+    axes.set_ylabel(f"{what} so far (%)")
+    axes.grid(alpha=0.3)
+    _save(figure, path)
+
+
+def palette(classes: int, hue: float = 0) -> np.ndarray:
+    """Colours of the outputs, uint8 (K + 1, 3) red, green, blue: hues evenly spread from the angle `hue` (degrees);
+    the last one, black, is that of no label."""
+    colours = [hsv_to_rgb((hue / 360 + k / classes) % 1, 1.0, 1.0 if k % 2 == 0 else 0.7) for k in range(classes)]
+    return np.rint(255 * np.array([*colours, _NO_LABEL])).astype(np.uint8)
+
+
+def write_segmentation(pixels: Pixels, folder: Path, hue: float = 0) -> None:
+    """Writes <index>_estimated.png and, where there are labels, <index>_label.png of the first stimuli."""
+    from PIL import Image
+
+    colours = palette(len(pixels.confusion), hue)
+    for shown in pixels.shown:
+        Image.fromarray(colours[shown.estimated]).save(folder / f"{shown.index}_estimated.png")
+        if (shown.labels >= 0).any():
+            Image.fromarray(colours[shown.labels]).save(folder / f"{shown.index}_label.png")

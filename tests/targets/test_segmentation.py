@@ -1,0 +1,93 @@
+"""Targets with a label for each pixel: counts, files, and labels of another size than the output."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.targets import Target
+from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_lines, score_table, write_target_files
+from n2d2py.targets.pixels import count_pixels, fitted_labels
+
+
+def scored(outputs, labels, **options):
+    scorer = Scorer(Target("seg.Target", "seg", binary_threshold=0.5), ("sky", "road", "car"), **options)
+    scorer.add(outputs, labels)
+    return scorer.result()
+
+
+@pytest.fixture
+def example():
+    """Two stimuli 4x6 of 3 classes: outputs int8, labels with -1."""
+    rng = np.random.default_rng(0)
+    return rng.integers(-128, 128, (2, 3, 4, 6)).astype(np.int8), rng.integers(-1, 3, (2, 4, 6))
+
+
+def test_counts_by_hand(example):
+    outputs, labels = example
+    score = scored(outputs, labels, type=NumType(8, True, scale=0.5))
+    matrix, hits, counted = np.zeros((3, 3), int), [0, 0], [0, 0]
+    for n in range(2):
+        for y in range(4):
+            for x in range(6):
+                label, best = labels[n, y, x], int(np.argmax(outputs[n, :, y, x]))
+                if label >= 0:
+                    matrix[label, best] += 1
+                    hits[n] += label == best
+                    counted[n] += 1
+    assert score.confusion.tolist() == matrix.tolist()
+    assert score.pixels.hits.tolist() == hits and score.pixels.counted.tolist() == counted
+    assert score.top1 == pytest.approx(100 * sum(hits) / sum(counted)) and score.count == 2
+    assert score.misclassified == () and score.topn is None
+    union = [matrix[k, k] / (matrix[k].sum() + matrix[:, k].sum() - matrix[k, k]) for k in range(3)]
+    assert [one.iu for one in class_metrics(score.confusion)] == pytest.approx(union)
+    assert score.metrics.iu == pytest.approx(np.mean(union))
+    assert f"IU: {100 * np.mean(union):.2f}%" in score_lines(score)[-1]
+
+
+def test_batches_add_up_and_rows_compare(example):
+    outputs, labels = example
+    whole, parts = scored(outputs, labels), Scorer(Target("seg.Target", "seg"), ("sky", "road", "car"))
+    for n in range(2):
+        parts.add(outputs[n:n + 1], labels[n:n + 1])
+    assert (parts.result().confusion == whole.confusion).all() and parts.result().top1 == whole.top1
+    table = score_table([ScoreRow("float", whole), ScoreRow("int8", scored(-outputs, labels))])
+    assert f"{whole.top1:.2f}%" in table and "nan" not in table
+
+
+def test_labels_of_a_smaller_output():
+    """Each position takes the label of most of its pixels, -1 when none has one; a larger output the nearest."""
+    labels = np.array([[[0, 0, 1, 1], [0, 1, 1, -1], [-1, -1, 2, 0], [-1, -1, 0, 2]]])
+    assert fitted_labels(labels, (2, 2), 3).tolist() == [[[0, 1], [-1, 0]]]
+    assert fitted_labels(labels, (4, 4), 3) is labels
+    assert fitted_labels(labels[:, :2, :2], (4, 4), 3)[0].tolist() == [[0, 0, 0, 0]] * 2 + [[0, 0, 1, 1]] * 2
+    uneven = fitted_labels(np.arange(5).reshape(1, 1, 5) % 2, (1, 2), 2)
+    assert uneven.tolist() == [[[0, 0]]]  # pixels 0 1 and 2 3 4
+    hits, counted, matrix = count_pixels(np.zeros((1, 2, 2), int), np.array([[[0, 1], [-1, 0]]]), 2)
+    assert (hits.tolist(), counted.tolist(), matrix.tolist()) == ([2], [3], [[2, 0], [1, 0]])
+
+
+def test_one_output_is_a_threshold():
+    score = scored(np.array([[[[0.2, 0.9]]]]), np.array([[[0, 0]]]))
+    assert score.confusion.tolist() == [[1, 1], [0, 0]]
+
+
+def test_label_beyond_the_outputs():
+    with pytest.raises(N2D2Error, match="E451"):
+        scored(np.zeros((1, 3, 2, 2)), np.full((1, 2, 2), 3))
+
+
+def test_files(example, tmp_path):
+    outputs, labels = example
+    home = write_target_files(tmp_path, scored(outputs, labels), "test", hue=90)
+    names = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+    assert names == {"ConfusionMatrix_test.dat", "ConfusionMatrix_test.png", "ConfusionMatrix_test_score.dat",
+                     "ConfusionMatrix_test_score.png", "Success_test.dat", "Success_test.png", "test/0_estimated.png",
+                     "test/0_label.png", "test/1_estimated.png", "test/1_label.png"}
+    estimated = np.asarray(Image.open(home / "test" / "0_estimated.png"))
+    expected = np.asarray(Image.open(home / "test" / "0_label.png"))
+    same = outputs[0].argmax(axis=0) == labels[0]
+    assert (np.all(estimated == expected, axis=2) == same).all()
+    assert (expected[labels[0] < 0] == 0).all()
