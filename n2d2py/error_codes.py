@@ -135,6 +135,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E452": ("a target on an output that is no vector of classes", "put it on the layer that gives one value per class"),
     "E453": ("network outputs that are not finite", "check the weights and the pre-processing"),
     "E454": ("the picture of a confusion matrix without matplotlib", "pip install matplotlib"),
+    "E455": ("tensors of a TargetCompare that are missing or cannot be read", "check DataPath, Matching and TargetFormat"),
     "E501": ("-calib-reload without a previous calibration", "calibrate first"),
     "E502": ("stored statistics that are damaged", "calibrate again"),
     "E503": ("stored statistics of another network, other data or another pipeline", "calibrate again"),

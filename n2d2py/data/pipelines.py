@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from n2d2py.data.database.base import Items
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, Step
 from n2d2py.data.statistics import Statistics, statistics
+from n2d2py.data.statistics_cache import key_of, load_statistics, save_statistics
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
@@ -27,11 +29,13 @@ STIMULI_DATA = Schema("sp.StimuliData", (
     Key("MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: "
         "`[sp.StimuliData-x]_MeanData`."),
     Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
-), ("LogSizeRange", "LogValueRange"),
-    doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
+    Key("LogSizeRange", Kind.BOOL, False, "Writes sizeRange.dat: width, height and channels of each stimulus."),
+    Key("LogValueRange", Kind.BOOL, False, "Writes valueRange.dat: smallest and largest value of each stimulus."),
+), doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
         "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
         "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
-        "to it. Learn-only transformations are left out.")
+        "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
+        "Learn-only transformations are left out.")
 
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
 _NEW_CHANNEL = ("ChannelTransformation", "ChannelOnTheFlyTransformation")
@@ -70,15 +74,20 @@ class _Way:
 
 @dataclass(frozen=True)
 class Pipelines:
-    """What the sub-sections of [sp] say: a pipeline by set, statistics by section."""
+    """What the sub-sections of [sp] say: a pipeline by set, statistics by section, and the lines of the files that a
+    section writes by their names.
+    """
 
     by_set: dict[str, Pipeline]
     statistics: dict[str, Statistics]
+    logs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
 def read_pipelines(document: Document, environment: Environment,
-                   database: Database | None = None) -> Pipelines:
+                   database: Database | None = None, cache: Path | None = None) -> Pipelines:
     """The pipelines of the Validation and Test sets, and the statistics that they refer to.
+
+    Statistics of many files are kept in the folder `cache`.
 
     Sets the automatic properties of StimuliData sections; without `database` none are computed.
 
@@ -86,7 +95,7 @@ def read_pipelines(document: Document, environment: Environment,
         N2D2Error: E405, E406, E416, E417 and what reading raises; an ErrorList for several; what
             the stimuli raise that statistics are computed of.
     """
-    reading = _Reading(document, environment, database)
+    reading = _Reading(document, environment, database, cache)
     errors: list[N2D2Error] = []
     for section in document.sections:
         if not section.name.startswith(f"{environment.section}."):
@@ -103,7 +112,7 @@ def read_pipelines(document: Document, environment: Environment,
             errors.append(error)
     ErrorList.raise_if(errors)
     return Pipelines({name: reading.ways[name].pipeline(environment) for name in INFERENCE},
-                     reading.statistics)
+                     reading.statistics, reading.logs)
 
 
 def _kind(section: Section, prefix: str) -> str | None:
@@ -123,9 +132,12 @@ def _kind(section: Section, prefix: str) -> str | None:
 class _Reading:
     """One pass over the sub-sections, in file order."""
 
-    def __init__(self, document: Document, environment: Environment, database: Database | None):
+    def __init__(self, document: Document, environment: Environment, database: Database | None,
+                 cache: Path | None):
         self.ways = {name: _Way() for name in INFERENCE}
         self.statistics: dict[str, Statistics] = {}
+        self.logs: dict[str, dict[str, list[str]]] = {}
+        self._cache = cache
         self._document = document
         self._environment = environment
         self._database = database
@@ -169,10 +181,11 @@ class _Reading:
     def stimuli_data(self, section: Section) -> None:
         """Computes the statistics of a section when something refers to them."""
         values = STIMULI_DATA.read(section)
-        if self._database is None or not _referred(self._document, section.name):
+        logs = values["LogSizeRange"] or values["LogValueRange"]
+        if self._database is None or not (logs or _referred(self._document, section.name)):
             log.detail("%s: nothing refers to it, not computed", section.location)
             return
-        found = statistics(self._images(values), values["MeanData"], values["StdDevData"])
+        found = self._logged(values) if logs else self._computed(values)
         if found is None:
             raise N2D2Error("E416", f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, "
                             "there are no statistics of them", where=section.location,
@@ -192,13 +205,52 @@ class _Reading:
                 log.warning("W406", f"the stimuli are of different sizes, there is no {key}",
                             where=section.location, remedy="put a RescaleTransformation before")
 
+    def _computed(self, values: Values) -> Statistics | None:
+        """The statistics of a section; those of an earlier run where nothing has changed since."""
+        wanted = values["MeanData"], values["StdDevData"]
+        positions = [self._database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
+        ways = [" ".join(map(str, self._way(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
+        key = None
+        if self._cache is not None:
+            key = key_of(self._database.items, np.concatenate(positions), f"{wanted} {ways}")
+        if key is None:
+            return statistics(self._images(values), *wanted)
+        file = self._cache / values.section.name / "statistics.npz"
+        found = load_statistics(file, key)
+        if found is None:
+            found = statistics(self._images(values), *wanted)
+            save_statistics(file, key, found)
+        else:
+            log.notice("%s: statistics of %s", values.section.name, file)
+        return found
+
+    def _logged(self, values: Values) -> Statistics | None:
+        """The statistics of a section, and the lines of its files."""
+        files = {name: [head] for key, name, head in (
+            ("LogSizeRange", "sizeRange.dat", "# width height channels"),
+            ("LogValueRange", "valueRange.dat", "# smallest largest")) if values[key]}
+
+        def seen() -> Iterator[np.ndarray]:
+            for image in self._images(values):
+                if values["LogSizeRange"]:
+                    files["sizeRange.dat"].append(f"{image.shape[1]} {image.shape[0]} {image.shape[2]}")
+                if values["LogValueRange"]:
+                    files["valueRange.dat"].append(f"{float(image.min()):.9g} {float(image.max()):.9g}")
+                yield image
+
+        self.logs[values.section.name] = files
+        return statistics(seen(), values["MeanData"], values["StdDevData"])
+
+    def _way(self, set_name: str) -> Pipeline:
+        """What makes the images of a set, as far as the sections are read."""
+        return self.ways["Test" if set_name == "Test" else "Validation"].pipeline(self._environment)
+
     def _images(self, values: Values) -> Iterator[np.ndarray]:
         """The images of the chosen sets as far as they are transformed, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
-            way = self.ways["Test" if name == "Test" else "Validation"]
             positions = self._database.sets[name].tolist()
             yield from ordered_map(partial(_transformed, self._database.items,
-                                           way.pipeline(self._environment)),
+                                           self._way(name)),
                                    log.progress(positions, f"statistics of {name}", len(positions)))
 
 

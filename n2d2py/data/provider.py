@@ -60,11 +60,13 @@ class StimuliProvider:
     """
 
     def __init__(self, database: Database, pipelines: dict[str, Pipeline], batch_size: int = 1,
-                 statistics: Mapping[str, Statistics] | None = None):
+                 statistics: Mapping[str, Statistics] | None = None,
+                 logs: Mapping[str, dict[str, list[str]]] | None = None):
         """`pipelines` for "Validation" and "Test"; the Learn set takes that of Validation."""
         self.database = database
         self.batch_size = batch_size
         self.statistics = dict(statistics or {})
+        self._logs = dict(logs or {})
         self.labels = database.label_names
         self.shape = pipelines["Test"].shape
         self._pipelines = {**pipelines, "Learn": pipelines["Validation"]}
@@ -102,13 +104,16 @@ class StimuliProvider:
             return pipeline.run(image, items.name(index))
 
         maps = self.database.maps
+        expanded = any(step.transformation.expands_labels for step in pipeline.steps)
 
         def label_map(position: int) -> np.ndarray:
             index = int(positions[position])
+            if maps is None:
+                return np.full(self.shape[-2:], labels[position], np.int64)
             return pipeline.run_map(maps.read(index), self.labels, items.name(index))
 
         return Stimuli([items.name(int(index)) for index in positions],
-                       labels, self.shape, load, None if maps is None else label_map)
+                       labels, self.shape, load, label_map if expanded or maps is not None else None)
 
     def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
         """Shape and values of the first stimulus of a set as read and after each step."""
@@ -131,7 +136,11 @@ class StimuliProvider:
         return list(self._pipelines[set_name].trace(items.read(index), items.name(index)))
 
     def write_statistics(self, folder: Path) -> None:
-        """Writes the matrices of StimuliData sections: <section>/meanData.bin, stdDevData.bin."""
+        """Writes what StimuliData sections give: <section>/meanData.bin, stdDevData.bin, sizeRange.dat, valueRange.dat."""
+        for name, files in self._logs.items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            for file, lines in files.items():
+                (folder / name / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         for name, found in self.statistics.items():
             for file, data in (("meanData.bin", found.mean_data),
                                ("stdDevData.bin", found.deviation_data)):
@@ -181,11 +190,11 @@ def provider_schemas() -> list[Schema]:
     return [*sections.provider_schemas(), STIMULI_DATA]
 
 
-def build_provider(document: Document, *, seed: int = 0) -> StimuliProvider:
+def build_provider(document: Document, *, seed: int = 0, cache: Path | None = None) -> StimuliProvider:
     """The provider of an INI: its [sp], transformations and [database].
 
     Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
-    stimuli are read once where something refers to them.
+    stimuli are read once where something refers to them; with a folder `cache`, once for several runs.
 
     Raises:
         N2D2Error: E401 to E417; what the transformations make of the data shows when stimuli are
@@ -200,6 +209,6 @@ def build_provider(document: Document, *, seed: int = 0) -> StimuliProvider:
     section = document.section(environment.section)
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))
-    pipelines = read_pipelines(document, environment, database)
+    pipelines = read_pipelines(document, environment, database, cache)
     return StimuliProvider(database, pipelines.by_set, environment.batch_size,
-                           pipelines.statistics)
+                           pipelines.statistics, pipelines.logs)

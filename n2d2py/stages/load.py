@@ -92,7 +92,7 @@ def load_stage(settings: Settings) -> Network:
 def _load_ini(path: Path, settings: Settings) -> Network:
     document = load_document(path)
     arguments = settings.arguments
-    provider = build_provider(document, seed=arguments.seed) if settings.needs_data else None
+    provider = build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data else None
     without_data = arguments.describe or arguments.memory_report
     shape = provider.shape if provider else read_environment(document, for_data=not without_data).shape
     has_validation = provider is not None and provider.sizes().get("Validation", 0) > 0

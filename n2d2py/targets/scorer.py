@@ -10,6 +10,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
 from n2d2py.targets.score import Score
+from n2d2py.targets.stored import StoredTensors
 
 __all__ = ["Scorer"]
 
@@ -33,10 +34,11 @@ class Scorer:
         Raises:
             N2D2Error: E220 a kind of target that is not scored.
         """
-        if target.kind != "TargetScore":
+        if target.kind not in ("TargetScore", "TargetCompare"):
             raise N2D2Error("E220", f"Type={target.kind} is not supported by -test", where=target.location,
                             remedy="use TargetScore, or export without -test")
         self.target = target
+        self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._labels = tuple(labels)
         self._mapping = mapping
         self._type = type
@@ -52,7 +54,7 @@ class Scorer:
         """Scores a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
-        `inputs` of the same size. `labels` (n,) label ids, -1 for none; None when nothing is labelled; (n, H, W), one
+        `inputs` of the same size (read from files for a TargetCompare). `labels` (n,) label ids, -1 for none; None when nothing is labelled; (n, H, W), one
         for each pixel, for `outputs` (n, C, h, w).
         `indices`: the stimuli's numbers in their set; by default they follow the previous batch.
 
@@ -72,6 +74,8 @@ class Scorer:
         ids = np.full(count, -1, np.int64) if labels is None else np.asarray(labels, np.int64)
         if len(texts) != count or len(numbers) != count:
             raise InternalError("outputs, names and indices differ in number")
+        if self._stored is not None:
+            inputs = self._stored.read(numbers, stored.shape[1:])
         if ids.ndim == 3 and not self.target.as_data:
             part = self._segmented(stored, ids, numbers, where)
         elif self.target.as_data:

@@ -380,8 +380,8 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
     ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
     ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
     ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
-    ("Type=DIR_Database\nDataPath=.\nCompositeLabel=Disjoint",
-     "E406: {}/net.ini:4 [database]: CompositeLabel=Disjoint is not supported"),
+    ("Type=DIR_Database\nDataPath=.\nTargetDataPath=t",
+     "E406: {}/net.ini:4 [database]: TargetDataPath=t is not supported"),
     ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
     ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
     ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1")])

@@ -111,3 +111,11 @@ def test_levels_of_the_stimuli():
     assert found.value_range == (0.0, 0.5) and str(found.describe()[-1]).startswith("5 levels")
     with pytest.raises(N2D2Error, match="E417"):
         provider(NUMPY + config.replace("Max=0.5", "Max=0"))
+
+
+def test_the_label_of_a_stimulus_for_every_pixel():
+    np.savez("d.npz", x=X, y=[3, -1, 0, 2])
+    found = provider(NUMPY.replace("CompositeStimuli=1\n", "") + "[sp.Transformation]\n"
+                     "Type=ExpandLabelTransformation\n").stimuli("Test")
+    assert found.label_map(0).tolist() == np.full((6, 8), 3).tolist()
+    assert found.take([1]).label_map(0).max() == -1

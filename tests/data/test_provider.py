@@ -177,8 +177,8 @@ def test_size_errors(ini, text, message):
     ("Type=RescaleTransformation\nWidth=3", "the required property 'Height' is missing"),
     ("Type=DistortionTransformation", "{}:5 [sp.Transformation]: DistortionTransformation draws at "
                                       "random, and applies to the data of inference"),
-    ("Type=ExpandLabelTransformation\nApplyTo=NoLearn", "ExpandLabelTransformation acts on "
-                                                        "pixel-wise labels, which are not"),
+    ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn",
+     "LabelExtractionTransformation draws at random"),
     ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
     ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
     ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1",

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from n2d2py import log
-from n2d2py.data import build_provider
+from n2d2py.data import build_provider, pipelines
 from n2d2py.data.matrices import read_matrix, write_matrix
 from n2d2py.data.statistics import statistics
 from n2d2py.data.transformations import Inapplicable
@@ -172,3 +172,40 @@ def test_a_missing_matrix_names_its_line(ini, images, tmp_path):
                    "FirstOperator=Plus\nFirstValue=gone.bin\n")
     assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" \
         in _error(lambda: build_provider(document))
+
+
+def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.arange(24, dtype=np.uint8).reshape(2, 3, 2, 2), y=[0, 1])
+    text = ("[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n[sp]\nSize=2 2 3\n"
+            "[sp.StimuliData-x]\nLogSizeRange=1\nLogValueRange=1\n")
+    build_provider(ini(text)).write_statistics(tmp_path / "out")
+    folder = tmp_path / "out" / "sp.StimuliData-x"
+    assert (folder / "sizeRange.dat").read_text() == "# width height channels\n2 2 3\n2 2 3\n"
+    assert (folder / "valueRange.dat").read_text() == "# smallest largest\n0 11\n12 23\n"
+    build_provider(ini(text.replace("LogValueRange=1", ""))).write_statistics(tmp_path / "other")
+    assert [path.name for path in (tmp_path / "other").rglob("*.dat")] == ["sizeRange.dat"]
+
+
+def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
+    monkeypatch.setattr("n2d2py.data.statistics_cache.SMALLEST", 3)
+    for index in range(4):
+        picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
+    text = ("[database]\nType=DIR_Database\nDataPath=data\n[sp]\nSize=3 2 1\n{}[sp.StimuliData-x]\nMeanData=1\n"
+            "[sp.Transformation-2]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+            "FirstValue=[sp.StimuliData-x]_GlobalValue.mean\n")
+    computed = []
+    real = pipelines.statistics
+    monkeypatch.setattr(pipelines, "statistics", lambda *given: computed.append(1) or real(*given))
+
+    def built(steps=""):
+        return build_provider(ini(text.format(steps)), cache=tmp_path / "out").statistics["sp.StimuliData-x"]
+
+    first, second = built(), built()
+    assert len(computed) == 1 and (first.mean, first.count) == (15.0, 4)
+    assert str(first) == str(second) and (first.mean_data == second.mean_data).all()
+    assert second.deviation_data is None
+    built("[sp.Transformation-1]\nType=FlipTransformation\nVerticalFlip=1\n")  # other steps before
+    picture("data/a/3.png", np.full((2, 3), 90))
+    assert built().mean == 30.0 and len(computed) == 3
+    (tmp_path / "out/sp.StimuliData-x/statistics.npz").write_bytes(b"damaged")
+    assert built().mean == 30.0 and len(computed) == 4

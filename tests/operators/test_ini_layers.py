@@ -208,14 +208,31 @@ def test_threshold(tmp_path, operation, expected, kind):
      lambda x: x[..., 1:3, 4:7]),
     ("Transformation=PadCropTransformation\nWidth=5\nHeight=4", lambda x: x[..., 1:5, 1:6]),
     ("Transformation=PadCropTransformation\nWidth=1\nHeight=1\nAdditiveWH=1\nBorderType=ConstantBorder",
-     lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0))))])
+     lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0)))),
+    ("Transformation=FlipTransformation\nHorizontalFlip=1", lambda x: x[..., ::-1]),
+    ("Transformation=Flip\nVerticalFlip=1\nHorizontalFlip=1", lambda x: x[..., ::-1, ::-1]),
+    ("Transformation=Reshape\nNbRows=4", lambda x: x.reshape(1, 4, 4, 12))])
 def test_transformations_as_layers(tmp_path, keys, expected):
     y = result(layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}"))
     np.testing.assert_allclose(y, expected(IMAGE), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("keys, expected", [
+    ("Transformation=ColorSpaceTransformation\nColorSpace=RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
+    ("Transformation=ColorSpace\nColorSpace=BGR\nNbOutputs=3", lambda x: x),
+    ("Transformation=ChannelExtraction\nCSChannel=Green\nNbOutputs=1", lambda x: x[:, 1:2]),
+    ("Transformation=ChannelExtraction\nCSChannel=Gray\nNbOutputs=1",
+     lambda x: 0.114 * x[:, :1] + 0.587 * x[:, 1:2] + 0.299 * x[:, 2:])])
+def test_colours_as_layers(tmp_path, keys, expected):
+    y = result(layer(tmp_path, f"Type=Transformation\n{keys}", shape=(1, 3, 6, 8)), IMAGE[:, :3])
+    np.testing.assert_allclose(y, expected(IMAGE[:, :3]), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("keys, message", [
-    ("Transformation=FlipTransformation", "FlipTransformation cannot be a layer"),
+    ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
+    ("Transformation=ColorSpace\nColorSpace=RGB", "needs 3 channels, the input has 4"),
+    ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV cannot be part of a layer"),
+    ("Transformation=ChannelExtraction", "CSChannel= cannot"), ("Transformation=Reshape\nNbRows=5", "are not 5 rows"),
     ("Transformation=RangeAffine", "needs FirstOperator"),
     ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
     ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),

@@ -168,14 +168,14 @@ _UNSUPPORTED = frozenset((
 """Types of N2D2 that are known and not read here."""
 
 COMMON_KEYS = (
+    Key("CompositeLabel", Kind.ENUM, "Auto", "How labels of regions and of files join; there are no regions here.",
+        ("None", "Auto", "Default", "Disjoint", "Combine")),
     Key("Type", Kind.STRING, "", "Type of the database."),
     Key("RandomPartitioning", Kind.BOOL, True,
         "The sets are drawn at random (by -seed), else in the order of the list."),
 )
 _IGNORED = ("DefaultLabel", "ROIsMargin", "DataFileLabel", "LoadInMemory")
 _REFUSED = (
-    Key("CompositeLabel", Kind.ENUM, "Auto", "Only None and Auto: pixel-wise labels are not "
-        "supported.", ("None", "Auto", "Default", "Disjoint", "Combine")),
     Key("TargetDataPath", Kind.PATH, "", "Not supported."),
     Key("MultiChannelMatch", Kind.STRING, "", "Not supported."),
     Key("MultiChannelReplace", Kind.STRINGS, (), "Not supported."),
@@ -231,7 +231,7 @@ def load(type_name: str, section: Section, context: Context) -> Database:
     schema, loader = _TYPES[type_name]
     values = schema.read(section)
     for key in _REFUSED:
-        if values.given(key.name) and values[key.name] not in ("", (), "None", "Auto"):
+        if values.given(key.name) and values[key.name] not in ("", ()):
             raise N2D2Error("E406", f"{key.name}={section.text(key.name)} is not supported",
                             where=values.where(key.name),
                             remedy="remove it: stimuli have one channel set and one label each")

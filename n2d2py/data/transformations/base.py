@@ -49,6 +49,8 @@ class Transformation:
 
     type: ClassVar[str] = ""
     schema: ClassVar[Schema]
+    expands_labels: ClassVar[bool] = False
+    """It gives every pixel the label of its stimulus."""
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:

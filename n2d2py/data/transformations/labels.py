@@ -1,4 +1,4 @@
-"""LabelFilterTransformation: labels left out, or merged."""
+"""LabelFilterTransformation: labels left out, or merged. ExpandLabelTransformation: the label for every pixel."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from n2d2py.data.transformations.base import Inapplicable, Transformation, regis
 from n2d2py.errors import nearest
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["LabelFilter"]
+__all__ = ["ExpandLabel", "LabelFilter"]
 
 _NONE = -1
 
@@ -58,3 +58,20 @@ class LabelFilter(Transformation):
         like = nearest(label, names)
         raise Inapplicable(f"the database has no label '{label}'",
                            f"did you mean '{like}'?" if like else "check Labels")
+
+
+@register
+@dataclass(frozen=True)
+class ExpandLabel(Transformation):
+    """Every pixel has the label of its stimulus; images and pixel-wise labels are unchanged."""
+
+    expands_labels: ClassVar[bool] = True
+    type: ClassVar[str] = "ExpandLabelTransformation"
+    schema: ClassVar[Schema] = Schema(type, (), doc="Every pixel gets the label of its stimulus.")
+
+    @classmethod
+    def from_values(cls, values: Values) -> ExpandLabel:
+        return cls()
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        return image

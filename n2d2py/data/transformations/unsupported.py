@@ -7,7 +7,6 @@ from n2d2py.ini import Schema
 __all__: list[str] = []
 
 _RANDOM = "draws at random"
-_PIXELS = "acts on pixel-wise labels, which are not supported"
 _CLOSED = "is not part of the public N2D2"
 
 _TYPES = (
@@ -18,9 +17,6 @@ _TYPES = (
                                       "GammaVarProb DisjointGamma ChannelsMask",
         "RandomResizeCropTransformation": "Width Height ScaleMin ScaleMax RatioMin RatioMax",
         "CompressionNoiseTransformation": "CompressionRange",
-    }),
-    (_PIXELS, {
-        "ExpandLabelTransformation": "",
         "LabelExtractionTransformation": "Widths Heights Label Distribution",
         "LabelSliceExtractionTransformation": "Width Height Label CachePath SlicesMargin "
                                               "KeepComposite RandomRotation RandomRotationRange "

@@ -2,28 +2,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, wildcard_match
+from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
 __all__ = ["Target", "TARGET", "read_targets"]
 
 TARGET = Schema("Target", (
-    Key("Type", Kind.STRING, "TargetScore", "kind of evaluation; -test knows TargetScore"),
+    Key("Type", Kind.STRING, "TargetScore", "kind of evaluation; -test knows TargetScore, and TargetCompare: the mean "
+        "squared error between the layer's output and tensors in files"),
     Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
     Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
     Key("TargetValue", Kind.FLOAT, 1.0, "training"), Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
     Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
     Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
+    Key("DataPath", Kind.PATH, "", "TargetCompare: folder of the tensors, in the order of the stimuli by name: text, .npy "
+        "or .bin (float32)"),
+    Key("Matching", Kind.STRING, "*.dat", "TargetCompare: the files in it"),
+    Key("TargetFormat", Kind.ENUM, "NCHW", "TargetCompare: order of the axes in the files",
+        ("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH")),
+    Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are exchanged in the files"),
     Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
 ), accepted=("CreateMissingLabels", "ValueThreshold", "WeakTarget", "MaskLabelTarget", "MaskedLabel*",
              "ROIsLabelTarget", "NoDisplayLabel", "EstimatedLabelsValueDisplay",
              "ImageLogFormat", "Confusion*", "FilterMin*", "FilterMax*", "Min*", "Merge*", "Score*", "Generate*", "Nb*",
-             "DataPath", "Matching", "TargetFormat", "TargetTranspose", "Log*", "BatchPacked", "TargetType"),
+             "Log*", "BatchPacked", "TargetType", "RP", "Anchor"),
     doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.")
 
 
@@ -39,6 +48,7 @@ class Target:
         as_data: the expected output is the input.
         kind: N2D2's type; whoever scores refuses those that it does not know.
         hue: LabelsHueOffset.
+        stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
     """
 
     name: str
@@ -50,6 +60,7 @@ class Target:
     location: Location | None = None
     kind: str = "TargetScore"
     hue: float = 0.0
+    stored: tuple[Path, str, str, bool] | None = None
 
 
 def _layers(name: str, graph: Graph) -> dict[str, str]:
@@ -62,12 +73,20 @@ def _layers(name: str, graph: Graph) -> dict[str, str]:
     return {node.name: node.output for node in graph.nodes if not node.helper and wildcard_match(name, node.name)}
 
 
-def _target(name: str, tensor: str, section: Section, values: Values | None) -> Target:
+def _target(name: str, tensor: str, section: Section, values: Values | None, document: Document) -> Target:
     if values is None:
         return Target(name, tensor, location=section.location)
-    return Target(name, tensor, values["TopN"], values["LabelsMapping"], values["DataAsTarget"],
-                  values["BinaryThreshold"], section.location, values["Type"].strip(),
-                  values["LabelsHueOffset"])
+    kind = values["Type"].strip()
+    stored = _stored(values, document) if kind == "TargetCompare" else None
+    return Target(name, tensor, values["TopN"], values["LabelsMapping"], values["DataAsTarget"] or stored is not None,
+                  values["BinaryThreshold"], section.location, "TargetScore" if kind == "Target" else kind,
+                  values["LabelsHueOffset"], stored)
+
+
+def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:
+    """What a TargetCompare compares with."""
+    path = resolve_path(values["DataPath"], document) or Path(values["DataPath"])
+    return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
 
 
 def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[Target]:
@@ -96,7 +115,7 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             else:
                 errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
         for name, tensor in found.items():
-            targets.append(_target(f"{name}.Target{suffix}", tensor, section, values))
+            targets.append(_target(f"{name}.Target{suffix}", tensor, section, values, document))
     ErrorList.raise_if(errors)
     if not targets:
         if not graph.outputs:

@@ -10,7 +10,8 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Activation, Affine, Clip, Function, Padding, Resize, Step
+from n2d2py.operators import (Activation, Affine, Clip, Conv, Function, Identity, Padding, Reshape, Resize, Step,
+                               Take)
 
 __all__ = ["LAYER_TYPES"]
 
@@ -27,7 +28,8 @@ _THRESHOLD_CONFIG = TRAINING_CONFIG.extended(
     name="Threshold configuration")
 _TRANSFORMATION = LAYER.extended(
     NB_OUTPUTS, *WINDOW_KEYS, Key("Transformation", Kind.STRING, doc="RangeAffine, RangeClipping, Threshold, Rescale, "
-                                  "PadCrop or SliceExtraction, with the keys of that transformation"),
+                                  "PadCrop, SliceExtraction, Flip, ColorSpace, ChannelExtraction or Reshape, with the "
+                                  "keys of that transformation"),
     Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation", _SIGNS),
     Key("FirstValue", Kind.FLOATS, (), "RangeAffine: its value, one or one per channel"),
     Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation", _SIGNS),
@@ -43,6 +45,12 @@ _TRANSFORMATION = LAYER.extended(
     Key("BorderType", Kind.STRING, "MinusOneReflectBorder", "PadCrop: ConstantBorder, for zeros, where it pads"),
     Key("OffsetX", Kind.UINT, 0, "SliceExtraction: left edge"),
     Key("OffsetY", Kind.UINT, 0, "SliceExtraction: top edge"),
+    Key("HorizontalFlip", Kind.BOOL, False, "Flip: left and right exchanged"),
+    Key("VerticalFlip", Kind.BOOL, False, "Flip: top and bottom exchanged"),
+    Key("ColorSpace", Kind.STRING, "", "ColorSpace: RGB, RGB_to_BGR or BGR_to_RGB, channels 0 and 2 exchanged; BGR, as it is"),
+    Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of an input in the order BGR"),
+    Key("NbRows", Kind.UINT, None, "Reshape: rows of the result"),
+    Key("NbCols", Kind.UINT, 0, "Reshape: its columns; 0: what is left"),
     name="Transformation", doc="A transformation of the stimuli, as a layer.")
 
 
@@ -76,9 +84,8 @@ def _transformation(context: LayerContext) -> None:
                            "apply it to the stimuli in [sp.Transformation], or use one of "
                            + ", ".join(_TRANSFORMATIONS), "Transformation")
     as_images(context)
-    tensor = context.joined()
-    require_channels(context, tensor)
-    _TRANSFORMATIONS[name](context, tensor)
+    _TRANSFORMATIONS[name](context, context.joined())
+    require_channels(context, context.name)
 
 
 def _given(context: LayerContext, *names: str) -> list:
@@ -154,9 +161,60 @@ def _slice(context: LayerContext, tensor: str) -> None:
     context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
 
 
+def _flip(context: LayerContext, tensor: str) -> None:
+    h, w = context.graph.shape(tensor)[2:]
+    rows = tuple(reversed(range(h))) if context.values["VerticalFlip"] else None
+    columns = tuple(reversed(range(w))) if context.values["HorizontalFlip"] else None
+    context.add(Take((None, rows, columns)), [tensor])
+
+
+_GRAY = (0.114, 0.587, 0.299)
+"""Of blue, green and red, as OpenCV weighs them."""
+
+
+def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
+    count = channels(context.graph.shape(tensor))
+    if count != 3:
+        raise context.fail("E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}",
+                           "check the layer before it", key)
+
+
+def _color_space(context: LayerContext, tensor: str) -> None:
+    space = context.values["ColorSpace"]
+    if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
+        raise context.fail("E234", f"ColorSpace={space} cannot be part of a layer", "use RGB, or convert the stimuli in "
+                           "[sp.Transformation]", "Transformation")
+    _three_channels(context, tensor, "ColorSpace")
+    context.add(Identity() if space == "BGR" else Take(((2, 1, 0), None, None)), [tensor])
+
+
+def _channel_extraction(context: LayerContext, tensor: str) -> None:
+    name = context.values["CSChannel"]
+    if name not in ("Blue", "Green", "Red", "Gray"):
+        raise context.fail("E234", f"CSChannel={name} cannot be part of a layer", "use Blue, Green, Red or Gray, or "
+                           "convert the stimuli in [sp.Transformation]", "Transformation")
+    _three_channels(context, tensor, "CSChannel")
+    if name != "Gray":
+        context.add(Take(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
+        return
+    weights = np.array(_GRAY, np.float32).reshape(1, 3, 1, 1)
+    context.add(Conv(), [tensor], {"weights": weights, "bias": np.zeros(1, np.float32)})
+
+
+def _reshaped(context: LayerContext, tensor: str) -> None:
+    (rows,) = _given(context, "NbRows")
+    _, count, h, w = context.graph.shape(tensor)
+    columns = context.values["NbCols"] or h * w // max(rows, 1)
+    if rows < 1 or rows * columns != h * w:
+        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols",
+                           "NbRows")
+    context.add(Reshape((count, rows, columns)), [tensor])
+
+
 _TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
     "RangeAffine": _range_affine, "RangeClipping": _range_clipping, "Threshold": _threshold_transformation,
-    "Rescale": _rescale, "PadCrop": _pad_crop, "SliceExtraction": _slice}
+    "Rescale": _rescale, "PadCrop": _pad_crop, "SliceExtraction": _slice, "Flip": _flip,
+    "ColorSpace": _color_space, "ChannelExtraction": _channel_extraction, "Reshape": _reshaped}
 
 LAYER_TYPES = (LayerType("Scaling", _SCALING, TRAINING_CONFIG, _scaling),
                LayerType("Threshold", _THRESHOLD, _THRESHOLD_CONFIG, _threshold),

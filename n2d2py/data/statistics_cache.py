@@ -1,0 +1,54 @@
+"""Statistics of many files kept for the next run: sp.StimuliData-x/statistics.npz in the output folder."""
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.data.database.base import FileItems, Items
+from n2d2py.data.statistics import Statistics
+
+__all__ = ["key_of", "load_statistics", "save_statistics"]
+
+SMALLEST = 1000
+"""Stimuli from which on the statistics are kept."""
+
+
+def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
+    """What the statistics depend on: names, sizes and times of the files, and the steps before; None to keep nothing."""
+    if not isinstance(items, FileItems) or len(positions) < SMALLEST:
+        return None
+    digest = hashlib.sha256(steps.encode())
+    for position in positions.tolist():
+        name = items.files[position]
+        try:
+            found = (items.root / name).stat()
+        except OSError:
+            return None
+        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def load_statistics(file: Path, key: str) -> Statistics | None:
+    """The stored statistics of this key; None without any, or where the file is damaged or of another key."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            if str(stored["key"]) != key:
+                return None
+            figures = stored["figures"].tolist()
+            sizes = stored["sizes"].tolist()
+            matrices = [stored[name] if name in stored.files else None for name in ("mean", "deviation")]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    return Statistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
+
+
+def save_statistics(file: Path, key: str, found: Statistics) -> None:
+    """Writes the statistics beside whatever else the folder holds."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    matrices = {name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data))
+                if data is not None}
+    np.savez(file, key=np.array(key), sizes=np.array([found.count, *found.smallest, *found.largest]),
+             figures=np.array([found.minimum, found.maximum, found.mean, found.deviation]), **matrices)

@@ -1,0 +1,95 @@
+"""Tensors in files that a layer's output is compared with: TargetCompare."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.ini import wildcard_match
+
+__all__ = ["StoredTensors"]
+
+_AXES = "NCHW"
+
+
+@dataclass
+class StoredTensors:
+    """The files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
+
+    Every file holds the tensors of as many stimuli as the first one; only the last may hold fewer.
+
+    Attributes:
+        folder, matching: which files; * and ? in `matching`.
+        order: axes in the files, such as NCHW or NHWC.
+        transposed: height and width are exchanged in the files.
+        where: named in messages.
+    """
+
+    folder: Path
+    matching: str = "*.dat"
+    order: str = "NCHW"
+    transposed: bool = False
+    where: Location | None = None
+    _last: tuple[Path, np.ndarray] | None = field(default=None, repr=False)
+
+    def read(self, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """The tensors (n, *shape), float64, of the stimuli of these numbers; `shape` is (C, H, W) or (C,).
+
+        Raises:
+            N2D2Error: E455 no such folder, no file, none for a stimulus, or one that is unreadable or of another size.
+        """
+        if not self.folder.is_dir():
+            raise N2D2Error("E455", f"DataPath={self.folder} is not a folder", where=self.where,
+                            remedy="give the folder of the tensors")
+        files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
+        if not files:
+            raise N2D2Error("E455", f"{self.folder} holds no file {self.matching}", where=self.where,
+                            remedy="check DataPath and Matching")
+        size = int(np.prod(shape))
+        each = max(self._values(files[0]).size // size, 1)
+        result = np.empty((len(indices), *shape))
+        for row, index in enumerate(int(index) for index in indices):
+            if index // each >= len(files):
+                raise N2D2Error("E455", f"{self.folder} holds {len(files)} files of {each} tensors, none for stimulus "
+                                f"{index}", where=self.where, remedy="run as many stimuli with -nb-test")
+            result[row] = self._tensor(files[index // each], index % each, shape, size)
+        return result
+
+    def _values(self, file: Path) -> np.ndarray:
+        """All numbers of a file, which the next call may be about too."""
+        if self._last is None or self._last[0] != file:
+            self._last = (file, _read(file))
+        return self._last[1]
+
+    def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
+        values = self._values(file)
+        if values.size > size and not values.size % size == 0 and not values[size:].any():
+            values = values[:size]  # a vector written as a padded matrix
+        if values.size % size or (place + 1) * size > values.size:
+            raise N2D2Error("E455", f"{file.name} holds {values.size} values, the layer gives {size} "
+                            f"({'x'.join(map(str, shape))})", where=self.where, remedy="check the layer and TargetFormat")
+        flat = values[place * size:(place + 1) * size]
+        if len(shape) != 3:
+            return flat.reshape(shape)
+        sizes = dict(zip("CHW", shape))
+        if self.transposed:
+            sizes["H"], sizes["W"] = sizes["W"], sizes["H"]
+        inner = [axis for axis in self.order if axis != "N"]
+        tensor = flat.reshape([sizes[axis] for axis in inner]).transpose([inner.index(axis) for axis in "CHW"])
+        return tensor.transpose(0, 2, 1) if self.transposed else tensor
+
+
+def _read(file: Path) -> np.ndarray:
+    """All numbers of a file, flat."""
+    try:
+        if file.suffix == ".npy":
+            return np.load(file, allow_pickle=False).astype(np.float64).reshape(-1)
+        if file.suffix == ".bin":
+            return np.fromfile(file, "<f4").astype(np.float64)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return np.array([float(word) for line in lines for word in line.partition("#")[0].split()])
+    except (OSError, ValueError, EOFError) as error:
+        raise N2D2Error("E455", f"{file} cannot be read as a tensor: {error}",
+                        remedy="store numbers as text, .npy, or float32 in .bin") from None
