@@ -90,6 +90,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),
     Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N",
            minimum=0),
+    Option("log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json",
+           _OUT),
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
     Option("verbose", "flag", False, "say what each step did and did not do; tracebacks of internal errors", _OUT),
@@ -103,7 +105,7 @@ _TRAINING = ("learn", "learn-epoch", "learn-stdp", "log-epoch", "valid-metric", 
              "bench")
 """Options of N2D2 that train, or that need what only training has."""
 
-_IGNORED = {"log": True, "report": True, "log-json": False, "log-db-stats": False, "log-kernels": False}
+_IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
 """Logging options of N2D2 without a meaning here -> whether they take a value; accepted silently."""
 
 

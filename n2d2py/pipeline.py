@@ -67,7 +67,8 @@ def _float_test(network: Network, settings: Settings) -> None:
     stimuli = _required_stimuli(network, settings)
     settings.out.mkdir(parents=True, exist_ok=True)
     if settings.arguments.test:
-        print_scores(test_stage(network, network.graph, None, stimuli, settings.out))
+        print_scores(test_stage(network, network.graph, None, stimuli, settings.out,
+                                settings.arguments.log_json))
     if settings.arguments.log_outputs:
         write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
 
@@ -114,7 +115,8 @@ def _export(network: Network, settings: Settings) -> None:
         _save_statistics(calibration, folder)
         scores, comparisons = Scores(), []
         if arguments.test:
-            scores = test_stage(network, calibration.float_graph, calibration.graph, tested, folder / "statistics")
+            scores = test_stage(network, calibration.float_graph, calibration.graph, tested, folder / "statistics",
+                                settings.arguments.log_json)
         if arguments.log_outputs:
             write_outputs(calibration.float_graph, calibration.graph, tested, arguments.log_outputs,
                           folder / "statistics", "export")

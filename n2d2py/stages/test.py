@@ -79,8 +79,9 @@ def class_names(network: Network, target_name: str) -> Sequence[str]:
 
 
 def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli,
-               folder: Path) -> Scores:
-    """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders.
+               folder: Path, as_json: bool = False) -> Scores:
+    """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with
+    the results of every stimulus as JSON).
 
     Batches are worked on by all cores; results do not depend on their number.
     """
@@ -114,7 +115,7 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         if typed:
             scores.add(simulated_name(quantized.bits), typed[index].result())
         write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test",
-                           network.targets[index].hue)
+                           network.targets[index].hue, as_json)
     return scores
 
 

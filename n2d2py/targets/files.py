@@ -1,6 +1,7 @@
 """The folder of a target: confusion matrix, misclassified stimuli, running success, log of all stimuli."""
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import astuple
 from pathlib import Path
@@ -23,7 +24,7 @@ def target_folder_name(target: str) -> str:
     return name if name.strip(".") else "_" * max(len(name), 1)
 
 
-def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0) -> Path:
+def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_json: bool = False) -> Path:
     """Writes the files of a score into `folder`/<target>/ and returns that folder.
 
     ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
@@ -31,10 +32,14 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0) -> 
     Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTop<N>_<tag>; Misclassified_<tag>.dat;
     <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, pictures of the
     first stimuli in <tag>/ in place of the last two; colours start at the angle `hue`. For an auto-encoder:
-    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all.
+    Errors_<tag>.dat (stimulus, label, mean squared error) instead of all. `as_json`: <tag>/classif.json, an object for
+    each stimulus, too.
     """
     home = folder / target_folder_name(score.target)
     home.mkdir(parents=True, exist_ok=True)
+    if as_json:
+        (home / tag).mkdir(exist_ok=True)
+        _write(home / tag / "classif.json", [json.dumps(_stimuli(score), indent=1)])
     if score.errors is not None:
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
         lines += [f"{index} {label} {error:.9g} {_quoted(name)}" for index, label, error, name in
@@ -62,6 +67,21 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0) -> 
             draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
             draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
     return home
+
+
+def _stimuli(score: Score) -> list[dict]:
+    """Number, name and result of each stimulus."""
+    found = []
+    for i, name in enumerate(score.names):
+        one: dict = {"stimulus": int(score.indices[i]), "name": name}
+        if score.errors is not None:
+            one["mse"] = float(score.errors[i])
+        elif score.pixels is not None:
+            one.update(pixels=int(score.pixels.counted[i]), hits=int(score.pixels.hits[i]))
+        else:
+            one.update(label=int(score.labels[i]), estimated=score.best[i].tolist(), values=score.values[i].tolist())
+        found.append(one)
+    return found
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -72,7 +72,7 @@ def test_the_optional_number_of_compare():
 
 
 def test_options_of_n2d2_that_only_log_are_accepted():
-    arguments = parse_arguments(["-log", "100", "net.ini", "-log-json", "-report", "5", "-test"])
+    arguments = parse_arguments(["-log", "100", "net.ini", "-log-kernels", "-report", "5", "-test"])
     assert (arguments.network, arguments.test, arguments.given) == ("net.ini", True, frozenset({"test"}))
 
 

@@ -1,6 +1,8 @@
 """Targets with a label for each pixel: counts, files, and labels of another size than the output."""
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -91,3 +93,16 @@ def test_files(example, tmp_path):
     same = outputs[0].argmax(axis=0) == labels[0]
     assert (np.all(estimated == expected, axis=2) == same).all()
     assert (expected[labels[0] < 0] == 0).all()
+
+
+def test_results_of_every_stimulus_as_json(example, tmp_path):
+    outputs, labels = example
+    score = scored(outputs, labels)
+    home = write_target_files(tmp_path, score, "test", as_json=True)
+    found = json.loads((home / "test" / "classif.json").read_text())
+    assert [one["hits"] for one in found] == score.pixels.hits.tolist() and found[1]["stimulus"] == 1
+    scorer = Scorer(Target("fc.Target", "fc", 2))
+    scorer.add(np.array([[1.0, 3.0, 2.0]]), np.array([2]), ["a.png"])
+    home = write_target_files(tmp_path, scorer.result(), "export", as_json=True)
+    assert json.loads((home / "export" / "classif.json").read_text()) == [
+        {"stimulus": 0, "name": "a.png", "label": 2, "estimated": [1, 2], "values": [3.0, 2.0]}]
