@@ -13,6 +13,7 @@ from n2d2py import resources
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini.expand import expand_text
 from n2d2py.ini.lexer import Header, SourceLine
+from n2d2py.ini.paths import below_models
 from n2d2py.ini.template import Parameter, Renderer
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Inclusions:
         folders = list(dict.fromkeys([including, self._document.path.parent, *_models_folders()]))
         candidates = [] if "\0" in name else [
             folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
+        if candidates and (rest := below_models(name)) is not None:
+            candidates += [folder / rest for folder in folders]
         allowed = [candidate for candidate in candidates if self._allowed(candidate)]
         for candidate in allowed:
             if candidate.is_file():

@@ -10,7 +10,7 @@ from n2d2py import resources
 if TYPE_CHECKING:
     from n2d2py.ini.document import Document
 
-__all__ = ["environment", "resolve_path"]
+__all__ = ["below_models", "environment", "resolve_path"]
 
 
 def environment(name: str) -> str | None:
@@ -24,14 +24,25 @@ def environment(name: str) -> str | None:
     return value
 
 
+def below_models(text: str) -> str | None:
+    """The rest of a path below N2D2_MODELS; None for other paths.
+
+    Files written as ${N2D2_MODELS}/x often stand beside the INI.
+    """
+    models = environment("N2D2_MODELS") if os.path.isabs(text) else None
+    return text[len(models) + 1:] if models and text.startswith(f"{models}/") else None
+
+
 def resolve_path(text: str, document: Document) -> Path | None:
     """The existing file or folder that `text` names, or None.
 
-    A relative name is looked for in the working directory, then beside the INI file.
+    A relative name is looked for in the working directory, then beside the INI file; the latter also what is not in
+    the folder N2D2_MODELS.
     """
     if not text or "\0" in text:
         return None
-    for candidate in (Path(text), document.path.parent / text):
+    beside = below_models(text) or text
+    for candidate in (Path(text), document.path.parent / beside):
         try:
             if candidate.exists():
                 return candidate

@@ -8,6 +8,7 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, merge_config, resolve_path
+from n2d2py.ini.paths import environment
 from n2d2py.ini.docs import schema_page
 
 
@@ -226,6 +227,7 @@ def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, w
     assert resolve_path("w.bin", document) == Path("w.bin")
     assert resolve_path("/dev/null", document) == Path("/dev/null")
     assert resolve_path("none", document) is None
+    assert resolve_path(f"{environment('N2D2_MODELS')}/w.bin", document) == Path("net/w.bin")
     assert resolve_path("a\0b", document) is None and resolve_path("", document) is None
 
 

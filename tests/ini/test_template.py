@@ -190,6 +190,22 @@ def test_templates_in_the_models_folder(load, workdir, monkeypatch):
     assert load("$DIR=models\n[a@${DIR}/m.tpl]\nA=3\n").section("m").text("X") == "3"
 
 
+@pytest.mark.parametrize("folder", [None, "models"])
+def test_templates_that_are_not_in_the_models_folder_but_beside_the_ini(load, workdir, monkeypatch, folder):
+    """${N2D2_MODELS}/x.ini.tpl, as N2D2's own files have it, with or without the variable."""
+    (workdir / "models").mkdir()
+    if folder is None:
+        monkeypatch.delenv("N2D2_MODELS", raising=False)
+    else:
+        monkeypatch.setenv("N2D2_MODELS", str(workdir / folder))
+    (workdir / "m.tpl").write_text("[{{SECTION_NAME}}_m]\nX={{A}}\n[n@${N2D2_MODELS}/sub/k.tpl]\n")
+    (workdir / "sub").mkdir()
+    (workdir / "sub" / "k.tpl").write_text("[k]\n")
+    assert load("[a@${N2D2_MODELS}/m.tpl]\nA=1\n").section("a_m").text("X") == "1"
+    with pytest.raises(N2D2Error, match="E116|E117"):
+        load("[a@${N2D2_MODELS}/../none.tpl]\n")
+
+
 def test_templates_beside_the_including_file(load, workdir):
     (workdir / "sub").mkdir()
     (workdir / "sub" / "one.tpl").write_text("[b@two.tpl]\n")
