@@ -156,6 +156,8 @@ CODES: dict[str, tuple[str, str]] = {
     "E604": ("a memory plan that would overwrite live bytes: a defect that the checker caught", "report it"),
     "E605": ("the memory picture without matplotlib", "pip install matplotlib"),
     "E606": ("OptimizeOptimal without ortools", "pip install ortools, or use OptimizeOverlap"),
+    "E607": ("a memory budget that cannot be met", "raise it, or use the settings that are named"),
+    "E608": ("settings of the memory planner that exclude each other", "remove one of them"),
     "E700": ("an unknown type of export", "use one of those listed"),
     "E701": ("a layer for which the export has no kernel", "remove the layer"),
     "E702": ("a softmax in an integer export, other than at the end", "remove it, or export with -nbbits -32"),

@@ -41,6 +41,15 @@ PARAMETERS = Schema("export parameters", (
         "output as far over its inputs as its kernel allows (OptimizeOverlap), the same with a solver "
         "(OptimizeOptimal, needs ortools), in the best order of the layers (OptimizeReorder), or with layers that "
         "run line by line through line buffers (OptimizeStream)", STRATEGIES),
+    Key("MemoryMode", Kind.ENUM, "auto",
+        "how much speed may be given for memory: Speed (no output over an input), Balanced (OptimizeOverlap), Small "
+        "(layers line by line, as few as the budget allows), Minimum (the smallest plan known); auto: "
+        "MemoryManagerStrategy decides, or MemoryBudget, or Small with StreamInput", ("auto", "Speed", "Balanced", "Small", "Minimum")),
+    Key("MemoryBudget", Kind.UINT, None,
+        "bytes of static memory: the fastest plan that fits, not smaller than MemoryMode says; 0: as MemoryMode=Minimum; "
+        "without it no limit"),
+    Key("StreamInput", Kind.BOOL, False,
+        "the inputs arrive line by line through a function of the caller, and are in memory as a whole nowhere"),
     Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
     Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name"),
     Key("WeightsFormat", Kind.ENUM, "auto",

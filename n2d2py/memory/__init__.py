@@ -10,6 +10,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.case import Violation
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.files import write_memory_files
+from n2d2py.memory.modes import MODES, budget_curve, plan_mode
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -18,6 +19,7 @@ from n2d2py.memory.strategies import DEFAULT_STRATEGY, Planner, planner, registe
 
 __all__ = [
     "DEFAULT_STRATEGY",
+    "MODES",
     "MemoryPlan",
     "MemoryProblem",
     "OpSpec",
@@ -29,9 +31,11 @@ __all__ = [
     "StreamPlanner",
     "TensorSpec",
     "Violation",
+    "budget_curve",
     "check_map",
     "check_plan",
     "plan_memory",
+    "plan_mode",
     "refuse_violations",
     "register",
     "strategies",

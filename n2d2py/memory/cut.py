@@ -182,11 +182,10 @@ class Cutter:
         return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
 
     def _saved(self, pairs: dict[tuple[str, str], Reach], both_ways: bool) -> int:
+        """Bytes that overlaps save: every dying input with the output that gains most from it."""
         if not pairs:
             return 0
-        outputs = sum(self.up(self.buffers.form(self.buffers.of[y]).bytes) for y in {y for _, y in pairs})
-        gains = [sum(r.gain(way) for r in pairs.values()) for way in (False, True)]
-        return min(outputs, max(gains) if both_ways else gains[0])
+        return max(_gain(pairs, way) for way in ((False, True) if both_ways else (False,)))
 
     def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], Reach]:
         """Outputs that leave a segment over inputs that die in it."""
@@ -216,3 +215,21 @@ class Cutter:
                         self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)
                     found[x, op.output] = Reach(max(self._ahead[key], -out.bytes), form.bytes, form.bytes, out.bytes)
         return found
+
+
+def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
+    """The bytes that outputs save by lying over their inputs, which lie one after the other."""
+    partner: dict[str, str] = {}
+    for (x, y), found in pairs.items():
+        if x not in partner or found.gain(backwards) > pairs[x, partner[x]].gain(backwards):
+            partner[x] = y
+    saved = 0
+    for y in dict.fromkeys(partner.values()):
+        over = [pairs[x, y] for x in partner if partner[x] == y]
+        room = over[0].output
+        shifts = [max(0, r.behind + room - r.source if backwards else -r.ahead) for r in over]
+        end = 0
+        for shift, found in sorted(zip(shifts, over), key=lambda each: each[0]):
+            end = max(end, shift) + found.source
+        saved += max(0, room + sum(r.source for r in over) - max(room, end))
+    return saved

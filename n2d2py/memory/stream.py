@@ -6,6 +6,7 @@ The operators are cut into segments (`cut.py`), then everything is placed, one c
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Callable
 
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.cut import Cutter
@@ -19,12 +20,19 @@ __all__ = ["StreamPlanner"]
 
 
 class StreamPlanner:
-    """The plan with line buffers; `stream_input`: the network inputs arrive line by line when asked for."""
+    """The plan with line buffers; `stream_input`: the network inputs arrive line by line when asked for. As few layers
+    are streamed as `budget` bytes allow. `search` goes on from the placement that was found.
+    """
 
     name = "OptimizeStream"
 
-    def __init__(self, stream_input: bool = False, budget: int = 0):
-        self.stream_input, self.budget = stream_input, budget
+    def __init__(
+        self,
+        stream_input: bool = False,
+        budget: int = 0,
+        search: Callable[[Packing, Placement], Placement] | None = None,
+    ):
+        self.stream_input, self.budget, self.search = stream_input, budget, search
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The placement of the best cut, for `check_plan`."""
@@ -32,7 +40,10 @@ class StreamPlanner:
         if self.stream_input:
             settings = replace(settings, include_input=True)
         packing = _StreamPacking(Buffers(problem, settings, ()), self.stream_input, self.budget)
-        return packing.plan(self.name, improve(packing))
+        placement = improve(packing)
+        if self.search is not None:
+            placement = self.search(packing, placement)
+        return packing.plan(self.name, placement)
 
 
 class _StreamPacking(Packing):

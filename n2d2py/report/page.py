@@ -127,8 +127,8 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
     """The buffers in the order of execution."""
     if data.plan is None or data.problem is None:
         return []
-    names = [*data.problem.inputs, *(data.problem.op(step.op).output for step in data.plan.schedule)]
-    writers = {data.problem.op(step.op).output: step for step in data.plan.schedule}
+    names = [*data.problem.inputs, *(data.problem.op(name).output for name in data.plan.order)]
+    writers = {data.problem.op(step.op).output: step for step in data.plan.schedule if not step.arrives}
     result = []
     for name in names:
         plane, step = data.plan.planes[name], writers.get(name)

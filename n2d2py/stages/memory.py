@@ -4,9 +4,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from n2d2py import log
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, check_plan, plan_memory, refuse_violations
+from n2d2py.memory import (MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory, plan_mode,
+                           refuse_violations)
 from n2d2py.memory.from_graph import memory_problem
 
 __all__ = ["Memory", "plan_stage", "plan_by_params", "settings_by_params"]
@@ -27,12 +29,37 @@ def plan_stage(graph: QuantGraph, params: Params) -> Memory:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
     problem = memory_problem(graph)
-    plan = plan_by_params(problem, params["MemoryManagerStrategy"], params)
+    plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
     tensors = sum(t.bytes for t in problem.tensors.values())
     log.notice("memory: %s bytes for %s bytes of tensors (%s%s), checked", f"{plan.arena_bytes:,}", f"{tensors:,}",
-               plan.strategy, _bound_text(plan))
+               plan.options.get("MemoryMode", plan.strategy), _bound_text(plan))
     return Memory(problem, plan)
+
+
+def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
+    """By MemoryMode and MemoryBudget where they are given, else by the strategy.
+
+    Raises:
+        N2D2Error: E608 where a strategy and a mode are given, E607 for a budget that cannot be met.
+    """
+    strategy, mode, budget = params["MemoryManagerStrategy"], params["MemoryMode"], params["MemoryBudget"]
+    by_rows = params["StreamInput"]
+    if mode == "auto" and budget is None and not (by_rows and not params.given("MemoryManagerStrategy")):
+        if by_rows and strategy != "OptimizeStream":
+            raise N2D2Error("E608", f"StreamInput=1 does not go with MemoryManagerStrategy={strategy}",
+                            where="export parameters", remedy="use OptimizeStream, or leave the strategy to MemoryMode")
+        return StreamPlanner(True).plan(problem, settings_by_params(params)) if by_rows else plan_by_params(
+            problem, strategy, params)
+    if params.given("MemoryManagerStrategy"):
+        what = f"MemoryMode={mode}" if mode != "auto" else f"MemoryBudget={budget}"
+        raise N2D2Error("E608", f"{what} chooses the strategy, but MemoryManagerStrategy={strategy} is given too",
+                        where="export parameters", remedy="remove one of them")
+    if mode == "auto":
+        mode = "Small" if budget is None else "Minimum"
+    if budget == 0:
+        mode, budget = "Minimum", None
+    return plan_mode(problem, settings_by_params(params), mode, budget=budget, stream_input=by_rows)
 
 
 def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> MemoryPlan:

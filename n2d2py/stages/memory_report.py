@@ -8,7 +8,7 @@ from typing import Callable
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.ini.params import STRATEGIES, Params
-from n2d2py.memory import MemoryPlan, MemoryProblem, StreamPlanner, check_plan
+from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, check_plan
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.operators import is_quantized
 from n2d2py.quant.imported import quantize_imported
@@ -47,7 +47,18 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     lines = ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
                        for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in [titles, *rows]]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return head + "\n".join(lines)
+    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings)
+
+
+def _curves(problem: MemoryProblem, settings: Settings) -> str:
+    """What MemoryBudget costs: bytes against the layers that run line by line."""
+    lines = ["MemoryBudget: bytes, layers that run line by line, their share"]
+    for title, by_rows in (("", False), ("StreamInput=1", True)):
+        lines += [title] if title else []
+        for size, streamed in budget_curve(problem, settings, by_rows):
+            share = streamed / max(1, len(problem.ops))
+            lines.append(f"{size:>12,}  {streamed:>4}  {share:4.0%}  {'#' * round(40 * share)}".rstrip())
+    return "\n".join(lines)
 
 
 def _row(problem: MemoryProblem, title: str, make: Callable[[], MemoryPlan]) -> tuple[str, ...]:

@@ -1,0 +1,157 @@
+"""The knob: how much speed may be given for memory, and the fastest plan that fits a budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from n2d2py.errors import N2D2Error
+from n2d2py.memory.optimal import solve
+from n2d2py.memory.packing import Packing, Placement
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.reorder import best_order
+from n2d2py.memory.search import OverlapPlanner
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
+
+__all__ = ["MODES", "plan_mode", "budget_curve", "peak_layers"]
+
+MODES = ("Speed", "Balanced", "Small", "Minimum")
+"""From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
+
+_UNLIMITED = 1 << 62
+_POINTS = 10
+"""Of a budget curve."""
+
+
+def plan_mode(
+    problem: MemoryProblem, settings: Settings, mode: str, *, budget: int | None = None, stream_input: bool = False
+) -> MemoryPlan:
+    """The plan of a mode; with a `budget` in bytes the first of the modes up to it that fits.
+
+    Raises E607, with the layers at the peak and what would be reached, where none fits.
+    """
+    allowed = MODES[: MODES.index(mode) + 1]
+    if budget is None:
+        plan = _plan(problem, settings, mode, 0, stream_input)
+        return _named(plan, mode, budget)
+    for each in allowed:
+        plan = _plan(problem, settings, each, budget, stream_input)
+        if plan.arena_bytes <= budget:
+            return _named(plan, each, budget)
+    raise _unreachable(problem, settings, mode, budget, stream_input, plan)
+
+
+def _named(plan: MemoryPlan, mode: str, budget: int | None) -> MemoryPlan:
+    options = {**plan.options, "MemoryMode": mode}
+    if budget is not None:
+        options["MemoryBudget"] = budget
+    return replace(plan, options=options)
+
+
+def _plan(problem: MemoryProblem, settings: Settings, mode: str, budget: int, stream_input: bool) -> MemoryPlan:
+    if mode == "Speed":
+        settings = replace(settings, optimize_buffer=False)
+    if mode in ("Speed", "Balanced"):
+        if stream_input:
+            return StreamPlanner(True, _UNLIMITED).plan(problem, settings)
+        return OverlapPlanner().plan(problem, settings)
+    if mode == "Small":
+        return _streamed(problem, settings, budget, stream_input)
+    return _smallest(problem, settings, stream_input)
+
+
+def _streamed(problem: MemoryProblem, settings: Settings, budget: int, stream_input: bool) -> MemoryPlan:
+    """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised."""
+    aim, best = budget, None
+    for _ in range(4):
+        plan = StreamPlanner(stream_input, aim).plan(problem, settings)
+        if best is None or plan.arena_bytes < best.arena_bytes:
+            best = plan
+        if plan.arena_bytes <= budget or aim == 0:
+            break
+        aim = max(0, aim - (plan.arena_bytes - budget))
+    return best
+
+
+def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) -> MemoryPlan:
+    """The smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
+    there.
+    """
+    planners = [StreamPlanner(stream_input, search=_solved)]
+    if not stream_input:
+        planners.append(OverlapPlanner())
+    orders = [problem]
+    other = best_order(problem, replace(settings, clock="op"))
+    if [op.name for op in other.ops] != [op.name for op in problem.ops]:
+        orders.append(other)
+    plans = [planner.plan(each, settings) for each in orders for planner in planners]
+    return min(plans, key=lambda plan: plan.arena_bytes)
+
+
+def _solved(packing: Packing, placement: Placement) -> Placement:
+    """By CP-SAT where it is installed."""
+    try:
+        return solve(packing, placement)
+    except N2D2Error as error:
+        if error.code != "E606":
+            raise
+        return placement
+
+
+def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
+    """The layers that run while the plan holds the most bytes, in order."""
+    held: dict[int, int] = {}
+    for clock in sorted({step.clock for step in plan.schedule}):
+        parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release
+                 for part in plane.intervals()]
+        parts += [(plan.scratch[step.op].offset, plan.scratch[step.op].offset + plan.scratch[step.op].size)
+                  for step in plan.schedule if step.clock == clock and step.op in plan.scratch]
+        end = total = 0
+        for begin, stop in sorted(parts):
+            total += max(0, stop - max(begin, end))
+            end = max(end, stop)
+        held[clock] = total
+    peak = max(held, key=lambda clock: (held[clock], -clock))
+    return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and not step.view))
+
+
+def _unreachable(
+    problem: MemoryProblem, settings: Settings, mode: str, budget: int, stream_input: bool, plan: MemoryPlan
+) -> N2D2Error:
+    names = peak_layers(problem, plan)
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    ways = [("Minimum", stream_input, settings, "")]
+    if not stream_input:
+        ways.append(("Minimum", True, settings, " StreamInput=1"))
+    if settings.include_input and not stream_input:
+        ways.append(("Minimum", False, replace(settings, include_input=False), " IncludeInputInBuffer=0"))
+    reached = [(_plan(problem, s, m, 0, by_rows).arena_bytes, f"MemoryMode={m}{text}") for m, by_rows, s, text in ways]
+    smallest = min(reached, key=lambda each: each[0])
+    fits = next((f"use {text}, which needs {size:,} bytes" for size, text in reached if size <= budget), "")
+    return N2D2Error(
+        "E607",
+        f"MemoryBudget={budget} cannot be met by MemoryMode={mode}: it needs {plan.arena_bytes:,} bytes, at the peak for "
+        f"{shown}; the smallest reachable figure is {smallest[0]:,} bytes ({smallest[1]})",
+        where="memory",
+        remedy=fits or f"allow {smallest[0]} bytes, or make the input or the layers at the peak smaller",
+    )
+
+
+def budget_curve(
+    problem: MemoryProblem, settings: Settings, stream_input: bool = False
+) -> list[tuple[int, int]]:
+    """Points (bytes, streamed layers) from the plan that streams nothing to the smallest, at most ten."""
+    plan = StreamPlanner(stream_input, _UNLIMITED).plan(problem, settings)
+    points = [(plan.arena_bytes, len(plan.streamed))]
+    least = StreamPlanner(stream_input).plan(problem, settings)
+    end = (least.arena_bytes, len(least.streamed))
+    for n in range(1, _POINTS - 1):
+        budget = points[0][0] + (end[0] - points[0][0]) * n // (_POINTS - 1)
+        if budget >= points[-1][0]:
+            continue
+        plan = StreamPlanner(stream_input, budget).plan(problem, settings)
+        point = (plan.arena_bytes, len(plan.streamed))
+        if end[0] < point[0] < points[-1][0]:
+            points.append(point)
+    return points + ([end] if end[0] < points[-1][0] else [])

@@ -1,0 +1,101 @@
+"""MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines."""
+from __future__ import annotations
+
+import subprocess
+
+import networks
+import pytest
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import MODES, Settings, budget_curve, check_plan, plan_mode
+from n2d2py.memory.modes import peak_layers
+from test_compiled import assert_exact, export, memory_map, needs_tools
+
+CALLER = r"""
+#include "network.hpp"
+#include <cstdio>
+#include <cstring>
+#include <vector>
+struct State { const unsigned char* data; int next; std::size_t line; bool ordered; };
+static void give(void* user, int input, int line, void* values) {
+    State& state = *static_cast<State*>(user);
+    state.ordered = state.ordered && input == 0 && line == state.next++;
+    std::memcpy(values, state.data + state.line * static_cast<std::size_t>(line), state.line);
+}
+static std::size_t bytes(const branches_tensor* t) {
+    return static_cast<std::size_t>(t->width * t->channels * t->element_bytes);
+}
+int main() {
+    const branches_tensor *in = branches_input(0), *out = branches_output(0);
+    const std::size_t line = bytes(in);
+    std::vector<unsigned char> x(line * static_cast<std::size_t>(in->height));
+    std::vector<unsigned char> whole(bytes(out) * static_cast<std::size_t>(out->height)), lines(whole.size());
+    for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<unsigned char>(i * 37 % 251);
+    const void* const inputs[] = {x.data()};
+    void *const first[] = {whole.data()}, *const second[] = {lines.data()};
+    branches_forward_raw(inputs, first, branches_static_arena());
+    State state = {x.data(), 0, line, true};
+    branches_forward_rows(give, &state, second, branches_static_arena());
+    return !(whole == lines && state.ordered && state.next == in->height);
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["resnet8", "vww", "ds_cnn"])
+def test_modes_need_less_and_less(name):
+    problem = getattr(networks, name)()
+    plans = [plan_mode(problem, Settings(), mode) for mode in MODES]
+    sizes = [plan.arena_bytes for plan in plans]
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) >= 3
+    assert [plan.options["MemoryMode"] for plan in plans] == list(MODES)
+    assert all(check_plan(problem, plan) == [] for plan in plans)
+    assert not plans[0].streamed and not plans[1].streamed and plans[2].streamed
+
+
+def test_a_budget_takes_the_fastest_mode_that_fits():
+    problem = networks.resnet8()
+    found = [plan_mode(problem, Settings(), "Minimum", budget=budget) for budget in (60_000, 40_000, 26_000, 16_000)]
+    assert [plan.options["MemoryMode"] for plan in found] == ["Speed", "Balanced", "Small", "Small"]
+    assert all(plan.arena_bytes <= plan.options["MemoryBudget"] for plan in found)
+    assert 0 < len(found[2].streamed) < len(found[3].streamed)
+    assert all(check_plan(problem, plan) == [] for plan in found)
+
+
+def test_a_budget_that_cannot_be_met_names_layers_and_settings():
+    problem = networks.resnet8()
+    with pytest.raises(N2D2Error) as caught:
+        plan_mode(problem, Settings(), "Balanced", budget=33_000)
+    assert caught.value.code == "E607"
+    text = str(caught.value)
+    assert "33,792" in text and "MemoryMode=Minimum, which needs 15,616 bytes" in text
+    assert peak_layers(problem, plan_mode(problem, Settings(), "Balanced"))[0] in text
+    with pytest.raises(N2D2Error) as caught:
+        plan_mode(problem, Settings(), "Minimum", budget=13_000)
+    assert "use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes" in str(caught.value)
+
+
+def test_the_curve_falls_while_more_layers_stream():
+    points = budget_curve(networks.resnet8(), Settings())
+    assert points[0] == (33_792, 0) and points[-1][0] == 15_616 and len(points) > 4
+    sizes, streamed = zip(*points)
+    assert list(sizes) == sorted(sizes, reverse=True) and list(streamed) == sorted(streamed)
+
+
+@needs_tools
+@pytest.mark.slow
+def test_an_input_arrives_line_by_line(tmp_path):
+    folder = export("branches", tmp_path, "StreamInput=1\n")
+    assert any("input" in step for step in memory_map(folder)["schedule"])
+    assert_exact(folder)
+    (folder / "caller.cpp").write_text(CALLER)
+    subprocess.run(["make", "lib", "OPT=-O1", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
+    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Iinclude", "caller.cpp",
+                    "lib/libbranches.a", "-o", "caller"], cwd=folder, check=True)
+    subprocess.run(["./caller"], cwd=folder, check=True)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_is_exact(mode, tmp_path):
+    assert_exact(export("MobileNet", tmp_path, f"MemoryMode={mode}\n"))
