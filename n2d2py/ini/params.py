@@ -45,9 +45,9 @@ PARAMETERS = Schema("export parameters", (
         "how much speed may be given for memory: Speed (no output over an input), Balanced (OptimizeOverlap), Small "
         "(layers line by line, as few as the budget allows), Minimum (the smallest plan known); auto: "
         "MemoryManagerStrategy decides, or MemoryBudget, or Small with StreamInput", ("auto", "Speed", "Balanced", "Small", "Minimum")),
-    Key("MemoryBudget", Kind.UINT, None,
-        "bytes of static memory: the fastest plan that fits, not smaller than MemoryMode says; 0: as MemoryMode=Minimum; "
-        "without it no limit"),
+    Key("MemoryBudget", Kind.INT, -1,
+        "bytes of static memory: the fastest plan that fits, of the modes up to MemoryMode; 0: as MemoryMode=Minimum; "
+        "-1: no limit", minimum=-1),
     Key("StreamInput", Kind.BOOL, False,
         "the inputs arrive line by line through a function of the caller, and are in memory as a whole nowhere"),
     Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),

@@ -7,7 +7,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory import (MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory, plan_mode,
+from n2d2py.memory import (DEFAULT_STRATEGY, MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory, plan_mode,
                            refuse_violations)
 from n2d2py.memory.from_graph import memory_problem
 
@@ -43,15 +43,16 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
     Raises:
         N2D2Error: E608 where a strategy and a mode are given, E607 for a budget that cannot be met.
     """
-    strategy, mode, budget = params["MemoryManagerStrategy"], params["MemoryMode"], params["MemoryBudget"]
+    strategy, mode = params["MemoryManagerStrategy"], params["MemoryMode"]
+    budget = params["MemoryBudget"] if params["MemoryBudget"] >= 0 else None
     by_rows = params["StreamInput"]
-    if mode == "auto" and budget is None and not (by_rows and not params.given("MemoryManagerStrategy")):
+    if mode == "auto" and budget is None and (strategy != DEFAULT_STRATEGY or not by_rows):
         if by_rows and strategy != "OptimizeStream":
             raise N2D2Error("E608", f"StreamInput=1 does not go with MemoryManagerStrategy={strategy}",
                             where="export parameters", remedy="use OptimizeStream, or leave the strategy to MemoryMode")
         return StreamPlanner(True).plan(problem, settings_by_params(params)) if by_rows else plan_by_params(
             problem, strategy, params)
-    if params.given("MemoryManagerStrategy"):
+    if strategy != DEFAULT_STRATEGY:
         what = f"MemoryMode={mode}" if mode != "auto" else f"MemoryBudget={budget}"
         raise N2D2Error("E608", f"{what} chooses the strategy, but MemoryManagerStrategy={strategy} is given too",
                         where="export parameters", remedy="remove one of them")

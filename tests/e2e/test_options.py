@@ -19,14 +19,14 @@ pytestmark = needs_compiler
 SHIPPED = sorted(path.name for path in (ROOT / "params").glob("*.ini"))
 
 _NAMED = {"OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst", "None", "OptimizeMaxLifetimeMaxSizeFirst",
-          "aligned16.ini", "low_memory.ini", "no_reuse.ini", "default.ini"}
+          "align16.ini", "low_memory.ini", "no_reuse.ini", "default.ini"}
 
 # Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
 COVERING = (
     ("Floating-point", "MSE", "None", "OptimizeMaxLifetimeMinSizeFirst", "-no-unsigned"),
     ("Fixed-point", "None", "MSE", "OptimizeMaxHoleMaxLifetimeFirst", "-no-cle"),
     ("Fixed-point16", "KL-Divergence", "KL-Divergence", "None", "-act-rescale-per-output 0"),
-    ("Fixed-point32", "Quantile", "None", "aligned16.ini", "-act-quantile-value 0.99"),
+    ("Fixed-point32", "Quantile", "None", "align16.ini", "-act-quantile-value 0.99"),
     ("Single-shift", "MSE", "MSE", "low_memory.ini", "-act-rescale-per-output 0 -no-unsigned"),
     ("Double-shift", "None", "None", "no_reuse.ini", ""),
     ("Floating-point", "Quantile", "None", "default.ini", "-act-rescale-per-output 0"),

@@ -10,7 +10,7 @@ from n2d2py.ini import Params, load_params
 
 DEFAULTS = {"IncludeInputInBuffer": True, "OptimizeBufferMemory": True,
             "OptimizeNoBranchConcat": True, "MemoryAlignment": 1, "BufferAlignment": 16,
-            "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": None,
+            "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
             "StreamInput": False, "OpenMP": True,
             "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto",
             "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12"}

@@ -142,7 +142,12 @@ def test_default_parameters_are_the_defaults(no_warnings):
     ("low_memory", {"MemoryManagerStrategy": "OptimizeReorder", "BufferAlignment": 4, "OpenMP": False}),
     ("no_reuse", {"OptimizeBufferMemory": False, "OptimizeNoBranchConcat": False,
                   "WeightsFormat": "text", "OpenMP": False}),
-    ("aligned16", {"MemoryAlignment": 16}),
+    ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
+    ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
+    ("min_ram", {"MemoryMode": "Minimum", "BufferAlignment": 4, "OpenMP": False}),
+    ("balanced", {"MemoryMode": "Balanced"}),
+    ("fast_x86", {"MemoryMode": "Speed", "BufferAlignment": 64}),
+    ("cortex_m", {"MemoryMode": "Balanced", "BufferAlignment": 4, "OpenMP": False, "SIMD": "none"}),
 ])
 def test_parameter_files_change_what_they_say(name, changed, no_warnings):
     given = load_params(ROOT / "params" / f"{name}.ini").as_dict()
