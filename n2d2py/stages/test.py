@@ -12,7 +12,9 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.frontend.ini.targets import Target
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.shapes import channels
 from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
@@ -73,9 +75,16 @@ def expected_labels(network: Network, target_name: str, labels: np.ndarray) -> n
     return labels if mapping is None else mapping.targets(labels)
 
 
-def class_names(network: Network, target_name: str) -> Sequence[str]:
-    """Class names by output; empty where a mapping renumbers the labels."""
-    return () if target_name in network.mappings else network.data.classes
+def class_names(network: Network, target: Target) -> Sequence[str]:
+    """Names of the outputs of a target: of the labels that mean each."""
+    mapping = network.mappings.get(target.name)
+    if mapping is None:
+        return network.data.classes
+    held: dict[int, list[str]] = {}
+    for name, output in zip(mapping.label_names, mapping.outputs):
+        held.setdefault(output, []).append(name)
+    groups = (held.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
+    return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
 
 def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli,
@@ -97,8 +106,8 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
         return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
 
-    floats = [Scorer(t, class_names(network, t.name)) for t in network.targets]
-    typed = [] if quantized is None else [Scorer(t, class_names(network, t.name), type=quantized.type(t.tensor))
+    floats = [Scorer(t, class_names(network, t)) for t in network.targets]
+    typed = [] if quantized is None else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor))
                                           for t in network.targets]
     size = batch_size(graph)
     batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size)))
@@ -141,7 +150,7 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
                             remedy="run again with -compare to see the first layer; this is a defect, report it")
     real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
     for target, labels in zip(network.targets, stored.labels):
-        scorer = Scorer(target, class_names(network, target.name), type=graph.type(target.tensor))
+        scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape
         pixels = labels.shape[1] > 1 and not target.as_data
         scorer.add(outputs[target.tensor], labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],

@@ -76,8 +76,8 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
         return header, [[row.label, str(row.score.stimuli), "-" if row.score.mse is None else f"{row.score.mse:.6g}",
                          "-" if row.score.auc is None else f"{row.score.auc:.4f}",
                          "" if row is rows[0] else _difference(base, row.score)] for row in rows], ""
-    ranked = base.top_n > 1
-    header = ["", "stimuli", "top-1", *([f"top-{base.top_n}"] if ranked else []), f"agrees with {rows[0].label}",
+    ranked = base.top_n > 1 and base.pixels is None
+    header = ["", "stimuli", "top-1" if base.pixels is None else "pixels", *([f"top-{base.top_n}"] if ranked else []), f"agrees with {rows[0].label}",
               "points"]
     body = []
     for row in rows:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from n2d2py.arithmetic import NumType
+from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_lines, score_table, write_target_files
@@ -106,3 +107,42 @@ def test_results_of_every_stimulus_as_json(example, tmp_path):
     home = write_target_files(tmp_path, scorer.result(), "export", as_json=True)
     assert json.loads((home / "export" / "classif.json").read_text()) == [
         {"stimulus": 0, "name": "a.png", "label": 2, "estimated": [1, 2], "values": [3.0, 2.0]}]
+
+
+NET = """[database]
+Type=Numpy_Database
+DataPath=d.npz
+[sp]
+Size=6 4 3
+CompositeStimuli=1
+[conv]
+Input=sp
+Type=Conv
+KernelSize=1
+NbOutputs=2
+[soft]
+Input=conv
+Type=Softmax
+NbOutputs=2
+[soft.Target]
+LabelsMapping=map.dat
+TopN=2
+LabelsHueOffset=90
+"""
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    """-test on labels for each pixel, mapped to outputs: the printed rate is that of the pixels that count."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, (5, 4, 6))
+    np.savez("d.npz", x=rng.integers(0, 256, (5, 3, 4, 6), dtype=np.uint8), y=labels, labels=["sky", "road", "car"])
+    (tmp_path / "map.dat").write_text("car 0\nroad 0\nsky -1\n")
+    (tmp_path / "net.ini").write_text(NET)
+    assert main(["net.ini", "-w", "/dev/null", "-seed", "1", "-test", "-quiet", "-log-json"]) == 0
+    printed = capsys.readouterr().out
+    found = json.loads((tmp_path / "soft.Target/test/classif.json").read_text())
+    assert sum(one["pixels"] for one in found) == np.count_nonzero(labels)
+    rate = 100 * sum(one["hits"] for one in found) / np.count_nonzero(labels)
+    assert f"Final recognition rate: {rate:.2f}%" in printed and "pixels" in printed and "top-2" not in printed
+    assert '# class 0 "road +1"' in (tmp_path / "soft.Target/ConfusionMatrix_test.dat").read_text()
