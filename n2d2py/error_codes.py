@@ -172,6 +172,7 @@ CODES: dict[str, tuple[str, str]] = {
              "run it elsewhere, or choose another configuration"),
     "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
     "E717": ("a loadable that the checker refuses: a defect", "report it"),
+    "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
     "E801": ("no make or no compiler where an export is to be built", "apt install make g++, or set CXX"),
     "E802": ("an export that does not compile", "read the log that is named"),
     "E803": ("a library that cannot be used", "build or export again"),

@@ -63,6 +63,8 @@ PARAMETERS = Schema("export parameters", (
         "-nbbits -32", ("auto", "int8", "fp16")),
     Key("NVDLAFirmware", Kind.ENUM, "0.12", "firmware of the NVDLA export: 0.12 (NVIDIA's sources of today) or 0.11 "
         "(prebuilt kernel modules, most FPGA ports)", ("0.11", "0.12")),
+    Key("NVDLACalibration", Kind.STRING, "", "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA "
+        "export, in place of the calibrated ones"),
 ), accepted=("DilatedWeights", "ImplicitCasting", "FakeQuantization", "NbDSPs", "NbMemoryBytes",
              "Network", "EstimationFrequency", "AccumulationNbBits", "OutputMapToRGB*"),
     doc="Given in the file of `-export-parameters`.")

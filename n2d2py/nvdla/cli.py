@@ -13,11 +13,14 @@ from n2d2py.nvdla.check import check_program
 from n2d2py.nvdla.config import config, config_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
-from n2d2py.nvdla.model import run_program
+from n2d2py.nvdla.model import half_products, run_program
 from n2d2py.nvdla.program import Program
 from n2d2py.nvdla.tensors import dimg, raw_text, read_input, tensor_array
 
 __all__ = ["main"]
+
+EXACT_PRODUCTS = 50_000_000
+"""fp16 products up to which `run` follows the multipliers by itself: about half a minute."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--rawdump", action="store_true", help="write it as text")
     run.add_argument("--raw-output", type=Path, metavar="FILE", help="also write its bytes in the hardware's layout")
     run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
-    run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64 instead of bit by bit")
+    run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64: within the last bit")
+    run.add_argument("--exact", action="store_true", help="sum them as the multipliers do, however long it takes "
+                     f"[up to {EXACT_PRODUCTS // 10 ** 6} million products]")
     run.set_defaults(run=_run)
     checked = commands.add_parser("check", help="recompute buffers, alignments, limits and dependencies of a file")
     _common(checked)
@@ -87,7 +92,12 @@ def _run(arguments: argparse.Namespace) -> None:
                             remedy="give its bytes as .bin")
         inputs.append(read_input(path, tensor, arguments.mean, arguments.normalize))
     chosen = config(arguments.config) if arguments.config else None
-    done = run_program(program, inputs, chosen, exact=not arguments.fast)
+    products = 0 if arguments.exact else half_products(program)
+    exact = not arguments.fast and products <= EXACT_PRODUCTS
+    if not exact and not arguments.fast:
+        log.notice("%d million fp16 products are summed in float64, within the last bit; --exact sums them as hardware "
+                   "does", products // 10 ** 6)
+    done = run_program(program, inputs, chosen, exact=exact)
     if not done.outputs:
         log.notice("the loadable has no output")
         return

@@ -6,6 +6,7 @@ from typing import Any
 
 from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, totals
+from n2d2py.targets import agreement
 
 __all__ = ["summary", "SCORE_LABELS"]
 
@@ -23,12 +24,16 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     auto-encoders, only when there is one. An SQNR without any error is null.
     """
     sums = totals(rows)
-    scores = {label: data.score(label) for label in SCORE_LABELS}
+    others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
+    scores = {label: data.score(label) for label in dict.fromkeys((*SCORE_LABELS, *others))}
     result: dict[str, Any] = {
         "network": data.network, "nbbits": data.qgraph.bits,
         "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
         "weights_bytes": sums.parameter_bytes, "parameters": sums.parameters, "macs": sums.macs, "layers": sums.layers,
         "scores": {label: score.top1 if score is not None else None for label, score in scores.items()}}
+    base = scores["float"]
+    if base is not None and others:
+        result["agreement"] = {label: agreement(base, scores[label]) for label in others}
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
     result["compare"] = {c.layer: {"sqnr_db": _finite(c.sqnr_db), "cosine": c.cosine, "max_error": c.max_error,

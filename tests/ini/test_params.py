@@ -13,7 +13,7 @@ DEFAULTS = {"IncludeInputInBuffer": True, "OptimizeBufferMemory": True,
             "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
             "StreamInput": False, "OpenMP": True,
             "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto",
-            "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12"}
+            "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12", "NVDLACalibration": ""}
 
 
 def read(text: str) -> Params:

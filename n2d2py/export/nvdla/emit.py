@@ -112,7 +112,8 @@ def emit(lowered: Lowered, firmware_abi: str) -> Compiled:
     _dla_task(out, ops, *records)
     if lowered.emulated:
         _emu_task(out, lowered.emulated)
-    out.memories[_POOL_WEIGHTS].size = max(len(out.pool), PAGE)
+    out.pool.extend(bytes(-len(out.pool) % POOL_ALIGNMENT or (0 if out.pool else POOL_ALIGNMENT)))
+    out.memories[_POOL_WEIGHTS].size = len(out.pool)
     out.blobs.append(Blob("tb-0", len(out.pool), 0, 0, (0, 0, 0), bytes(out.pool)))
     addresses = [Address(one.id, one.id, 0, one.size) for one in out.memories]
     extra = [Address(len(out.memories) + i, memory, offset, out.memories[memory].size - offset)

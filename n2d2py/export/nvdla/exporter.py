@@ -13,6 +13,7 @@ from n2d2py.export.nvdla.emit import Compiled, emit
 from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.export.nvdla.lower import lower
 from n2d2py.export.nvdla.readme import layers_json, readme
+from n2d2py.export.nvdla.scales import calibration_json, given_scales
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
@@ -23,6 +24,7 @@ __all__ = ["NvdlaExporter", "LOADABLE", "LAYERS", "STIMULI", "target_of"]
 LOADABLE = "out.nvdla"
 LAYERS = "layers.json"
 STIMULI = "stimuli.npy"
+CALIBRATION = "calibration.json"
 _ABI = {"0.11": "v10", "0.12": "v12"}
 
 
@@ -67,7 +69,7 @@ class NvdlaExporter(Exporter):
             problems = _types(request) if precision == INT8 else []
             if problems:
                 return problems
-            lowered, problems = lower(request.graph, config, precision)
+            lowered, problems = lower(request.graph, config, precision, _scales(request))
             if not problems:
                 emit(lowered, abi)
             return problems
@@ -77,7 +79,7 @@ class NvdlaExporter(Exporter):
     def compile(self, request: ExportRequest) -> tuple[Lowered, Compiled]:
         """The hardware layers and the loadable of a checked request."""
         config, precision, abi = target_of(request)
-        lowered, _ = lower(request.graph, config, precision)
+        lowered, _ = lower(request.graph, config, precision, _scales(request))
         return lowered, emit(lowered, abi)
 
     def details(self, request: ExportRequest) -> dict[str, Any]:
@@ -99,10 +101,17 @@ class NvdlaExporter(Exporter):
                             remedy="this is a defect of n2d2py; report it")
         (folder / LOADABLE).write_bytes(data)
         (folder / LAYERS).write_text(json.dumps(layers_json(lowered, compiled), indent=1) + "\n", encoding="utf-8")
+        if lowered.precision == INT8:
+            (folder / CALIBRATION).write_text(json.dumps(calibration_json(lowered), indent=1) + "\n", encoding="utf-8")
         if request.stimuli.count:
             inputs = request.stimuli.inputs[0]
             np.save(folder / STIMULI, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
         (folder / "README.md").write_text(readme(request, lowered, compiled, target_of(request)[2]), encoding="utf-8")
+
+
+def _scales(request: ExportRequest) -> dict[str, float]:
+    path = request.parameters.get("NVDLACalibration")
+    return given_scales(path, request.graph) if path and request.graph.bits > 0 else {}
 
 
 def _types(request: ExportRequest) -> list[N2D2Error]:

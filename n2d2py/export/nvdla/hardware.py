@@ -64,6 +64,7 @@ class Region:
     channels: int
     row: int
     rows: int
+    columns: int = 0
 
     @staticmethod
     def whole(buffer: Buffer) -> "Region":
@@ -72,13 +73,13 @@ class Region:
 
     @property
     def width(self) -> int:
-        """Pixels of a line."""
-        return self.buffer.width
+        """Pixels of a line; the first `columns` when that is not 0."""
+        return self.columns or self.buffer.width
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(C, H, W)."""
-        return self.channels, self.rows, self.buffer.width
+        return self.channels, self.rows, self.width
 
     @property
     def begin(self) -> int:

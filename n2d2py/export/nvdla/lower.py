@@ -248,11 +248,17 @@ def _blocks(source: Region, result: Region, weights: np.ndarray, groups: int, la
         yield source.part(first * per_group, many * per_group), result.part(at, many * outputs), dense, selected
 
 
-def lower(graph: QuantGraph, config: Config, precision: int) -> tuple[Lowered, list[N2D2Error]]:
-    """The hardware layers of a network, and one error for each layer that has none."""
+def lower(graph: QuantGraph, config: Config, precision: int,
+          scales: dict[str, float] | None = None) -> tuple[Lowered, list[N2D2Error]]:
+    """The hardware layers of a network, and one error for each layer that has none.
+
+    `scales` are those that tensors shall have in place of the scales of their types.
+    """
     from n2d2py.export.nvdla import layers  # noqa: F401  registers the rules
 
     state = Lowering(graph, config, precision)
+    tables = {node.output for node in graph.nodes if "table" in node.params}
+    state.scales.update({name: scale for name, scale in (scales or {}).items() if name not in tables})
     problems: list[N2D2Error] = []
     for name in graph.inputs:
         buffer = state.buffer(name, "input")

@@ -2,6 +2,6 @@
 
 `run_program` is the whole; one module per hardware unit turns descriptors into arithmetic.
 """
-from n2d2py.nvdla.model.run import Run, run_program
+from n2d2py.nvdla.model.run import Run, half_products, run_program
 
-__all__ = ["Run", "run_program"]
+__all__ = ["Run", "half_products", "run_program"]

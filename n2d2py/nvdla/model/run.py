@@ -18,7 +18,7 @@ from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.model.sdp import sdp
 from n2d2py.nvdla.program import EmuTask, Operation, Program
 
-__all__ = ["Run", "run_program"]
+__all__ = ["Run", "half_products", "run_program"]
 
 
 @dataclass
@@ -82,3 +82,13 @@ def _run(machine: Machine, task, operation: Operation, source: np.ndarray | None
     if int(operation.surface["dst_data"]["type"]) != 2:
         machine.write_cube(task, operation, "dst_data", result)
     return result
+
+
+def half_products(program: Program) -> int:
+    """The number of products of the fp16 convolutions, which decides how long an exact run takes."""
+    total = 0
+    for _, operation in program.dla_operations():
+        if operation.engine == firmware.CONV and int(operation.op["out_precision"]) == firmware.FP16:
+            dst = operation.surface["dst_data"]
+            total += int(operation.op["bytes_per_kernel"]) // 2 * int(dst["width"]) * int(dst["height"]) * int(dst["channel"])
+    return total

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 
+from dataclasses import replace
+
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, fixed_point
@@ -100,7 +102,10 @@ def _factors(k: int) -> list[int] | None:
 
 def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads) -> HwOp:  # noqa: ANN001
     op = np.zeros((), firmware.PDP_OP)
-    h, w = source.shape[1:]
+    # Lines and columns that no window reaches are left out: the engine wants windows that end where the data end.
+    h, w = (min(n, (out - 1) * step + size - pad) for n, out, step, size, pad in
+            zip(source.shape[1:], result.shape[1:], stride, kernel, pads))
+    source = replace(source, rows=h, columns=w)
     bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])
     right = max(0, (result.width - 1) * stride[1] + kernel[1] - w - pads[1])
     values = {"split_num": 1, "pool_mode": mode, "pool_width": kernel[1] - 1, "pool_height": kernel[0] - 1,

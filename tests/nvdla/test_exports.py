@@ -1,0 +1,112 @@
+"""-export NVDLA from the command line: shipped models, real networks, ONNC's cases."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from n2d2py.cli import main
+from n2d2py.nvdla import cli as nvdla
+from nvdla_files import SHARED, needs_shared
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = SHARED.parent
+
+CASES = {"Add": 0, "AveragePool": 0, "BatchNormalization": 1e-3, "Concat": 0, "Conv": 0, "Gemm": 0, "GlobalAveragePool": 0,
+         "LRN": 1e-3, "MaxPool": 0, "Mul": 0, "Relu": 0, "Softmax": 1e-3, "Transpose": 0, "tutorial_add": 0}
+"""ONNC's cases and the relative error that is allowed; two more add constants for single pixels, which ONNX import refuses."""
+
+
+def export(folder: Path, *words: str, config: str = "nv_full", firmware: str = "0.12") -> Path:
+    """Runs the tool; the export's folder."""
+    (folder / "params.ini").write_text(f"NVDLAConfig={config}\nNVDLAFirmware={firmware}\n")
+    assert main([*words, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(folder / "params.ini"), "-quiet", "-o",
+                 str(folder)]) == 0
+    return next(folder.glob("export_NVDLA_*"))
+
+
+def summary(folder: Path) -> dict:
+    return json.loads((folder / "statistics" / "summary.json").read_text())
+
+
+def test_the_first_steps(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    export(tmp_path, str(ROOT / "models" / "Add.ini"), "-nbbits", "-32", "-db-export", "0")
+    assert nvdla.main(["check", "export_NVDLA_float32/out.nvdla"]) == 0
+    assert nvdla.main(["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "models/data/nvdla/7x5.pgm"),
+                       "--rawdump"]) == 0
+    assert Path("output.dimg").read_text().split() == [str(n) for n in range(2, 37)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["LeNet", "MobileNet"])
+@pytest.mark.parametrize("bits, config, firmware", [("8", "nv_small", "0.12"), ("8", "nv_large", "0.11"), ("-32", "nv_full", "0.11")])
+def test_digits(model, bits, config, firmware, tmp_path):
+    weights = ROOT / "models" / f"{model}.npz"
+    words = [str(ROOT / "models" / f"{model}.ini"), "-w", str(weights) if weights.is_file() else "/dev/null", "-nbbits", bits]
+    folder = export(tmp_path, *words, *(["-calib", "-1"] if bits == "8" else []), "-db-export", "-1", "-test", "-compare", "4",
+                    config=config, firmware=firmware)
+    found = summary(folder)
+    assert abs(found["scores"]["loadable"] - found["scores"]["float"]) < 0.5
+    assert all(layer["identical"] is not False for layer in found["compare"].values())
+    last = list(found["compare"].values())[-1 if bits == "8" or model == "MobileNet" else -2]
+    assert last["cosine"] >= 0.99
+    assert found["agreement"]["loadable"] >= 99
+    facts = json.loads((folder / "layers.json").read_text())
+    assert facts["activation_bytes"] <= 1.1 * facts["live_bytes"]
+
+
+@needs_shared
+@pytest.mark.slow
+@pytest.mark.parametrize("network, stimuli", [("resnet8", "60"), ("mobilenet_v1", "4")])
+@pytest.mark.parametrize("config", ["nv_small", "nv_large", "nv_full"])
+def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
+    monkeypatch.setenv("N2D2_DATA", str(DATA))
+    monkeypatch.setenv("N2D2_MODELS", str(DATA / "models"))
+    folder = export(tmp_path, str(ROOT / "tests" / "networks" / f"{network}.ini"), "-w", "/dev/null", "-fuse", "-nbbits", "8",
+                    "-calib", "20", "-nb-test", stimuli, "-db-export", stimuli, "-test", "-compare", "1", config=config)
+    found = summary(folder)
+    assert all(layer["identical"] is not False for layer in found["compare"].values())
+    assert min(layer["cosine"] for layer in found["compare"].values()) > 0.98
+    assert nvdla.main(["check", str(folder / "out.nvdla"), "--config", config]) == 0
+
+
+@needs_shared
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_cases_of_onnc(case, tmp_path):
+    given = SHARED / "onnc" / case
+    folder = export(tmp_path, str(next(given.glob("*.onnx"))), "-nbbits", "-32", "-db-export", "0", firmware="0.11")
+    assert nvdla.main(["run", str(folder / "out.nvdla"), "--image", str(next(given.glob("*.pgm"))), "--rawdump", "--output",
+                       str(tmp_path / "out.txt")]) == 0
+    found, expected = (np.array(path.read_text().split(), np.float64) for path in (tmp_path / "out.txt", next(given.glob("*.dimg"))))
+    assert found.shape == expected.shape
+    assert np.all(np.abs(found - expected) <= CASES[case] * np.maximum(np.abs(expected), 1e-3))
+
+
+def test_a_calibration_table_is_written_and_taken(tmp_path):
+    lenet = [str(ROOT / "models" / "LeNet.ini"), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20",
+             "-db-export", "0", "-quality", "fast"]
+    table = json.loads((export(tmp_path, *lenet) / "calibration.json").read_text())
+    assert table["conv1"]["max"] == pytest.approx(127 * table["conv1"]["scale"]) and table["conv1"]["offset"] == 0
+    (tmp_path / "table.json").write_text(json.dumps({"conv2": {"scale": 2 * table["conv2"]["scale"]}}))
+    (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'table.json'}\n")
+    assert main([*lenet, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(tmp_path / "given.ini"), "-quiet", "-o",
+                 str(tmp_path)]) == 0
+    again = json.loads((tmp_path / "export_NVDLA_int8" / "calibration.json").read_text())
+    assert again["conv2"]["scale"] == pytest.approx(2 * table["conv2"]["scale"])
+    assert again["conv1"] == table["conv1"]
+
+
+@pytest.mark.slow
+def test_two_exports_are_the_same(tmp_path):
+    words = [str(ROOT / "models" / "LeNet.ini"), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20",
+             "-db-export", "5"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    for place in (one, two):
+        place.mkdir()
+        export(place, *words)
+    for name in ("out.nvdla", "layers.json", "README.md", "calibration.json", "stimuli.npy"):
+        assert (one / "export_NVDLA_int8" / name).read_bytes() == (two / "export_NVDLA_int8" / name).read_bytes(), name
