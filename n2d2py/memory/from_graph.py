@@ -96,7 +96,7 @@ def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
 
 
 for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), ("Concat", _concat),
-                       ("Fc", _plain("fc")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
+                       ("Fc", _plain("fc")), ("PoolSum", _plain("copy")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
                        ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Convert", _plain("ew")),
                        ("Quantize", _plain("ew")), ("Reshape", _same_order),
                        ("Transpose", _plain("copy")), ("Take", _plain("copy")),

@@ -21,6 +21,7 @@ from n2d2py.operators.nonlinear import (Abs, Elu, Erf, Exp, Gelu, GeluTanh, Hard
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.quantize import Quantize, grid_of, is_quantized, moved_from
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
@@ -29,13 +30,13 @@ from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 
-for _op in (Conv, Fc, Pool, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
+for _op in (Conv, Fc, Pool, PoolSum, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
             Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth,
             Convert, Quantize, ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayProduct, ArrayReduce, ArrayScan,
             ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow):
     register(_op)
 
-__all__ = ["Op", "register", "operator_kinds", "Conv", "Convert", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
+__all__ = ["PoolSum", "Op", "register", "operator_kinds", "Conv", "Convert", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
            "Activation", "Concat", "Softmax", "Padding", "Reshape", "Transpose", "Dropout", "Identity",
            "Quantize", "is_quantized", "grid_of", "moved_from",
            "ArrayGather", "ArrayInterpolate", "ArrayJoin", "ArrayMap", "ArrayNorm", "ArrayOp", "ArrayProduct",

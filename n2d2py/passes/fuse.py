@@ -10,6 +10,7 @@ from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, Split
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_pool_sum import FusePoolSum
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
@@ -33,7 +34,7 @@ def passes(*, integer: bool) -> list[Pass]:
                          MergeTranspose(), MoveTranspose(), TransposeIntoFc(), RemoveReshape(), FusePadding(),
                          FuseBatchNorm(), BatchNormToAffine(), FuseAffine(), FuseAffineForward(), RemoveUnlimited(),
                          FuseActivation(), ConvToFc()]
-    return order + [DropSoftmax(), SplitActivation()] if integer else order
+    return order + [DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
 
 
 def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:

@@ -77,6 +77,12 @@ def _quantize(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
 
 
+def _pool_sum(writer: OnnxWriter, node: Node, output: str) -> None:
+    pooled = writer.fresh(f"{output}_pooled")
+    _pool(writer, Node(node.name, node.op.pool, node.inputs[:1], [pooled]), pooled)
+    writer.emit("Add", [pooled, node.inputs[1]], output)
+
+
 def _affine(writer: OnnxWriter, node: Node, output: str) -> None:
     _gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
 
@@ -181,7 +187,7 @@ def _activation(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.apply(node.op.function, node.inputs[0], output)
 
 
-for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "Affine": _affine, "BatchNorm": _batchnorm,
+for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "PoolSum": _pool_sum, "Affine": _affine, "BatchNorm": _batchnorm,
                          "ElemWise": _elemwise, "Softmax": _softmax, "Concat": _concat, "Padding": _padding, "Take": _take, "DepthToSpace": _blocks, "SpaceToDepth": _blocks,
                          "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity, "Convert": _identity,
                          "Activation": _activation, "Quantize": _quantize}.items():

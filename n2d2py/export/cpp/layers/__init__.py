@@ -1,10 +1,10 @@
 """The C++ form of each operator kind. Adding one: a module with its function, and a line here."""
 from n2d2py.export.cpp.code import register_layer
-from n2d2py.export.cpp.layers import (activation, affine, arrays, concat, conv, convert, deconv, depth_to_space, elemwise, fc, moves, normalize, pool,
+from n2d2py.export.cpp.layers import (activation, affine, arrays, concat, conv, convert, deconv, depth_to_space, elemwise, fc, moves, normalize, pool, pool_sum,
                                       resize, softmax, take, unpool)
 
 for _kind, _function in {
-    "Conv": conv.code, "Fc": fc.code, "Pool": pool.code, "Affine": affine.code, "ElemWise": elemwise.code,
+    "Conv": conv.code, "Fc": fc.code, "Pool": pool.code, "PoolSum": pool_sum.code, "Affine": affine.code, "ElemWise": elemwise.code,
     "Activation": activation.code, "Concat": concat.code, "Softmax": softmax.code,
     "Padding": moves.padding_code, "Reshape": moves.reshape_code, "Transpose": moves.transpose_code,
     "Identity": moves.copy_code, "Deconv": deconv.code, "Resize": resize.code, "Unpool": unpool.code,

@@ -1,0 +1,48 @@
+"""Max pooling plus a second input, in one pass over memory; floating point."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.windows import Pads
+
+__all__ = ["PoolSum"]
+
+
+@dataclass(frozen=True)
+class PoolSum(Op):
+    """y = max pool of the first input + the second, whose axes of length 1 are repeated; so are those of the pool.
+
+    Attributes:
+        kernel, stride, pads: as of Pool; positions outside the image never win.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    kind: ClassVar[str] = "PoolSum"
+
+    @property
+    def pool(self) -> Pool:
+        """The pool alone."""
+        return Pool("Max", self.kernel, self.stride, self.pads)
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        pooled = self.pool.output_shapes(inputs[:1], node)[0]
+        if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1])):
+            dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
+            raise N2D2Error("E205", f"PoolSum '{node.name}': the pool and what is added have the shapes {dims}",
+                            where=node.location, remedy="make them equal, but for axes of length 1")
+        return [tuple(max(a, b) for a, b in zip(pooled, inputs[1]))]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(np.prod(output))
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [self.pool.run(inputs[:1], node)[0] + inputs[1]]

@@ -1,0 +1,85 @@
+"""Max pool and sum in one pass: random shapes with axes repeated on either side, against NumPy; negative images."""
+from __future__ import annotations
+
+import kernel_cases as cases
+import kernel_harness as harness
+import numpy as np
+import pytest
+from test_sweep import SLOW_BUILDS, need
+
+from n2d2py.arithmetic import FLOAT32, FLOAT64
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import Clip, ElemWise, Pool, PoolSum
+from n2d2py.passes import fuse
+from n2d2py.reference.engine import FloatEngine
+
+SIZES = {"small": (1, 9), "mid": (8, 24), "large": (40, 71)}
+LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped")
+
+
+def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
+    """Cases of one range of sizes: odd kernels, strides and pads, every axis of the sum repeated in some."""
+    rng, sweep, made = np.random.default_rng(seed), cases.Sweep(seed), []
+    low, high = SIZES[size]
+    while len(made) < count:
+        channels, *image = (int(n) for n in rng.integers(low, high, 3))
+        kernel, stride = ((int(n) for n in rng.integers(1, 5, 2)) for _ in range(2))
+        kernel, stride = tuple(kernel), tuple(stride)
+        pads = tuple(int(rng.integers(0, k)) for k in (*kernel, *kernel))
+        if any(n + pads[i] + pads[i + 2] < k for i, (n, k) in enumerate(zip(image, kernel))):
+            continue
+        op = PoolSum(kernel, stride, pads)
+        shape = (1, 1 if rng.integers(4) == 0 else channels, *image)
+        pooled = op.pool.output_shapes([shape], Node("p", op, [], []))[0]
+        other = [channels, *(n if n > 1 else int(rng.integers(1, 6)) for n in pooled[2:])]
+        other = (1, *(1 if rng.integers(3) == 0 else n for n in other))
+        out = tuple(max(a, b) for a, b in zip(pooled, other))
+        kind = (FLOAT32, FLOAT64)[len(made) % 2]
+        graph = sweep.graph(op, {"x": (shape, kind), "z": (other, kind)}, (out, kind),
+                            activation=(None, Clip(-0.5, 0.5))[len(made) % 3 == 0])
+        inputs = {"x": sweep.stored(shape, kind) - 3 * (len(made) % 2), "z": sweep.stored(other, kind)}
+        made.append(sweep.case(f"pool sum {shape} + {other} {op}", graph, inputs, LAYOUTS[len(made) % 4]))
+    return made
+
+
+def test_small_and_mid(tmp_path):
+    need("g++")
+    harness.check_all([*random_cases(1, 16, "small"), *random_cases(2, 4, "mid")], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
+def test_builds(build, tmp_path):
+    compiler, flags = SLOW_BUILDS[build]
+    need(compiler)
+    made = [*random_cases(3, 40, "small"), *random_cases(4, 16, "mid"), *random_cases(5, 4, "large")]
+    harness.check_all(made, tmp_path, compiler, flags)
+
+
+def _graph(mode: str = "Max", weights: tuple[float, ...] = (), twice: bool = False) -> Graph:
+    graph = Graph("net")
+    graph.add_input("x", (1, 4, 9, 7))
+    graph.add_input("z", (1, 1, 5, 4))
+    graph.add(Node("pool", Pool(mode, (3, 3), (2, 2), (1, 1, 1, 1)), ["x"], ["p"]))
+    graph.add(Node("sum", ElemWise("Sum", weights), ["p", "p" if twice else "z"], ["y"]))
+    graph.outputs = ["y"]
+    return graph
+
+
+def test_fused_into_one_layer_with_the_same_result():
+    graph = _graph()
+    fused, _ = fuse(graph, integer=False)
+    assert [node.op for node in fused.nodes] == [PoolSum((3, 3), (2, 2), (1, 1, 1, 1))]
+    rng = np.random.default_rng(0)
+    batch = {"x": rng.normal(-9, 1, (32, 4, 9, 7)).astype(np.float32), "z": rng.normal(size=(32, 1, 5, 4)).astype(np.float32)}
+    for dtype in (np.float32, np.float64):
+        before, after = (FloatEngine(one, dtype=dtype).run(batch)["y"] for one in (graph, fused))
+        np.testing.assert_array_equal(before, after)
+    assert before.max() < 0
+
+
+@pytest.mark.parametrize("graph, integer", [(_graph("Average"), False), (_graph(weights=(1.0, 2.0)), False),
+                                            (_graph(twice=True), False), (_graph(), True)])
+def test_not_fused(graph, integer):
+    fused, _ = fuse(graph, integer=integer)
+    assert all(not isinstance(node.op, PoolSum) for node in fused.nodes)
