@@ -38,6 +38,18 @@
 #define N2D2_NEON_DOT 0
 #endif
 
+#if N2D2_AVX512VNNI
+#define N2D2_ISA_NAME "avx512vnni"
+#elif N2D2_AVX2
+#define N2D2_ISA_NAME "avx2"
+#elif N2D2_NEON_DOT
+#define N2D2_ISA_NAME "neondot"
+#elif N2D2_NEON
+#define N2D2_ISA_NAME "neon"
+#else
+#define N2D2_ISA_NAME "portable"
+#endif
+
 #define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2 || N2D2_NEON)
 
 namespace n2d2 {

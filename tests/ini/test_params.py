@@ -12,7 +12,7 @@ DEFAULTS = {"IncludeInputInBuffer": True, "OptimizeBufferMemory": True,
             "OptimizeNoBranchConcat": True, "MemoryAlignment": 1, "BufferAlignment": 16,
             "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
             "StreamInput": False, "OpenMP": True,
-            "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto",
+            "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto", "RuntimeDispatch": False,
             "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12", "NVDLACalibration": ""}
 
 

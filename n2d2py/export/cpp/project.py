@@ -25,7 +25,7 @@ from n2d2py.graph.shapes import height, width
 __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
 
 ARENA_ALIGNMENT = 64
-_OWN_FILES = ("env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize")
+_OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize")
 """Stems of the files of `dnn` that belong to no layer."""
 
 
@@ -62,9 +62,14 @@ class Project:
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
         once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp"]
-        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward")]
-        once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
+        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", *(("dispatch",) if self.dispatch else ()))]
+        once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")]
         return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
+
+    @property
+    def dispatch(self) -> bool:
+        """Whether the binary holds the layers for several instruction sets."""
+        return bool(self.request.parameters.get("RuntimeDispatch", False))
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.arrays]
@@ -132,7 +137,7 @@ class Project:
         constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
         return {
             "ns": self.namespace, "guard": self.namespace, "api": f"{self.namespace}_API",
-            "version": n2d2py.__version__,
+            "dispatch": self.dispatch, "version": n2d2py.__version__,
             "network": comment(self.graph.name), "network_literal": literal(self.graph.name),
             "network_c": literal(comment(self.graph.name))[1:-1],
             "inputs": self.inputs, "outputs": self.outputs, "layers": self.layers, "planes": self._planes(),
