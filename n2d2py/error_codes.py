@@ -214,6 +214,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
+    "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""

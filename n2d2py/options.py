@@ -49,6 +49,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("fuse", "flag", False, "fuse layers before a float test; an export always fuses", _RUN),
     Option("compare", "optional-int", 0, "compare float, simulated and compiled values layer by layer over N "
            "stimuli (10 when N is left out)", _RUN, "N", minimum=1),
+    Option("sensitivity", "optional-int", 0, "rank the layers by what each costs in integers alone, over N stimuli (10 "
+           "when N is left out)", _RUN, "N", minimum=1),
     Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
     Option("memory-report", "flag", False, "print the static memory that each MemoryManagerStrategy needs and stop; "
            "needs no data", _RUN),
@@ -77,14 +79,20 @@ OPTIONS: tuple[Option, ...] = (
     Option("act-rescale-per-output", "int", 1, "1: a weight scale for each output channel; 0: one for each layer",
            _QUANT, "B", minimum=0),
     Option("quality", "text", "default", "corrections of the integers: fast none; default adaptive rounding and bias "
-           "correction; best also 16-bit inputs and outputs, and more stimuli for the corrections", _QUANT, "LEVEL",
+           "correction; best also 16 bits for inputs, outputs and the activations that need them, and more stimuli for the "
+           "corrections", _QUANT, "LEVEL",
            QUALITIES),
     Option("wt-rounding", "text", None, "how weights are rounded, instead of what -quality says: each to the nearest "
            "integer, or for the least error of the layer's outputs", _QUANT, "MODE", ("nearest", "adaptive")),
     Option("no-bias-correction", "flag", False, "biases do not make up for the mean error of their outputs", _QUANT),
     Option("input-bits", "int", 0, "width of the network's inputs, 8 or 16; 0: 16 where 8 bits would spoil them", _QUANT,
            "N", minimum=0),
-    Option("output-bits", "int", 0, "width of the network's outputs, 8 or 16; 0: by -quality", _QUANT, "N", minimum=0),
+    Option("output-bits", "int", 0, "width of the network's outputs, 8 or 16; 0: 8 with -quality fast, 16 with best, "
+           "else 16 for vectors of weighted sums, such as the scores of classes", _QUANT, "N", minimum=0),
+    Option("mixed-precision", "flag", False, "the activations whose rounding to 8 bits costs most are stored in 16 bits, "
+           "as -quality best does", _QUANT),
+    Option("no-mixed-precision", "flag", False, "all activations between layers have 8 bits, also with -quality best",
+           _QUANT),
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),

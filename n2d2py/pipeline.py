@@ -24,6 +24,7 @@ from n2d2py.stages.log_outputs import write_outputs
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.report import print_scores, report_stage
+from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.settings import Settings, export_folder_name, read_settings
 from n2d2py.stages.test import Scores, compiled_scores, test_stage, test_stimuli
 
@@ -99,7 +100,8 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
 def _export(network: Network, settings: Settings) -> None:
     arguments = settings.arguments
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
-    tested = _required_stimuli(network, settings) if arguments.test or arguments.compare else \
+    tested = _required_stimuli(network, settings) if (
+        arguments.test or arguments.compare or arguments.sensitivity) else \
         test_stimuli(network, settings) if settings.needs_data else None
     calibration = calibrate_stage(network, settings)
     target = exporter(arguments.export)
@@ -123,6 +125,7 @@ def _export(network: Network, settings: Settings) -> None:
         if arguments.test or arguments.compare:
             comparisons = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder,
                                           manifest)
+        sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
         report_stage(network, calibration, memory, scores, comparisons, report, settings, folder)
         log.raise_on_strict()
     if arguments.test:
@@ -131,6 +134,7 @@ def _export(network: Network, settings: Settings) -> None:
         print(comparison_text(comparisons), end="")
         found = runner(arguments.export)
         print(summary(comparisons, arguments.nbbits, found.slack if found is not None else 0.0))
+    print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
 
 

@@ -23,7 +23,9 @@ class QuantOptions:
         equalize: False with `-no-cle`.
         correct_bias: `-bias-correction`; the mean of every output of a weighted layer is kept.
         input_bits: `-input-bits`; 0 takes 16 for an input that 8 bits would spoil.
-        output_bits: `-output-bits`; width of the network's outputs.
+        output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
+        mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
+        wide: these tensors, once they are known.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
     """
 
@@ -39,6 +41,8 @@ class QuantOptions:
     adaptive_rounding: bool = False
     input_bits: int = 8
     output_bits: int = 8
+    mixed: bool = False
+    wide: frozenset[str] = frozenset()
 
     @property
     def needs_samples(self) -> bool:

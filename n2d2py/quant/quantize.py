@@ -43,7 +43,7 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
         if not isinstance(node.op, Convert) and any(
                 types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)):
             result.nodes.append(_float_layer(node, FLOAT32))
-            if walk:
+            if walk and not errors:
                 walk.advance(node, result.nodes[-1])
                 walk.forget()
             continue

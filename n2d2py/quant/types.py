@@ -6,13 +6,14 @@ from typing import Sequence
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
+from n2d2py.graph.shapes import elements
 from n2d2py.operators import Activation, ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.thresholds import activation_threshold
 
-__all__ = ["TensorTypes", "choose_types", "calibrated_tensors", "nonnegative_tensors"]
+__all__ = ["TensorTypes", "choose_types", "calibrated_tensors", "nonnegative_tensors", "shared_tensors"]
 
 _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""
@@ -71,6 +72,14 @@ def _sources(graph: Graph) -> dict[str, str]:
     return source
 
 
+def shared_tensors(graph: Graph) -> dict[str, list[str]]:
+    """Each tensor that some layer computes, and all that hold its integers unchanged, itself among them."""
+    holders: dict[str, list[str]] = {}
+    for name, origin in _sources(graph).items():
+        holders.setdefault(origin, []).append(name)
+    return holders
+
+
 def _measured(graph: Graph, name: str) -> str:
     """The tensor whose histogram rates `name`: the pooled one when only a max pool reads it."""
     reader = graph.sole_consumer(name)
@@ -89,13 +98,21 @@ def _width(graph: Graph, name: str, source: dict[str, str], final: set[str], his
     asked = asked_bits(graph, holders)
     if asked is not None:
         return asked
+    if name in options.wide:
+        return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not _moves(node)]
     if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
-        return options.output_bits
+        return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
+
+
+def _is_scores(graph: Graph, name: str) -> bool:
+    """Whether the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
+    producer, shape = graph.producer(name), graph.shape(name)
+    return producer is not None and isinstance(producer.op, (Conv, Fc)) and elements(shape) == shape[1]
 
 
 def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
@@ -160,7 +177,7 @@ def _type_concats(graph: Graph, source: dict[str, str], types: dict[str, NumType
             continue
         origins = [source[name] for name in node.inputs]
         held = [tensor for tensor, origin in source.items() if origin == node.output]
-        kind = NumType(asked_bits(graph, held) or options.bits, node.output not in positive)
+        kind = NumType(asked_bits(graph, held) or (16 if node.output in options.wide else options.bits), node.output not in positive)
         reach = max(types[o].scale * types[o].qmax for o in origins)
         types[node.output] = kind.with_scale(reach / kind.qmax)
         for origin in origins:

@@ -1,7 +1,7 @@
 """Stage calibrate: float statistics over stimuli, then integers."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,11 @@ from n2d2py.operators import is_quantized
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.islands import insert_conversions
+from n2d2py.quant.mixed import rounding_costs, wide_tensors
+from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
-from n2d2py.quant.types import TensorTypes
+from n2d2py.quant.types import TensorTypes, choose_types
 from n2d2py.quant.walk import SAMPLE_BATCH, sample_count
 from n2d2py.stages.load import Network
 from n2d2py.stages.settings import Settings, export_folder_name
@@ -26,6 +28,9 @@ __all__ = ["Calibration", "calibrate_stage", "STATISTICS_FILE", "calibration_fol
 
 _MOST_SAMPLES = {"fast": 32, "default": 64, "best": 256}
 """Stimuli for the corrections by `-quality`; more of them cost time and change little."""
+
+_MIXED_SAMPLES = 16
+"""Stimuli on which single tensors are rounded."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
@@ -69,24 +74,27 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     if settings.arguments.calib_reload:
         statistics = Statistics.load(previous_statistics(network, settings), key)
         log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
-        samples = correction_samples(graph, network, settings, statistics.stimuli) if options.needs_samples else []
+        samples = correction_samples(graph, network, settings, statistics.stimuli) if (
+            options.needs_samples or options.mixed) else []
         graph = scale_channels(graph, statistics.factors)
     else:
         stimuli = calibration_stimuli(network, settings)
         samples = correction_samples(graph, network, settings, len(stimuli)) if (
-            by_channel or options.needs_samples) else []
+            by_channel or options.needs_samples or options.mixed) else []
         factors = channel_factors(graph, samples) if by_channel else {}
         graph = scale_channels(graph, factors)
         statistics = _collected(graph, stimuli, key)
         statistics.factors = factors
     ranges = {name: network.data.value_range for name in graph.inputs}
+    if options.mixed and samples:
+        options = replace(options, wide=_wide(graph, statistics, options, ranges, samples))
     quantized, types = quantize(graph, statistics.histograms, options, ranges, samples)
     return Calibration(quantized, graph, statistics, types)
 
 
 _WITHOUT_EFFECT = ("calib", "calib_reload", "act_clipping_mode", "act_quantile_value", "wt_clipping_mode",
                    "act_rescale_per_output", "quality", "wt_rounding", "no_bias_correction", "input_bits", "output_bits",
-                   "no_unsigned", "no_cle")
+                   "no_unsigned", "no_cle", "mixed_precision", "no_mixed_precision")
 """Options that choose integers, which a quantized network brings."""
 
 
@@ -113,6 +121,18 @@ def require_calibration(settings: Settings) -> None:
     if settings.arguments.calib == 0 and not settings.arguments.calib_reload:
         raise N2D2Error("E507", "an integer export needs the ranges of its activations",
                         remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32")
+
+
+def _wide(graph: Graph, statistics: Statistics, options: QuantOptions, ranges: dict, samples: list[np.ndarray]) -> frozenset[str]:
+    """The tensors of `-mixed-precision`, from a few of the samples."""
+    types = choose_types(graph, statistics.histograms, ranges, options)
+    stimuli = np.concatenate(samples)
+    chosen = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _MIXED_SAMPLES).round().astype(np.int64))]
+    costs = rounding_costs(graph, types, chosen)
+    wide = wide_tensors(costs)
+    log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
+    log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
+    return wide
 
 
 def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:

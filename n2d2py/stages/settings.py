@@ -36,7 +36,9 @@ class Settings:
                             not a.no_unsigned and a.export != "NVDLA", not a.no_cle,
                             correct_bias=not (fast or a.no_bias_correction), adaptive_rounding=rounding == "adaptive",
                             input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
-                            output_bits=a.output_bits or (16 if best and a.export != "NVDLA" else 8))
+                            output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
+                            mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision
+                            and a.export != "NVDLA")
 
     @property
     def needs_data(self) -> bool:
@@ -44,7 +46,7 @@ class Settings:
         a = self.arguments
         if a.describe or a.memory_report:
             return False
-        return bool(a.test or a.calib or a.calib_reload or a.compare or a.calibOnly or a.log_outputs
+        return bool(a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
                     or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
 
     @property
@@ -84,6 +86,8 @@ def read_settings(arguments: Arguments) -> Settings:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
     if a.compare and not a.export:
         raise N2D2Error("E007", "-compare needs an export", remedy="add -export CPP")
+    if a.sensitivity and not (a.export and a.nbbits > 0):
+        raise N2D2Error("E007", "-sensitivity needs an integer export", remedy="add -export CPP and -nbbits 8 or 16")
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):

@@ -1,7 +1,7 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,14 @@ _OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "
 def namespace_of(request: ExportRequest) -> str:
     """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
     return request.parameters.get("Namespace") or sanitise(request.graph.name)
+
+
+@lru_cache(maxsize=None)
+def _environment() -> jinja2.Environment:
+    """The templates, compiled once for all exports of a process."""
+    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
+    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
 
 
 class Project:
@@ -82,14 +90,8 @@ class Project:
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = self._environment.get_template(f"{template}.j2").render({**self._common, **values})
+        text = _environment().get_template(f"{template}.j2").render({**self._common, **values})
         path.write_text(text, encoding="utf-8", newline="\n")
-
-    @cached_property
-    def _environment(self) -> jinja2.Environment:
-        loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
-        return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
-                                  lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -124,10 +126,18 @@ class Project:
 
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
+        origin = self._origin(tensor)
         for port in (*self.inputs, *self.outputs):
-            if port.name == tensor:
+            if port.name == origin:
                 return port.base
         return "arena"
+
+    def _origin(self, tensor: str) -> str:
+        """The tensor with the caller that this one is a view of; itself otherwise."""
+        views = {node.output: node.inputs[0] for node in self.graph.nodes if node.name in self.plan.views}
+        while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
+            tensor = views[tensor]
+        return tensor
 
     @cached_property
     def _common(self) -> dict[str, Any]:
@@ -194,7 +204,7 @@ class Project:
     def _straight(self, port: PortView) -> bool:
         """Whether a layer writes the output straight into the caller's buffer."""
         first = self.graph.outputs.index(port.name) == self.outputs.index(port)
-        return port.external and port.name not in self.graph.inputs and first
+        return port.external and self._origin(port.name) not in self.graph.inputs and first
 
     def _targets(self) -> list[dict[str, Any]]:
         rows = []

@@ -1,0 +1,66 @@
+"""Which activations to store in 16 bits: those whose rounding to 8 bits costs most at the outputs of the network.
+
+Each tensor is rounded alone while everything else is floating point. Squares of independent errors add up, so the
+fewest tensors are those with the largest squares.
+"""
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.graph import Graph
+from n2d2py.operators import Activation
+from n2d2py.quant.isolation import Tail, slices
+from n2d2py.quant.types import TensorTypes, shared_tensors
+from n2d2py.reference import FloatEngine
+
+__all__ = ["rounding_costs", "wide_tensors"]
+
+REMAINING = 0.1
+"""Share of the squared error of all roundings that the tensors left in 8 bits may cause together."""
+
+
+def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:
+    """Mean square of what each 8-bit tensor's rounding changes at the outputs, for those that could have 16 bits.
+
+    `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out, and what a
+    table reads.
+    """
+    holders = shared_tensors(graph)
+    names = [name for name in holders if _can_be_wide(graph, types, name, holders[name])]
+    engine = FloatEngine(graph, taps=list(graph.tensors))
+    costs = dict.fromkeys(names, 0.0)
+    count = 0
+    batches = slices(graph, stimuli)
+    for index, batch in enumerate(batches):
+        real = engine.run(batch)
+        count += sum(real[name].size for name in graph.outputs)
+        for name in log.progress(names, f"tensors one by one {index + 1}/{len(batches)}", total=len(names), unit="tensor"):
+            kind = types.types[name]
+            rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
+            outputs = Tail(graph, [name]).outputs(rounded)
+            costs[name] += sum(float(np.square(values - real[output], dtype=np.float64).sum())
+                               for output, values in outputs.items())
+    return {name: cost / max(count, 1) for name, cost in costs.items()}
+
+
+def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[str]) -> bool:
+    kind = types.types[name]
+    if kind.is_float or kind.bits != 8 or any(held in graph.inputs or held in graph.outputs for held in holders):
+        return False
+    readers = [node for held in holders for node in graph.consumers(held)]
+    return bool(readers) and not any(isinstance(node.op, Activation) for node in readers)
+
+
+def wide_tensors(costs: dict[str, float], remaining: float = REMAINING) -> frozenset[str]:
+    """The fewest tensors without which at most `remaining` of all costs is left."""
+    left, wide = sum(costs.values()), set()
+    limit = remaining * left
+    for name in sorted(costs, key=lambda name: (-costs[name], name)):
+        if left <= limit:
+            break
+        wide.add(name)
+        left -= costs[name]
+    return frozenset(wide)

@@ -1,0 +1,111 @@
+"""Which layers cost the accuracy: each in integers alone, its loss measured at the outputs of the network."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.quant.isolation import Tail, isolated, slices
+from n2d2py.reference import FloatEngine
+
+__all__ = ["LayerLoss", "layer_losses"]
+
+
+@dataclass(frozen=True)
+class LayerLoss:
+    """What a network loses when this layer alone computes in integers.
+
+    Attributes:
+        error: mean |output - float output| over the outputs of the network, in their units.
+        power: mean of the square of the same, by which layers are ranked; of independent errors it adds up.
+        agreement: share of stimuli whose largest output stays the same, 0..1.
+        cause: "inputs", "weights" or "output": the rounding that gives most of the error of the layer's own output.
+        saturated: share of its output that is clipped, 0..1.
+        bits, weight_bits: widths of its output and of its weights (0 without any).
+    """
+
+    layer: str
+    operator: str
+    error: float
+    power: float
+    agreement: float
+    cause: str
+    saturated: float
+    bits: int
+    weight_bits: int
+
+    @property
+    def remedy(self) -> str:
+        """What to write into the layer's section."""
+        if self.cause == "weights" and self.weight_bits == 8:
+            return "QuantWeightBits=16"
+        return "QuantBits=16" if self.bits == 8 else "Quantize=0"
+
+
+def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> list[LayerLoss]:
+    """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
+
+    `stimuli` (N, C, H, W) are those of the only input.
+    """
+    nodes = [node for node in quantized.nodes
+             if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"]
+    engine = FloatEngine(graph, taps=list(graph.tensors))
+    sums = {node.name: _Sums() for node in nodes}
+    batches = slices(graph, stimuli)
+    for index, batch in enumerate(batches):
+        real = engine.run(batch)
+        for node in log.progress(nodes, f"layers one by one {index + 1}/{len(batches)}", total=len(nodes), unit="layer"):
+            tail = Tail(graph, [node.output])
+            sums[node.name].add(graph, quantized, node, real, tail)
+    return sorted((sums[node.name].result(quantized, node) for node in nodes), key=lambda loss: -loss.power)
+
+
+class _Sums:
+    """The sums of one layer over batches."""
+
+    def __init__(self) -> None:
+        self.error = self.power = 0.0
+        self.count = self.same = self.stimuli = self.clipped = self.stored = 0
+        self.parts = {"inputs": 0.0, "weights": 0.0, "output": 0.0}
+
+    def add(self, graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], tail: Tail) -> None:
+        kind = quantized.type(node.output)
+        stored = isolated(quantized, node, real)
+        restored = kind.dequantize(stored)
+        outputs = tail.outputs({**real, node.output: restored})
+        for name, values in outputs.items():
+            error = values.astype(np.float64) - real[name]
+            self.error += float(np.abs(error).sum())
+            self.power += float(np.square(error).sum())
+            self.count += error.size
+        first, expected = (values[graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
+        self.same += int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))
+        self.stimuli += len(stored)
+        self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
+        self.stored += stored.size
+        for part, power in _parts(graph, quantized, node, real, restored).items():
+            self.parts[part] += power
+
+    def result(self, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
+        weights = node.params.get("weights")
+        return LayerLoss(node.name, node.op.kind, self.error / self.count, self.power / self.count,
+                         self.same / self.stimuli, max(self.parts, key=lambda part: self.parts[part]),
+                         self.clipped / self.stored, quantized.type(node.output).bits,
+                         0 if weights is None else 8 * weights.dtype.itemsize)
+
+
+def _parts(graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray],
+           restored: np.ndarray) -> dict[str, float]:
+    """Power of the error of the layer's output from rounding its inputs, its output, and (the rest) its weights."""
+    source, exact = graph.node(node.name), real[node.output]
+    inputs = [kind.dequantize(kind.quantize(real[name])) for name in node.inputs for kind in [quantized.type(name)]]
+    values = source.op.run(inputs, source)[0]
+    values = source.activation(values) if source.activation is not None else values
+    kind = quantized.type(node.output)
+    parts = {"inputs": float(np.square(values - exact, dtype=np.float64).sum()),
+             "output": float(np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64).sum())}
+    total = float(np.square(restored - exact, dtype=np.float64).sum())
+    weighted = "weights" in node.params
+    return {**parts, "weights": max(0.0, total - parts["inputs"] - parts["output"]) if weighted else 0.0}

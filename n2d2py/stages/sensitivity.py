@@ -1,0 +1,57 @@
+"""`-sensitivity N`: the layers ranked by what they cost; and the same, unasked, where integers lose too much."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.quant.sensitivity import layer_losses
+from n2d2py.report import sensitivity_advice, sensitivity_csv, sensitivity_text
+from n2d2py.stages.calibrate import Calibration, spread
+from n2d2py.stages.settings import Settings
+from n2d2py.stages.test import Scores
+
+__all__ = ["sensitivity_stage"]
+
+LARGE_LOSS = 2.0
+"""Points of the float score; integers that lose more are explained."""
+
+_STIMULI = 10
+_WORST = 5
+
+
+def sensitivity_stage(calibration: Calibration, settings: Settings, stimuli: Stimuli | None, scores: Scores,
+                      folder: Path) -> str:
+    """The text for the user of what was asked for, or of what a large loss calls for; "" when nothing does.
+
+    With it statistics/sensitivity.csv is written.
+    """
+    lost = 0.0 if settings.arguments.nbbits < 0 else points_lost(scores)
+    asked = settings.arguments.sensitivity
+    graph = calibration.float_graph
+    if calibration.types is None or stimuli is None or len(graph.inputs) != 1 or not (asked or lost > LARGE_LOSS):
+        return ""
+    chosen = spread(stimuli, asked or _STIMULI)
+    inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
+    losses = layer_losses(graph, calibration.graph, inputs)
+    (folder / "statistics").mkdir(parents=True, exist_ok=True)
+    (folder / "statistics" / "sensitivity.csv").write_text(sensitivity_csv(losses))
+    text = sensitivity_text(losses) if asked else ""
+    if lost > LARGE_LOSS:
+        log.warning("W504", f"the integers score {lost:.2f} points less than floating point",
+                    remedy="see below which layers cost most and what to try" if losses else None)
+        text += sensitivity_advice(losses[:_WORST], settings.arguments.quality)
+    return text
+
+
+def points_lost(scores: Scores) -> float:
+    """The largest loss of a target's top-1 score (or AUC in per cent) from float to simulated, in points; 0 without."""
+    found = [0.0]
+    for rows in scores.rows.values():
+        by_label = {label.split()[0]: score for label, score in rows}
+        first, second = by_label.get("float"), by_label.get("simulated")
+        if first is not None and second is not None and first.errors is None and first.count:
+            found.append(100.0 * (first.correct / first.count - second.correct / max(second.count, 1)))
+    return max(found)

@@ -1,0 +1,89 @@
+"""What single roundings cost: layers in integers alone, tensors in steps alone, and what is chosen by it."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from branched import data, error, network, quantized
+
+from n2d2py.graph import Precision
+from n2d2py.quant.isolation import Tail, isolated
+from n2d2py.quant.mixed import rounding_costs, wide_tensors
+from n2d2py.quant.sensitivity import layer_losses
+from n2d2py.reference import FloatEngine
+
+
+def test_a_tail_gives_the_outputs_of_the_whole_network():
+    graph = network()
+    x = data(3)
+    real = FloatEngine(graph, taps=list(graph.tensors)).run(x)
+    changed = real["b"] + 1
+    outputs = Tail(graph, ["b"]).outputs({**real, "b": changed})
+    np.testing.assert_allclose(outputs["add"], changed + real["c"], rtol=1e-6)
+    np.testing.assert_array_equal(outputs["pool"], real["pool"])
+    both = Tail(graph, ["a", "c"]).outputs({**real, "c": real["c"] * 0})
+    np.testing.assert_allclose(both["add"], real["b"], atol=1e-5)
+    assert not both["pool"].any()
+
+
+def test_an_output_can_be_replaced():
+    graph = network()
+    real = FloatEngine(graph, taps=list(graph.tensors)).run(data(2))
+    outputs = Tail(graph, ["add"]).outputs({**real, "add": real["add"] * 2})
+    np.testing.assert_array_equal(outputs["add"], real["add"] * 2)
+
+
+def test_an_isolated_layer_has_only_its_own_error():
+    graph, typed, _ = quantized(network())
+    real = FloatEngine(graph, taps=list(graph.tensors)).run(data(4))
+    layer = next(node for node in typed.nodes if node.name == "c")
+    error = np.abs(typed.type("c").dequantize(isolated(typed, layer, real)) - real["c"])
+    assert 0 < error.mean() < 3 * typed.type("c").scale
+
+
+@pytest.mark.parametrize("spoiled, cause", [("b", "weights"), ("c", "weights")])
+def test_the_worst_layer_comes_first(spoiled, cause):
+    graph = network()
+    node = graph.node(spoiled)
+    weights = node.params["weights"].copy()
+    weights[:, 0, 0, 0] = 60.0  # one large weight in each output makes the others coarse
+    node.params = {**node.params, "weights": weights}
+    graph, typed, _ = quantized(graph, output_bits=16)
+    losses = layer_losses(graph, typed, data(8, 5))
+    assert {loss.layer for loss in losses} == {"a", "b", "c", "add"}
+    assert [loss.power for loss in losses] == sorted((loss.power for loss in losses), reverse=True)
+    worst = next(loss for loss in losses if loss.layer == spoiled)
+    assert worst is losses[0] or losses[0].layer == "a"
+    assert worst.cause == cause and worst.remedy == "QuantWeightBits=16" and worst.weight_bits == 8
+    assert next(loss for loss in losses if loss.layer == "add").weight_bits == 0
+
+
+def test_a_layer_in_floating_point_loses_nothing():
+    graph, typed, _ = quantized(network({"b": Precision(quantize=False)}))
+    assert "b" not in {loss.layer for loss in layer_losses(graph, typed, data(4))}
+
+
+def test_costs_add_up_to_what_all_roundings_cost_together():
+    graph, typed, types = quantized(network(), output_bits=16)
+    costs = rounding_costs(graph, types, data(16, 3))
+    assert set(costs) == {"a", "b"} and min(costs.values()) > 0
+    x = data(16, 3)
+    real = FloatEngine(graph, taps=list(graph.tensors)).run(x)
+    kinds = types.types
+    a = kinds["a"].dequantize(kinds["a"].quantize(real["a"]))
+    through = Tail(graph, ["a"]).outputs({**real, "a": a})
+    assert costs["a"] == pytest.approx(sum(np.square(through[n] - real[n]).sum() for n in graph.outputs)
+                                       / sum(real[n].size for n in graph.outputs), rel=1e-3)
+
+
+def test_the_fewest_tensors_are_chosen():
+    costs = {"a": 5.0, "b": 1.0, "c": 3.0, "d": 1.0}
+    assert wide_tensors(costs, 0.2) == {"a", "c"} and wide_tensors(costs, 1.0) == frozenset()
+    assert wide_tensors(costs, 0.0) == set(costs) and wide_tensors({}, 0.1) == frozenset()
+
+
+def test_mixed_precision_lowers_the_error():
+    graph, narrow, types = quantized(network(), output_bits=16)
+    wide = wide_tensors(rounding_costs(graph, types, data(16, 3)))
+    _, mixed, _ = quantized(network(), output_bits=16, wide=wide)
+    assert {name for name, tensor in mixed.tensors.items() if tensor.type.bits == 16} >= wide
+    assert error(graph, mixed, "add") < 0.9 * error(graph, narrow, "add")

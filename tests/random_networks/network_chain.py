@@ -1,0 +1,198 @@
+"""Random networks through the whole chain: float against ONNX Runtime, integers against compiled C++."""
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import subprocess
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from network_generator import Spec
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.export import ExportFolder, Manifest, exporter
+
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.options import parse_arguments
+from n2d2py.quant.compare import first_difference
+from n2d2py.quant.simulator import run_node, simulate
+from n2d2py.reference import FloatEngine
+from n2d2py.reference.executor import run_graph
+from n2d2py.runtime import Export
+from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
+from n2d2py.stages.fuse import fuse_stage
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.memory import plan_stage
+from n2d2py.stages.settings import read_settings
+
+__all__ = ["Failure", "Prepared", "prepare", "compile_batch", "check_compiled", "run_batch", "ROOT"]
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOAT_TOLERANCE = 2e-5
+_STIMULI = 3
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong: `kind` tells a failure from another one when it is shrunk."""
+
+    kind: str
+    text: str
+
+
+@dataclass
+class Prepared:
+    """A written export, with the typed network and the stored inputs that both sides get."""
+
+    spec: Spec
+    folder: Path
+    graph: QuantGraph
+    inputs: list[np.ndarray]
+    namespace: str
+
+
+def quiet() -> None:
+    """Only errors are printed."""
+    log.setup(quiet=True, verbose=False, strict=False)
+    logging.disable(logging.CRITICAL)
+
+
+def prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure | N2D2Error:
+    """Everything up to the written export; an N2D2Error when the network is refused."""
+    try:
+        return _prepare(spec, folder, name)
+    except N2D2Error as error:
+        return error
+    except Exception:  # whatever happens to a random network is what is looked for
+        return Failure("python", traceback.format_exc(limit=-6))
+
+
+def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.ini"
+    path.write_text(spec.ini())
+    (folder / "params.ini").write_text(spec.parameter_text())
+    settings = read_settings(parse_arguments([
+        str(path), "-seed", str(spec.seed), "-w", "/dev/null", "-export", "CPP", "-calib", "8", *spec.options,
+        "-db-export", "0", "-export-parameters", str(folder / "params.ini"), "-o", str(folder)]))
+    network = load_stage(settings)
+    x = np.random.default_rng(spec.seed).random((_STIMULI, *network.graph.shape(network.graph.inputs[0])[1:]), np.float32)
+    failure = _compare_floats(network.graph, network.graph, x, "imported")
+    fused, _ = fuse_stage(network, integer=settings.integer)
+    failure = failure or (None if _lost_softmax(network.graph, fused.graph)
+                          else _compare_floats(network.graph, fused.graph, x, "fused"))
+    if failure is not None:
+        return failure
+    calibration = calibrate_stage(fused, settings)
+    memory = plan_stage(calibration.graph, settings.params)
+    none, _ = exported_stimuli(None, 0)
+    request = export_request(fused, calibration.graph, memory, stored_stimuli(fused, calibration.graph, none), settings)
+    target = exporter("CPP")
+    target.check(request)
+    manifest = Manifest("CPP", network.graph.name, settings.arguments.described(), settings.params.as_dict(), {},
+                        target.details(request))
+    written = folder / "export"
+    with ExportFolder(written, manifest) as inside:
+        export_stage(request, "CPP", inside)
+    return Prepared(spec, written, calibration.graph, _stored_inputs(calibration.graph, spec.seed),
+                    manifest.details["namespace"])
+
+
+def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
+    rng, made = np.random.default_rng(seed), []
+    for name in graph.inputs:
+        kind, shape = graph.type(name), (_STIMULI, *graph.shape(name)[1:])
+        made.append(rng.random(shape).astype(kind.dtype) if kind.is_float
+                    else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True))
+    return made
+
+
+def _lost_softmax(before: Graph, after: Graph) -> bool:
+    return any(node.op.kind == "Softmax" for node in before.nodes) and len(after.nodes) < len(before.nodes)
+
+
+def _compare_floats(reference: Graph, graph: Graph, x: np.ndarray, what: str) -> Failure | None:
+    """The outputs of ONNX Runtime on `reference` and of NumPy on `graph`."""
+    expected = FloatEngine(reference, threads=1).run(x)
+    found = run_graph(graph, {graph.inputs[0]: x})
+    for before, after in zip(reference.outputs, graph.outputs):
+        values = expected[before]
+        tolerance = FLOAT_TOLERANCE * max(1e-3, float(np.abs(values).max()))
+        worst = float(np.abs(values - found[after].reshape(values.shape)).max())
+        if not worst <= tolerance:
+            return Failure(f"float {what}", f"{what} network, output {before}: NumPy differs from ONNX Runtime by {worst:g}")
+    return None
+
+
+def _inlined(path: Path, folders: list[Path], seen: set[Path]) -> str:
+    """The text of a source with the project's own headers in place; those of the kernels stay included."""
+    def replace(match: re.Match) -> str:
+        found = next((folder / match[1] for folder in (path.parent, *folders) if (folder / match[1]).is_file()), None)
+        if found is None:
+            return match[0]
+        if found in seen:
+            return ""
+        seen.add(found)
+        return _inlined(found, folders, seen)
+
+    return re.sub(r'(?m)^#include "([^"]+)"$', replace, path.read_text())
+
+
+def compile_batch(batch: list[Prepared], folder: Path, flags: tuple[str, ...] = ("-O0",)) -> Failure | Path:
+    """All exports of a batch as one library, of one source: the kernels are read by the compiler only once."""
+    texts = []
+    for prepared in batch:
+        folders, seen = [prepared.folder / "include", prepared.folder / "dnn" / "include"], set()
+        texts += [_inlined(path, folders, seen) for path in sorted((prepared.folder / "dnn").rglob("*.cpp"))]
+    folder.mkdir(parents=True, exist_ok=True)
+    unit, library = folder / "unit.cpp", folder / "unit.so"
+    unit.write_text("\n".join(texts))
+    done = subprocess.run(["g++", "-std=c++11", *flags, "-march=native", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fPIC",
+                           "-fno-exceptions", "-fno-rtti", "-I", ROOT / "kernels", "-shared", "-o", library, unit],
+                          text=True, capture_output=True)
+    return library if done.returncode == 0 else Failure("compiler", done.stderr[-3000:])
+
+
+def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
+    """Every layer of the compiled network against Python, bit for bit; floating point to 1e-4 of the largest."""
+    graph = prepared.graph
+    found = Export(library, prepared.namespace).layers(*prepared.inputs)
+    values = simulate(graph, prepared.inputs, keep=True)
+    shaped = {node.output: np.asarray(found[node.name]).reshape(values[node.output].shape) for node in graph.nodes}
+    given = {**dict(zip(graph.inputs, prepared.inputs)), **shaped}
+    for node in graph.nodes:
+        expected = run_node(graph, node, [given[name] for name in node.inputs])[0] if graph.is_mixed else values[node.output]
+        different = first_difference(expected, shaped[node.output], graph.type(node.output))
+        if different is not None:
+            return Failure(f"compiled {node.op.kind}", f"layer {node.name} ({node.op}) at {different.index}: Python "
+                           f"{different.expected:g}, C++ {different.found:g}")
+    return None
+
+
+def run_batch(specs: list[Spec], folder: Path, flags: tuple[str, ...] = ("-O0",)) -> list[Failure | N2D2Error | None]:
+    """The outcome of each network; None for a correct one. The folder is removed."""
+    quiet()
+    outcomes: list[Failure | N2D2Error | None] = [None] * len(specs)
+    ready: list[tuple[int, Prepared]] = []
+    for index, spec in enumerate(specs):
+        made = prepare(spec, folder / str(index), f"net{index}")
+        if isinstance(made, Prepared):
+            ready.append((index, made))
+        else:
+            outcomes[index] = made
+    library = compile_batch([prepared for _, prepared in ready], folder, flags) if ready else folder
+    for index, prepared in ready:
+        if not isinstance(library, Failure):
+            outcomes[index] = check_compiled(prepared, library)
+        elif len(ready) == 1:
+            outcomes[index] = library
+        else:  # which of them it is
+            alone = compile_batch([prepared], folder / f"alone{index}", flags)
+            outcomes[index] = alone if isinstance(alone, Failure) else check_compiled(prepared, alone)
+    shutil.rmtree(folder)
+    return outcomes

@@ -1,0 +1,70 @@
+"""Random networks through the whole chain, as many as wanted.
+
+    python tests/random_networks/run.py [-n 10000] [-seed 0] [-jobs 2] [-batch 25] [-flags "-O0"]
+
+Prints a minimal INI for each failure. Exit status 1 when there was any.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+from network_chain import Failure, run_batch  # noqa: E402
+from network_generator import generate  # noqa: E402
+from network_shrink import fails_alone, report, shrink  # noqa: E402
+
+
+def batch_of(seeds: list[int], flags: tuple[str, ...], shrunk: int = 3) -> tuple[Counter, list[str]]:
+    """Counts of outcomes, and reports of failures of these seeds; the first `shrunk` of them are made small."""
+    counts: Counter = Counter()
+    reports = []
+    with tempfile.TemporaryDirectory(prefix="n2d2py-random-") as name:
+        specs = [generate(seed) for seed in seeds]
+        for spec, outcome in zip(specs, run_batch(specs, Path(name) / "batch", flags)):
+            if outcome is None:
+                counts["correct"] += 1
+            elif isinstance(outcome, Failure):
+                counts["wrong"] += 1
+                small = shrink(spec, outcome, fails_alone(Path(name) / "small")) if len(reports) < shrunk else (spec, outcome)
+                reports.append(report(*small))
+            else:
+                counts[f"refused {outcome.code}"] += 1
+    return counts, reports
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-n", type=int, default=10000)
+    parser.add_argument("-seed", type=int, default=0)
+    parser.add_argument("-jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("-batch", type=int, default=25)
+    parser.add_argument("-flags", default="-O0")
+    arguments = parser.parse_args()
+    seeds = range(arguments.seed, arguments.seed + arguments.n)
+    parts = [list(seeds[start:start + arguments.batch]) for start in range(0, len(seeds), arguments.batch)]
+    total: Counter = Counter()
+    start = time.perf_counter()
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        futures = [pool.submit(batch_of, part, tuple(arguments.flags.split())) for part in parts]
+        for future in as_completed(futures):
+            counts, reports = future.result()
+            total += counts
+            for text in reports:
+                print(f"{text}\n{'-' * 80}", flush=True)
+            print(f"{sum(total.values())} networks, {time.perf_counter() - start:.0f} s: "
+                  + ", ".join(f"{count} {what}" for what, count in sorted(total.items())), file=sys.stderr, flush=True)
+    return 1 if total["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Random networks through the whole chain; `run.py` runs any number of others."""
+from __future__ import annotations
+
+import logging
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import network_chain
+import pytest
+from network_chain import Failure, run_batch
+from network_generator import Layer, Spec, generate
+from network_shrink import fails_alone, report, shrink
+
+from n2d2py.errors import N2D2Error
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+BATCH = 25
+
+
+@pytest.fixture(autouse=True)
+def _logging():
+    """The chain silences all logging; others want it back."""
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def assert_all_correct(seeds: range, folder) -> Counter:
+    specs = [generate(seed) for seed in seeds]
+    outcomes = run_batch(specs, folder / "batch")
+    for spec, outcome in zip(specs, outcomes):
+        if isinstance(outcome, Failure):
+            pytest.fail(report(*shrink(spec, outcome, fails_alone(folder / "small"))), pytrace=False)
+    return Counter("correct" if outcome is None else outcome.code for outcome in outcomes)
+
+
+@needs_compiler
+def test_a_few(tmp_path):
+    assert assert_all_correct(range(4), tmp_path)["correct"] >= 3
+
+
+FOUND = (  # networks that failed once
+    Spec(1, (1, 1, 1), (Layer("turned", "Transpose", ("sp",), {"NbOutputs": "1", "Perm": "1 2 0 3"}),
+                        Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1"})), (), {"IncludeInputInBuffer": "0"}),
+    Spec(1, (1, 4, 5), (Layer("turned", "Transpose", ("sp",), {"NbOutputs": "5", "Perm": "1 0 2 3"}),
+                        Layer("conv", "Conv", ("turned",), {"NbOutputs": "3", "KernelSize": "1"}),
+                        Layer("fc", "Fc", ("sp",), {"NbOutputs": "3"})), ("-nbbits", "-32"), {"IncludeInputInBuffer": "0"}),
+)
+
+
+@needs_compiler
+def test_networks_that_failed_once(tmp_path):
+    assert run_batch(list(FOUND), tmp_path / "found") == [None] * len(FOUND)
+
+
+@needs_compiler
+def test_refusals_are_listed_beside_islands(tmp_path):
+    """A table of 16 bits is refused also where floating-point layers come behind it."""
+    layers = (Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1", "ActivationFunction": "Swish", "QuantBits": "16"}),
+              Layer("norm", "Normalize", ("sp",), {"NbOutputs": "1", "Norm": "L2", "Quantize": "0"}))
+    (outcome,) = run_batch([Spec(3, (1, 1, 1), layers)], tmp_path / "refused")
+    assert isinstance(outcome, N2D2Error) and outcome.code == "E512"
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1300, BATCH))
+def test_three_hundred(first, tmp_path):
+    counts = assert_all_correct(range(first, first + BATCH), tmp_path)
+    assert counts["correct"] >= 0.8 * BATCH, counts
+
+
+def test_the_generator_draws_everything():
+    specs = [generate(seed) for seed in range(300)]
+    layers = [layer for spec in specs for layer in spec.layers]
+    types = Counter(layer.type for layer in layers)
+    assert set(types) == {"Conv", "Deconv", "Pool", "Fc", "ElemWise", "BatchNorm", "Activation", "Padding", "Resize",
+                          "Transpose", "Dropout", "LRN", "Normalize"}
+    assert min(types.values()) > 15
+    assert {layer.keys["Operation"] for layer in layers if layer.type == "ElemWise"} == {
+        "Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min"}
+    assert any(len(layer.parents) > 1 and layer.type == "Conv" for layer in layers), "concatenations"
+    assert {spec.size[:2] for spec in specs} > {(1, 1)} and any(spec.size[2] == 1 for spec in specs)
+    assert max(int(layer.keys["NbOutputs"]) for layer in layers) >= 130
+    for key in ("Quantize", "QuantBits", "Mapping.ChannelsPerGroup", "Mapping.NbGroups", "Mapping.Size", "DilationDims"):
+        assert any(key in layer.keys for layer in layers), key
+    assert generate(7) == generate(7) != generate(8)
+
+
+def test_a_failure_shrinks_to_what_causes_it():
+    spec = next(generate(seed) for seed in range(100) if len(generate(seed).layers) > 6)
+    culprit = next(layer for layer in spec.layers if layer.type == "Conv")
+    spec = replace(spec, layers=tuple(
+        replace(layer, keys={**layer.keys, "KernelDims": "3 3"}) if layer is culprit else layer for layer in spec.layers))
+
+    def test(candidate: Spec) -> Failure | None:
+        found = [layer for layer in candidate.layers if layer.name == culprit.name and layer.keys.get("KernelDims") == "3 3"]
+        return Failure("planted", "") if found else None
+
+    small, failure = shrink(spec, Failure("planted", ""), test)
+    assert [layer.name for layer in small.layers] == [culprit.name] and failure.kind == "planted"
+    assert set(small.layers[0].keys) == {"NbOutputs", "KernelDims"} and not small.options and not small.parameters
+    text = report(small, failure)
+    assert "KernelDims=3 3" in text and text.count("Type=Conv") == 1 and "-export CPP" in text
+
+
+@needs_compiler
+def test_a_wrong_layer_is_found(tmp_path, monkeypatch):
+    """The chain sees a difference of one step in one element."""
+    spec = Spec(1, (5, 4, 2), (Layer("conv", "Conv", ("sp",), {"NbOutputs": "3", "KernelSize": "3"}),))
+    true = network_chain.simulate
+
+    def simulate(*arguments, **keywords):
+        values = true(*arguments, **keywords)
+        values["conv"].flat[-1] += 1 if values["conv"].flat[-1] < 100 else -1
+        return values
+
+    assert run_batch([spec], tmp_path / "right") == [None]
+    monkeypatch.setattr(network_chain, "simulate", simulate)
+    (outcome,) = run_batch([spec], tmp_path / "wrong")
+    assert isinstance(outcome, Failure) and outcome.kind == "compiled Conv"
+
+
+def test_a_refused_network_is_no_failure(tmp_path):
+    spec = Spec(1, (2, 2, 1), (Layer("conv", "Conv", ("sp",), {"NbOutputs": "3", "KernelSize": "9"}),))
+    (outcome,) = run_batch([spec], tmp_path / "refused")
+    assert isinstance(outcome, N2D2Error)
