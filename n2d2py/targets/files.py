@@ -29,7 +29,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
 
     ConfusionMatrix_<tag>.dat (cells above 0: label, estimated, count, share of the label) and
     ConfusionMatrix_<tag>_score.dat (sensitivity, ..., IU of each class), both with a picture (up to 200 classes);
-    Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTop<N>_<tag>; Misclassified_<tag>.dat;
+    Success_<tag>.dat (stimulus, hit, rate so far) and .png, also SuccessTopN_<tag>; Misclassified_<tag>.dat;
     <tag>/classif.log (every stimulus with its best outputs and their values). For a segmentation, pictures of the
     first stimuli in <tag>/ in place of the last two; colours start at the angle `hue`. For an auto-encoder:
     Errors_<tag>.dat (stimulus, label, mean squared error) instead of all. `as_json`: <tag>/classif.json, an object for
@@ -60,9 +60,9 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         if score.pixels is None:
             _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
         if score.topn is not None:
-            _write(home / f"SuccessTop{score.top_n}_{tag}.dat", _success_lines(score, score.top_n))
+            _write(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
             draw_curve(100 * _rates(score, score.top_n)[2], f"top-{score.top_n} recognition rate",
-                       home / f"SuccessTop{score.top_n}_{tag}.png")
+                       home / f"SuccessTopN_{tag}.png")
         if len(score.classes) <= _PICTURE_CLASSES:
             draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
             draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")

@@ -101,6 +101,11 @@ def test_labels_of_other_sizes(y):
         provider(NUMPY)
 
 
+def test_bytes_of_255_are_no_labels():
+    np.savez("d.npz", x=X, y=np.where(Y < 0, 255, Y).astype(np.uint8))
+    np.testing.assert_array_equal(provider(NUMPY).stimuli("Test").label_map(1), Y[1])
+
+
 def test_levels_of_the_stimuli():
     """QuantizationLevels: the nearest of evenly spread values."""
     config = "ConfigSection=c\n[c]\nQuantizationLevels=5\nQuantizationMin=0.0\nQuantizationMax=0.5\n"

@@ -54,6 +54,31 @@ def test_many_channels_and_two_parents(build):
     np.testing.assert_array_equal(found, np.stack([whole] * 3, axis=1))
 
 
+def test_equal_outputs_are_computed_once(build):
+    net = build(f"{POOL}Pooling=Max\nNbOutputs=500\n", (6, 8, 10))
+    assert net.graph.node("pool").op.kind == "Take" and len(net.graph.nodes) == 10
+    assert net.dims("pool") == [5, 5, 500]
+
+
+@pytest.mark.parametrize("channels", [9, 12, 16, 17, 100])
+def test_folded_maxima(channels, build):
+    """More channels than one element-wise layer takes: half and half again."""
+    x = np.random.default_rng(channels).normal(size=(1, channels, 3, 4))
+    keys = f"NbOutputs=3\nMapping.SizeY={channels - 1}\nMapping.StrideY=1\nMapping.NbIterations=3\n"
+    net = build(f"[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolSize=2\n{keys}", (channels, 3, 4))
+    (found,) = net.run(x, "p")
+    single = pool(x, (2, 2), (1, 1), (0, 0), "Max")
+    for output in range(3):
+        left_out = (output + channels - 1) % channels
+        np.testing.assert_array_equal(found[:, output], np.delete(single, left_out, axis=1).max(axis=1))
+    assert len(net.graph.nodes) <= 1 + 3 * channels.bit_length()
+
+
+@pytest.mark.parametrize("keys", ["NbOutputs=99999999", "NbOutputs=4000\nMapping.SizeY=3999"])
+def test_pools_that_are_too_large(keys, refusal):
+    assert "N2D2-E229" in refusal(f"[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolSize=1\n{keys}\n", (4000, 1, 1))
+
+
 def test_output_without_channels_is_refused(refusal):
     assert "N2D2-E215" in refusal(f"{POOL}Pooling=Max\nNbOutputs=7\nMapping.NbIterations=6\nMapping.Size=1\n", (6, 8, 10))
 

@@ -33,6 +33,9 @@ def test_files_hold_the_figures(tmp_path):
                                                            "1 1 1 0.500000"]
     assert lines_of(home / "Misclassified_test.dat") == ['1 1 0 7 "b \\"x\\".png"', '2 0 1 1 "c.png"']
     assert lines_of(home / "Success_test.dat") == ["0 1 1.000000", "1 0 0.500000", "2 0 0.333333", "3 1 0.500000"]
+    assert lines_of(home / "SuccessTopN_test.dat")[1] == "1 1 1.000000" and (home / "SuccessTopN_test.png").is_file()
+    assert lines_of(home / "ConfusionMatrix_test_score.dat")[0].split()[:3] == ["0", "0.500000", "0.500000"]
+    assert (home / "ConfusionMatrix_test_score.png").is_file() and (home / "Success_test.png").is_file()
     assert lines_of(home / "test" / "classif.log")[1] == '1 "b \\"x\\".png" 1 0 7 1 3'
 
 

@@ -73,6 +73,8 @@ def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         raise N2D2Error("E410", f"{path}: y holds values that are no label ids",
                         remedy="store integers from 0, or -1 for no label")
+    if ids.ndim > 1 and y.dtype == np.uint8:
+        ids[ids == 255] = -1
     return ids
 
 
@@ -88,7 +90,7 @@ def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
 
 @register(Schema("Numpy_Database", (
     Key("DataPath", Kind.PATH, REQUIRED, "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
-        "and y (N,), or y (N, H, W) with a label id for each pixel, or an .npy file with x alone."),
+        "and y (N,), or y (N, H, W) with a label id for each pixel (-1, or 255 in bytes, for none), or an .npy file with x alone."),
     *PARTITION_KEYS,
 ), doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
     "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "

@@ -6,11 +6,12 @@ import numpy as np
 from n2d2py import log
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.inputs import as_images
-from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
+from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Conv, ElemWise, Pool, Take
+from n2d2py.operators import Conv, ElemWise, Function, Pool, Take
+from n2d2py.operators.base import Op
 
 __all__ = ["LAYER_TYPE"]
 
@@ -23,6 +24,9 @@ _SCHEMA = ACTIVATED.extended(
 
 _AT_ONCE = 8
 """Inputs of one element-wise maximum."""
+
+MAX_WINDOWS = 1 << 16
+"""Windows that all outputs of a pool over several channels take together."""
 
 
 def _build(context: LayerContext) -> None:
@@ -37,6 +41,7 @@ def _build(context: LayerContext) -> None:
     if mapping is None and outputs == count:
         log.notice("%s: no Mapping; each output pools the channel of its own number", values.section.location)
     elif mapping is None:
+        _check_size(context, outputs * count, MAX_CONNECTIONS)
         mapping = np.ones((outputs, count), bool)
     if mapping is None or (outputs == count and np.array_equal(mapping, np.eye(count, dtype=bool))):
         context.add(op, [context.joined()], activation=read_activation(values))
@@ -44,39 +49,76 @@ def _build(context: LayerContext) -> None:
         _mapped(context, op, mapping)
 
 
+def _check_size(context: LayerContext, size: int, limit: int) -> None:
+    if size > limit:
+        raise context.fail("E229", f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
+                           "check NbOutputs and the Mapping keys", "NbOutputs")
+
+
 def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     """A pool over the windows of several channels: `mapping` (outputs, channels), true where one feeds the other.
 
-    Each output of one channel: Take, then the pool. Average: the convolution whose weights are 1 / (window * channels
-    of the output). Max: the pool of every channel, then the element-wise maximum of the first channel of each output,
-    of its second one, and so on.
+    Outputs of the same channels are computed once. One channel for each output: Take, then the pool. Average: the
+    convolution whose weights are 1 / (window * channels of the output). Max: the pool of every channel, then the
+    element-wise maximum of the first channel of each output, of its second one, and so on.
 
     Raises:
-        N2D2Error: E215 an output without channels.
+        N2D2Error: E215 an output without channels, E229 too many windows.
     """
     fed = mapping.sum(axis=1)
     if not fed.all():
         raise context.fail("E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys",
                            "NbOutputs")
-    tensor, activation = context.joined(), read_activation(context.values)
-    chosen = np.sort(np.where(mapping, np.arange(mapping.shape[1]), mapping.shape[1]), axis=1)[:, :fed.max()]
-    chosen = np.where(chosen < mapping.shape[1], chosen, chosen[:, :1])  # fewer channels: the first one again
-    ways = [Take((tuple(map(int, way)), None, None)) for way in chosen.T]
-    if len(ways) == 1:
-        context.add(op, [context.helper("channels", ways[0], [tensor])], activation=activation)
-    elif op.mode == "Average":
+    _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rows, tensor, activation = mapping[first[order]], context.joined(), read_activation(context.values)
+    if len(rows) == len(mapping):
+        _add(context, op, mapping, tensor, activation, None)
+        return
+    once = _add(context, op, rows, tensor, activation, "once")
+    context.add(Take((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
+
+
+def _add(context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: Function | None,
+         suffix: str | None) -> str:
+    """The pool of a mapping as the layer itself, or as the helper `suffix`; its tensor."""
+    def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
+        if suffix is None:
+            return context.add(op, inputs, params, activation).output
+        name = context.helper(suffix, op, inputs, params)
+        context.graph.nodes[-1].activation = activation
+        return name
+
+    fed, count = mapping.sum(axis=1), mapping.shape[1]
+    if op.mode == "Average" and fed.max() > 1:
         groups = as_groups(mapping) or 1
-        connected = np.ones((len(mapping), mapping.shape[1] // groups), bool) if groups > 1 else mapping
+        connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
         share = connected / (fed * op.kernel[0] * op.kernel[1])[:, None]
         weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
-        context.add(Conv(op.stride, op.pads, (1, 1), groups), [tensor],
-                    {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}, activation)
-    else:
-        pooled = context.helper("pooled", op, [tensor])
-        parts = [context.helper(f"channels{index}", way, [pooled]) for index, way in enumerate(ways)]
-        while len(parts) > _AT_ONCE:
-            parts = [*parts[_AT_ONCE:], context.helper(f"maximum{len(parts)}", ElemWise("Max"), parts[:_AT_ONCE])]
-        context.add(ElemWise("Max"), parts, activation=activation)
+        return last(Conv(op.stride, op.pads, (1, 1), groups), [tensor],
+                    {"weights": weights, "bias": np.zeros(len(mapping), np.float32)})
+    _check_size(context, len(mapping) * int(fed.max()), MAX_WINDOWS)
+    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, :fed.max()]
+    chosen = np.where(chosen < count, chosen, chosen[:, :1])  # fewer channels: the first one again
+    ways = chosen.T
+    if len(ways) == 1:
+        return last(op, [context.helper("channels", _channels(ways[0]), [tensor])])
+    pooled = context.helper("pooled", op, [tensor])
+    if len(ways) <= _AT_ONCE:
+        parts = [context.helper(f"channels{index}", _channels(way), [pooled]) for index, way in enumerate(ways)]
+        return last(ElemWise("Max"), parts)
+    while True:  # all in one tensor, folded until one is left
+        half = -(-len(ways) // 2)
+        parts = [context.helper(f"channels{len(ways)}_{index}", _channels(part.reshape(-1)), [pooled])
+                 for index, part in enumerate((ways[:half], ways[-half:]))]
+        if half == 1:
+            return last(ElemWise("Max"), parts)
+        pooled = context.helper(f"maximum{half}", ElemWise("Max"), parts)
+        ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
+
+
+def _channels(chosen: np.ndarray) -> Take:
+    return Take((tuple(chosen.tolist()), None, None))
 
 
 LAYER_TYPE = LayerType("Pool", _SCHEMA, TRAINING_CONFIG, _build)
