@@ -1,21 +1,26 @@
 """Times exports against other runtimes on the same networks, interleaved, and prints a Markdown table.
 
-    python benchmarks/latency.py [-threads 1 2] [-rounds N] [-peers PYTHON] [NET.ini[=QDQ.onnx] ...]
+    python benchmarks/latency.py [-threads 1 2] [-rounds N] [-peers PYTHON] [-plot FILE] [-instructions]
+                                 [NET.ini[=QDQ.onnx] ...]
 
 Without names: the networks of tests/networks that have a quantized twin in N2D2_MODELS; a folder is an export that is
 built already. Each network is exported by the command `n2d2py`, built by `make`, and timed by `bin/run_export -bench`; the
 peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file, what onnxruntime.quantization makes of it.
-PYTHON is an interpreter that has the peers (onnxruntime, openvino, ai_edge_litert with a .tflite file beside the twin);
-those it lacks are left out.
+PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (a .tflite file beside the twin),
+MNN (.mnn), ncnn (.param and .bin); the last three take files that their own tools have made. Those that it lacks are left
+out.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
+-instructions counts those of one inference of the export with valgrind, which does not depend on other load (valgrind knows
+no AVX-512). -plot draws the ratios.
 """
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -24,7 +29,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PEERS = ("onnxruntime", "openvino", "litert")
+sys.path[:0] = [str(ROOT / "benchmarks")]
+
+from exports import machine  # noqa: E402
+
 MOMENT = 0.15
 """Seconds for which a runtime is timed in a round."""
 
@@ -69,9 +77,44 @@ def _litert(model: str, threads: int):
     return interpreter.invoke
 
 
+def _mnn(model: str, threads: int):
+    import MNN.expr as expr
+    import MNN.nn as nn
+    import numpy as np
+
+    manager = nn.create_runtime_manager(({"backend": "CPU", "numThread": threads},))
+    network = nn.load_module_from_file(str(Path(model).with_suffix(".mnn")), [], [], runtime_manager=manager)
+    feeds = [expr.const(np.zeros(port.shape, np.float32), port.shape, expr.NCHW)
+             for port in network.get_info()["inputs"]]
+    return lambda: [output.read() for output in network.forward(feeds)]
+
+
+def _ncnn(model: str, threads: int):
+    import ncnn
+    import numpy as np
+
+    network = ncnn.Net()
+    network.opt.num_threads = threads
+    path = Path(model)
+    if network.load_param(str(path.with_suffix(".param"))) or network.load_model(str(path.with_suffix(".bin"))):
+        raise FileNotFoundError(path.with_suffix(".param"))
+    shape = [int(size) for size in path.with_suffix(".shape").read_text().split()]  # channels height width
+    feed = ncnn.Mat(np.zeros(shape, np.float32))
+
+    def run():
+        extractor = network.create_extractor()
+        extractor.input(network.input_names()[0], feed)
+        return extractor.extract(network.output_names()[0])
+
+    return run
+
+
+PEERS = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn}
+
+
 def worker(peer: str, model: str, threads: int) -> None:
     """Answers every line of the standard input with the seconds of the fastest inference within MOMENT."""
-    run = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert}[peer](model, threads)
+    run = PEERS[peer](model, threads)
     for _ in range(5):
         run()
     print("ready", flush=True)
@@ -137,6 +180,49 @@ def bench(folder: Path, threads: int, count: int) -> float:
     return json.loads(done.stdout)["min_us"] / 1e6
 
 
+def instructions(folder: Path) -> int | None:
+    """Instructions of one inference of an export on one thread; None where valgrind does not run it."""
+    counts = []
+    for repetitions in (1, 2):
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "bin/run_export", "-bench",
+                   str(repetitions)]
+        try:
+            done = subprocess.run(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True,
+                                  text=True)
+        except FileNotFoundError:
+            return None
+        found = re.search(r"Collected : (\d+)", done.stderr)
+        if done.returncode or not found:
+            return None
+        counts.append(int(found[1]))
+    return counts[1] - counts[0]
+
+
+def plot(table: list[list[str]], path: Path) -> None:
+    """The ratios as bars, one group for each network and number of threads."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    groups = list(dict.fromkeys((row[0], row[1]) for row in table))
+    peers = list(dict.fromkeys(row[2] for row in table))
+    ratios = {(row[0], row[1], row[2]): float(row[5]) for row in table}
+    figure, axes = pyplot.subplots(figsize=(1.5 + 1.1 * len(groups), 4))
+    width = 0.8 / len(peers)
+    for i, peer in enumerate(peers):
+        values = [ratios.get((*group, peer), 0.0) for group in groups]
+        bars = axes.bar([g + i * width for g in range(len(groups))], values, width, label=peer)
+        axes.bar_label(bars, [f"{value:.1f}" if value else "" for value in values], fontsize=7)
+    axes.axhline(1, color="black", linewidth=0.8)
+    names = [f"{name}\n{threads} thread{'s' if threads != '1' else ''}" for name, threads in groups]
+    axes.set_xticks([g + width * (len(peers) - 1) / 2 for g in range(len(groups))], names, fontsize=7)
+    axes.set_ylabel("time of the runtime / time of the export")
+    axes.set_title("One inference, batch 1, int8 (above 1: the export is faster)", fontsize=9)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
 def quantized(model: Path, folder: Path) -> Path:
     """The network quantized by onnxruntime.quantization: int8, per channel, random calibration data."""
     import numpy as np
@@ -195,8 +281,12 @@ def main() -> None:
     parser.add_argument("-threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("-rounds", type=int, default=15)
     parser.add_argument("-peers", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("-plot", type=Path)
+    parser.add_argument("-instructions", action="store_true")
     arguments = parser.parse_args()
     given = [(Path(text.partition("=")[0]).resolve(), text.partition("=")[2]) for text in arguments.networks]
+    print(f"Machine: {machine()}.\n")
+    table = []
     header = ["network", "threads", "peer", "peer ms", "export ms", "peer / export"]
     print("| " + " | ".join(header) + " |\n|---|---:|---|---:|---:|---:|")
     for network, model in given or _known():
@@ -207,7 +297,13 @@ def main() -> None:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
                 for row in rows(network.stem, built, twin, arguments.peers, threads, arguments.rounds):
+                    table.append(row)
                     print("| " + " | ".join(row) + " |", flush=True)
+            if arguments.instructions:
+                count = instructions(built)
+                print(f"| {network.stem} | 1 | instructions | | {'-' if count is None else f'{count:,}'} | |", flush=True)
+    if arguments.plot and table:
+        plot(table, arguments.plot)
 
 
 if __name__ == "__main__":

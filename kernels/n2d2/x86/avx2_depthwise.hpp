@@ -132,7 +132,9 @@ struct Depthwise<Cfg, Avx2> {
             for (; x < count; ++x)
                 pad(zero, columns + x * Pairs * 2);
             for (x = begin; x < end; ++x) {
-                const __m256i* const from = columns + (x - begin) * stride * Pairs * 2;
+                const __m256i* from = columns + (x - begin) * stride * Pairs * 2;
+                // The registers are for the weights: GCC would keep columns for the next pixels, and the weights in memory.
+                __asm__("" : "+r"(from));
                 __m256i a = bias0, b = bias1;
                 N2D2_UNROLL
                 for (int t = 0; t < KW; ++t)
@@ -141,6 +143,7 @@ struct Depthwise<Cfg, Avx2> {
                         const __m256i* const pair = from + (t * Cfg::DilationWidth * Pairs + i) * 2;
                         a = _mm256_add_epi32(a, _mm256_madd_epi16(pair[0], taps[(t * Pairs + i) * 2]));
                         b = _mm256_add_epi32(b, _mm256_madd_epi16(pair[1], taps[(t * Pairs + i) * 2 + 1]));
+                        __asm__("" : "+x"(a), "+x"(b));
                     }
                 finish<Count>(stage0.template apply<bytes>(a), stage1.template apply<bytes>(b),
                               out + x * Output::Stride + panel * 16);

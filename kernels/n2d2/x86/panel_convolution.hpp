@@ -88,15 +88,26 @@ struct PanelConvolution {
     }
 
     // ---- windows ----------------------------------------------------------------------------
-    static N2D2_INLINE void gatherWindow(const In* const* rows, int x, int channel, std::uint8_t* to) {
+    // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
+    // vector is loaded from bytes that are still on their way to memory.
+    static N2D2_INLINE void gatherWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {
         if (Direct) {
-            gatherParts<Windows>(rows, x, channel, to);
+            for (int i = 0; i < count; ++i)
+                gatherParts<Windows>(rows, x + i, channel, to + i * Window);
             return;
         }
-        std::uint8_t raw[Words * 4 + 64];
-        std::memset(raw + Words * 4 - 4, 0, 4);
-        gatherParts<typename Windows::Raw>(rows, x, channel, raw);
-        Windows::arrange(raw, to);
+        constexpr int some = 16, pitch = Words * 4;
+        std::uint8_t raw[Direct ? 1 : some * pitch + 64];
+        for (int begin = 0; begin < count; begin += some) {
+            const int end = least(count, begin + some);
+            for (int i = begin; i < end; ++i) {
+                std::uint8_t* const window = raw + (Direct ? 0 : (i - begin) * pitch);
+                std::memset(window + (Direct ? 0 : pitch - 4), 0, Direct ? 0 : 4);
+                gatherParts<typename Windows::Raw>(rows, x + i, channel, window);
+            }
+            for (int i = begin; i < end; ++i)
+                Windows::arrange(raw + (Direct ? 0 : (i - begin) * pitch), to + i * Window);
+        }
     }
 
     template <class Form>
@@ -134,8 +145,8 @@ struct PanelConvolution {
             }
             const int stop = least(int(OW), x + end - begin);
             begin += stop - x;
-            for (; x < stop; ++x, to += Window)
-                gatherWindow(rows, x, channel, to);
+            gatherWindows(rows, x, stop - x, channel, to);
+            to += static_cast<long>(stop - x) * Window;
             x = 0;
             ++y;
         }

@@ -9,6 +9,7 @@ from n2d2py.export.cpp.arrays import initializer, is_string
 from n2d2py.export.cpp.code import Array, LayerCode
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory import Plane
 
@@ -196,6 +197,20 @@ class LayerView:
     @property
     def has_code(self) -> bool:
         return self.code is not None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the layer; 0 where its result is in place without code."""
+        return int(layer_macs(self.graph, self.node)) if self.code else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the layer has to read and write once: constants, inputs and output."""
+        if self.code is None:
+            return 0
+        tensors = [*self.node.inputs, self.node.output]
+        moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
+        return moved + sum(array.bytes for array in self.code.arrays)
 
     @property
     def arguments(self) -> str:
