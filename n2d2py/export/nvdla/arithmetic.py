@@ -46,7 +46,7 @@ class Post:
     gain: np.ndarray
     bias: np.ndarray | None
     scale: float
-    operand: Region | None = None
+    operand: Region | Constants | None = None
     operand_scale: float = 1.0
     repeated: bool = False
     combine: str = "sum"

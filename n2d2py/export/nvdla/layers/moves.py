@@ -6,6 +6,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import Window, convolution_chains
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
+from n2d2py.export.nvdla.layers.arrays import between_reshapes
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.export.nvdla.tables import normalization_table
 from n2d2py.graph import QuantNode
@@ -102,7 +103,7 @@ def _shifted(state: Lowering, value: Value, result: Region, at: int, scale: floa
 @lowering("Reshape", "Identity", "Dropout")
 def _reshape(state: Lowering, node: QuantNode) -> None:
     """Nothing to do where the order in memory stays, or where only fully connected layers read the result."""
-    if _shuffle(state, node):
+    if _shuffle(state, node) or between_reshapes(state, node):
         return
     value = state.values[node.inputs[0]]
     target = state.graph.shape(node.output)
