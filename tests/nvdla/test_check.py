@@ -1,12 +1,14 @@
 """The checker: valid files pass, every wrong value is refused with what is wrong."""
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
 from n2d2py.export.nvdla.emit import emit
 from n2d2py.export.nvdla.lower import lower
-from n2d2py.nvdla import Program, firmware, read_loadable, write_loadable
+from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.config import CONFIGS, config_of
@@ -20,6 +22,12 @@ SMALL = CONFIGS["nv_small"]
 
 def loadable(abi: str = "v12"):
     """conv, pool, conv + residual, for nv_small: operations CONV SDP PDP CONV SDP CONV SDP."""
+    return parse_loadable(written(abi))
+
+
+@lru_cache
+def written(abi: str) -> bytes:
+    """The file of `loadable`."""
     net = Net((8, 10, 10))
     a = net.conv("a", "x", 16, pads=(1, 1, 1, 1), activation=RELU)
     p = net.add("p", Pool("Max", (2, 2), (2, 2)), a)
@@ -29,7 +37,7 @@ def loadable(abi: str = "v12"):
     samples = np.random.default_rng(1).standard_normal((2, 8, 10, 10)).astype(np.float32)
     lowered, problems = lower(typed(graph, INT8, samples), SMALL, INT8)
     assert problems == []
-    return emit(lowered, abi).loadable
+    return write_loadable(emit(lowered, abi).loadable)
 
 
 def change(one, blob: str, entry: int, size: int, dtype: np.dtype, field: str, value) -> None:

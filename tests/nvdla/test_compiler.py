@@ -13,7 +13,9 @@ from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators import LRN, Softmax
 from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
-TARGETS = [("nv_small", INT8), ("nv_large", INT8), ("nv_full", INT8), ("nv_medium_512", INT8), ("nv_full", FP16)]
+SLOW = pytest.mark.slow
+TARGETS = [("nv_small", INT8), pytest.param("nv_large", INT8, marks=SLOW), pytest.param("nv_full", INT8, marks=SLOW),
+           pytest.param("nv_medium_512", INT8, marks=SLOW), ("nv_full", FP16)]
 
 
 def chain(net: Net) -> str:
@@ -85,6 +87,27 @@ def maximum(net: Net) -> str:
 
 NETWORKS = [chain, residual, two_branches, depthwise, concatenation, odd_concatenation, averages, large_average, slope, gains,
             product, maximum]
+
+
+@pytest.mark.parametrize("precision", [INT8, FP16])
+@pytest.mark.parametrize("kernel, stride, pads", [((2, 2), (2, 2), (0, 0, 0, 0)), ((4, 4), (2, 2), (1, 1, 1, 1)),
+                                                  ((3, 3), (2, 2), (1, 1, 0, 0)), ((5, 3), (1, 1), (2, 1, 2, 1)),
+                                                  ((3, 4), (3, 2), (0, 1, 0, 1))])
+def test_transposed_convolutions(kernel, stride, pads, precision):
+    from n2d2py.operators import Deconv
+
+    net = Net((5, 6, 7))
+    a = net.conv("a", "x", 6, kernel=(1, 1), activation=RELU)
+    weights = (net.random.standard_normal((10, 6, *kernel)) / 4).astype(np.float32)
+    bias = net.random.standard_normal(10).astype(np.float32)
+    graph = net.done(net.add("d", Deconv(stride, pads), a, params={"weights": weights, "bias": bias}, activation=RELU))
+    x = samples((5, 6, 7), 2)
+    for abi in ("v10", "v12"):
+        _, lowered, program = compiled(graph, "nv_full", precision, x, abi)
+        found, wanted = run(lowered, program, x), expected(graph, x)
+        assert cosine(found, wanted) > (0.99999 if precision == FP16 else 0.995)
+    with pytest.raises(N2D2Error, match="E715.*no RUBIK engine"):
+        compiled(graph, "nv_small", INT8, x)
 
 
 def samples(shape=(3, 12, 10), count: int = 3) -> np.ndarray:

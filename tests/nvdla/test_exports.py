@@ -86,6 +86,7 @@ def test_cases_of_onnc(case, tmp_path):
     assert np.all(np.abs(found - expected) <= CASES[case] * np.maximum(np.abs(expected), 1e-3))
 
 
+@pytest.mark.slow
 def test_a_calibration_table_is_written_and_taken(tmp_path):
     lenet = [str(ROOT / "models" / "LeNet.ini"), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20",
              "-db-export", "0", "-quality", "fast"]

@@ -103,7 +103,7 @@ def _shifted(state: Lowering, value: Value, result: Region, at: int, scale: floa
 @lowering("Reshape", "Identity", "Dropout")
 def _reshape(state: Lowering, node: QuantNode) -> None:
     """Nothing to do where the order in memory stays, or where only fully connected layers read the result."""
-    if _shuffle(state, node) or between_reshapes(state, node):
+    if between_reshapes(state, node):
         return
     value = state.values[node.inputs[0]]
     target = state.graph.shape(node.output)
@@ -117,29 +117,6 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, f"from {c}x{h}x{w} to {'x'.join(map(str, target[1:]))} elements change their place",
                      "keep channels, height and width")
     state.values[node.output] = value
-
-
-def _shuffle(state: Lowering, node: QuantNode) -> bool:
-    """Reshape, Transpose of the two parts of the channels, Reshape back: a permutation of the channels, as a 1x1 convolution."""
-    shape, source = state.graph.shape(node.output), state.graph.shape(node.inputs[0])
-    if len(shape) != 5 or len(source) != 4 or tuple(shape[3:]) != tuple(source[2:]):
-        return False
-    middle = state.sole_reader(node.output)
-    if middle is None or middle.op.kind != "Transpose" or tuple(middle.op.perm) not in ((0, 2, 1, 3, 4), (1, 0, 2, 3)):
-        return False
-    last = state.sole_reader(middle.output)
-    if last is None or last.op.kind != "Reshape" or tuple(state.graph.shape(last.output)) != tuple(source):
-        return False
-    groups, each = int(shape[1]), int(shape[2])
-    order = np.arange(groups * each).reshape(groups, each).T.reshape(-1)
-    value = state.values[node.inputs[0]]
-    unit = 64 if state.integer else 1
-    weights = np.zeros((len(order), len(order), 1, 1), np.int8 if state.integer else np.float16)
-    weights[np.arange(len(order)), order] = unit
-    gain = np.array([value.scale / unit if state.integer else 1.0])
-    state.done.update((middle.name, last.name))
-    state.convolve(node, last.output, value.region, weights, Window(), 1, Post(gain, None, value.scale))
-    return True
 
 
 @lowering("LRN")

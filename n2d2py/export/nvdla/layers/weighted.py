@@ -7,7 +7,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import Window
-from n2d2py.export.nvdla.lower import Lowering, chw, int8_table, lowering, refuse
+from n2d2py.export.nvdla.lower import Lowering, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
 from n2d2py.operators.activations import Clip, LeakyRectifier
 
@@ -94,8 +94,3 @@ def _activation(state: Lowering, reader: QuantNode, post: Post) -> Post | None:
         return state.activated(reader, post, function, None)
     kind = state.graph.type(reader.inputs[0])
     return replace(post, scale=scale, table=int8_table(reader.params["table"], kind.qmin), table_scale=kind.scale)
-
-
-@lowering("Deconv")
-def _deconv(state: Lowering, node: QuantNode) -> None:
-    raise refuse(node, "transposed convolutions are not compiled yet", "use Resize and Conv on another target")
