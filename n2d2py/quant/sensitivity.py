@@ -21,9 +21,10 @@ class LayerLoss:
         error: mean |output - float output| over the outputs of the network, in their units.
         power: mean of the square of the same, by which layers are ranked; of independent errors it adds up.
         agreement: share of stimuli whose largest output stays the same, 0..1.
-        cause: "inputs", "weights" or "output": the rounding that gives most of the error of the layer's own output.
+        cause: "inputs", "weights", "output" or "clipping": what gives most of the error of the layer's own output,
+            "output" being its rounding alone.
         saturated: share of its output that is clipped, 0..1.
-        bits, weight_bits: widths of its output and of its weights (0 without any).
+        bits, weight_bits: width of the narrowest tensor that it reads or writes, and of its weights (0 without any).
     """
 
     layer: str
@@ -38,7 +39,9 @@ class LayerLoss:
 
     @property
     def remedy(self) -> str:
-        """What to write into the layer's section."""
+        """What to write into the layer's section; "" where only a wider range helps."""
+        if self.cause == "clipping":
+            return ""
         if self.cause == "weights" and self.weight_bits == 8:
             return "QuantWeightBits=16"
         return "QuantBits=16" if self.bits == 8 else "Quantize=0"
@@ -68,7 +71,7 @@ class _Sums:
     def __init__(self) -> None:
         self.error = self.power = 0.0
         self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts = {"inputs": 0.0, "weights": 0.0, "output": 0.0}
+        self.parts = dict.fromkeys(("inputs", "weights", "output", "clipping"), 0.0)
 
     def add(self, graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], tail: Tail) -> None:
         kind = quantized.type(node.output)
@@ -92,20 +95,23 @@ class _Sums:
         weights = node.params.get("weights")
         return LayerLoss(node.name, node.op.kind, self.error / self.count, self.power / self.count,
                          self.same / self.stimuli, max(self.parts, key=lambda part: self.parts[part]),
-                         self.clipped / self.stored, quantized.type(node.output).bits,
+                         self.clipped / self.stored, min(quantized.type(name).bits for name in (*node.inputs, node.output)),
                          0 if weights is None else 8 * weights.dtype.itemsize)
 
 
 def _parts(graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray],
            restored: np.ndarray) -> dict[str, float]:
-    """Power of the error of the layer's output from rounding its inputs, its output, and (the rest) its weights."""
+    """Power of the error of the layer's output from rounding its inputs, rounding and clipping its output, and (the
+    rest) rounding its weights."""
     source, exact = graph.node(node.name), real[node.output]
     inputs = [kind.dequantize(kind.quantize(real[name])) for name in node.inputs for kind in [quantized.type(name)]]
     values = source.op.run(inputs, source)[0]
     values = source.activation(values) if source.activation is not None else values
     kind = quantized.type(node.output)
+    lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
+    beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
     parts = {"inputs": float(np.square(values - exact, dtype=np.float64).sum()),
-             "output": float(np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64).sum())}
+             "output": float(lost[~beyond].sum()), "clipping": float(lost[beyond].sum())}
     total = float(np.square(restored - exact, dtype=np.float64).sum())
     weighted = "weights" in node.params
-    return {**parts, "weights": max(0.0, total - parts["inputs"] - parts["output"]) if weighted else 0.0}
+    return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}

@@ -46,11 +46,11 @@ def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
         clipped = f", {100 * loss.saturated:.2f} % of it clipped" if loss.saturated > 1e-3 else ""
         lines.append(f"  {loss.layer} ({loss.operator}): error {loss.error:.4g}, {100 * loss.power / total:.0f} % of these "
                      f"{len(losses)}, mostly its {loss.cause}{clipped}")
-    lines.append("To try, in the file of -export-parameters:")
-    for loss in losses:
-        lines += [f"  [{loss.layer}]", f"  {loss.remedy}"]
+    remedies = [line for loss in losses if loss.remedy for line in (f"  [{loss.layer}]", f"  {loss.remedy}")]
+    if remedies:
+        lines += ["To try, in the file of -export-parameters:", *remedies]
     options = [] if quality == "best" else ["-quality best"]
     if any(loss.saturated > 1e-3 for loss in losses):
         options.append("-act-clipping-mode None")
-    lines.append("or for all layers: " + ", ".join([*options, "more stimuli with -calib", "-nbbits 16"]))
+    lines.append(f"{'or' if remedies else 'To try,'} for all layers: " + ", ".join([*options, "more stimuli with -calib", "-nbbits 16"]))
     return "\n".join(lines) + "\n"

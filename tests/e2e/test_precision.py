@@ -87,3 +87,18 @@ def test_random_precisions(seed, tmp_path):
         elif choice == 2 and name not in ("grouped", "mixed"):  # their tables are of 8 bits
             sections.append(f"[{name}]\nQuantBits=16\nQuantWeightBits={rng.choice([8, 16])}\n")
     assert_each_layer_is_simulated(mixed_export(tmp_path, "".join(sections)))
+
+
+def test_a_large_loss_names_the_worst_layers_and_what_to_try(tmp_path, capsys, monkeypatch):
+    from e2e_run import export
+
+    monkeypatch.setenv("CXX", "no-compiler")
+    folder = export("LeNet", tmp_path, "-calib", "20", "-db-export", "0", "-test", "-nb-test", "40", "-act-clipping-mode",
+                    "Quantile", "-act-quantile-value", "0.5", "-sensitivity", "4")
+    printed = capsys.readouterr()
+    assert "warning N2D2-W504: the integers score" in printed.err
+    assert "clipping" in printed.out and "-act-clipping-mode None" in printed.out and "-quality best" in printed.out
+    lines = (folder / "statistics" / "sensitivity.csv").read_text().splitlines()
+    assert len(lines) == 6 and {line.split(",")[0] for line in lines[1:]} == {"conv1", "conv2", "conv3", "fc1", "fc2"}
+    shares = [float(line.split(",")[2]) for line in lines[1:]]
+    assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(100, abs=0.01)

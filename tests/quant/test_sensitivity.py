@@ -87,3 +87,15 @@ def test_mixed_precision_lowers_the_error():
     _, mixed, _ = quantized(network(), output_bits=16, wide=wide)
     assert {name for name, tensor in mixed.tensors.items() if tensor.type.bits == 16} >= wide
     assert error(graph, mixed, "add") < 0.9 * error(graph, narrow, "add")
+
+
+def test_clipping_is_told_from_rounding():
+    from dataclasses import replace
+
+    graph, typed, _ = quantized(network())
+    tensor = typed.tensors["b"]
+    typed.tensors["b"] = replace(tensor, type=tensor.type.with_scale(tensor.type.scale / 8))
+    layer = next(node for node in typed.nodes if node.name == "b")
+    layer.rescale = type(layer.rescale)(layer.rescale.factors * 8)
+    loss = next(loss for loss in layer_losses(graph, typed, data(8)) if loss.layer == "b")
+    assert loss.cause == "clipping" and loss.remedy == "" and loss.saturated > 0.05
