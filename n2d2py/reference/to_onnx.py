@@ -143,4 +143,6 @@ def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
 
 
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", *graph.shape(name)[1:]])
+    kind = graph.kind(name)
+    element = TensorProto.FLOAT if not kind else helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    return helper.make_tensor_value_info(name, element, ["N", *graph.shape(name)[1:]])
