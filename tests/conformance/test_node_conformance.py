@@ -10,6 +10,7 @@ from export_build import need
 
 from conformance_build import differences
 from conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case, share_of
+from operators_page import PAGE, page
 
 SHARES, TODAY = 3, 0
 """CI runs one share of three, chosen by the name of the test; the slow tests run all."""
@@ -46,6 +47,7 @@ def test_all_in_python(capsys):
     report(outcomes, capsys)
     reals = [outcome.state for case, outcome in outcomes if case.is_real]
     assert reals.count("passed") >= LEAST * len(reals)
+    assert PAGE.read_text(encoding="utf-8") == page(outcomes), "run python tests/conformance/operators_page.py"
 
 
 def report(outcomes: list[tuple[Case, Outcome]], capsys) -> None:
