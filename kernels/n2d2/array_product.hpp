@@ -112,7 +112,7 @@ N2D2_INLINE void arrayConvolution(const A* in, const B* weights, R* out) {
     });
 }
 
-struct PoolMax {
+struct WindowMax {
     template <class T>
     struct State {
         const T* in;
@@ -130,10 +130,10 @@ struct PoolMax {
     };
 };
 
-struct PoolMaxIndex {
+struct WindowMaxIndex {
     template <class T>
-    struct State : PoolMax::State<T> {
-        explicit State(const T* from) : PoolMax::State<T>(from) {}
+    struct State : WindowMax::State<T> {
+        explicit State(const T* from) : WindowMax::State<T>(from) {}
         template <class R, class Cfg>
         N2D2_INLINE R value(int plane, int, int, int) const {
             constexpr long d = Cfg::InputD, h = Cfg::InputH, w = Cfg::InputW;
@@ -144,7 +144,7 @@ struct PoolMaxIndex {
 };
 
 template <int Order>
-struct PoolNorm {
+struct WindowNorm {
     template <class T>
     struct State {
         const T* in;
@@ -172,7 +172,7 @@ N2D2_INLINE int countedTaps(int i) {
     return count;
 }
 
-struct PoolAverage {
+struct WindowAverage {
     template <class T>
     struct State {
         const T* in;

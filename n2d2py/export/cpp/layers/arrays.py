@@ -217,7 +217,7 @@ def window_code(*layer) -> LayerCode:
     operands = ", ".join(_operands(build)[:2 if op.function == "Conv" else 1])
     if op.function == "Conv":
         return build.code("array_product", f"n2d2::arrayConvolution<{config}>({operands}, {_output(build)});")
-    pool = {"Max": "PoolMax", "MaxIndex": "PoolMaxIndex", "Average": "PoolAverage", "Lp": f"PoolNorm<{op.order}>"}
+    pool = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
     return build.code("array_product",
                       f"n2d2::arrayPool<{config}, n2d2::{pool[op.function]} >({operands}, {_output(build)});")
 
