@@ -97,10 +97,13 @@ struct Tile {
 };
 
 // Windows of bytes as they are stored.
-template <class In>
-struct Bytes {
+template <class In, int Words>
+struct StoredBytes {
+    typedef StoredBytes Raw;
     enum : bool { Plain = true };
-    enum : int { Size = 1, Each = 4 };
+    enum : int { Size = 1, Unit = 1, Bytes = Words * 4 };
+
+    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 
     template <int Count>
     static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { std::memcpy(to, from, Count); }
@@ -112,21 +115,23 @@ struct Bytes {
 
 template <class In, int Size = sizeof(In)>
 struct Form {
-    typedef neon::Halfwords<In> Windows;
+    template <int Words>
+    struct Windows : neon::Halfwords<In, Words> {};
     template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
 };
 
 template <class In>
 struct Form<In, 1> {
-    typedef Bytes<In> Windows;
+    template <int Words>
+    struct Windows : StoredBytes<In, Words> {};
     template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
 };
 
 struct Machine {
-    template <class In>
-    struct Windows : Form<In>::Windows {};
+    template <class In, int Words>
+    struct Windows : Form<In>::template Windows<Words> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Stage> {};

@@ -98,11 +98,14 @@ struct Tile {
     }
 };
 
-// Windows of 16-bit integers.
-template <class In>
+// Windows of 16-bit integers, in the order of the inputs.
+template <class In, int Words>
 struct Halfwords {
+    typedef Halfwords Raw;
     enum : bool { Plain = sizeof(In) == 2 && std::numeric_limits<In>::is_signed };
-    enum : int { Size = 2, Each = sizeof(In) == 2 ? 2 : 4 };
+    enum : int { Size = 2, Unit = 1, Bytes = Words * (sizeof(In) == 2 ? 4 : 8) };
+
+    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 
     template <int Count>
     static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
@@ -118,8 +121,8 @@ struct Halfwords {
 };
 
 struct Machine {
-    template <class In>
-    struct Windows : Halfwords<In> {};
+    template <class In, int Words>
+    struct Windows : Halfwords<In, Words> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
