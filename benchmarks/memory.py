@@ -45,8 +45,8 @@ def columns(quick: bool) -> dict:
         ("OptimizeMaxLifetimeMaxSizeFirst", "...MaxSizeFirst"), ("OptimizeMaxHoleMaxLifetimeFirst", "...MaxHole..."),
         ("OptimizeAuto", ""), ("OptimizeOverlap", ""))}
     if not quick:
-        made["`OptimizeStream`*"] = lambda p: StreamPlanner().plan(p, Settings())
-        made["the same, input by rows*"] = lambda p: StreamPlanner(True).plan(p, Settings())
+        made["`OptimizeStream`"] = lambda p: StreamPlanner().plan(p, Settings())
+        made["the same, `StreamInput=1`"] = lambda p: StreamPlanner(True).plan(p, Settings())
     return made
 
 

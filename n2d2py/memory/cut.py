@@ -205,11 +205,11 @@ class Cutter:
                     continue
                 out = buffers.form(output)
                 if window is None:
-                    if op.inputs.count(x) == 1:
+                    if sum(buffers.of[name] is source for name in op.inputs) == 1:
                         near = reach(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
                         if near is not None:
                             found[x, op.output] = near
-                elif not source.whole:
+                elif len(source.parts) == 1:  # no reader under another name
                     key = (x, op.output, end)
                     if key not in self._ahead:
                         self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)

@@ -12,7 +12,7 @@ from n2d2py import resources
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
 from n2d2py.export.cpp.headers import copy_headers
-from n2d2py.export.cpp.schedule import parts
+from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.export.cpp.targets import TARGETS
 from n2d2py.export.cpp.text import comment, file_stems, literal
@@ -25,7 +25,7 @@ from n2d2py.graph.shapes import height, width
 __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
 
 ARENA_ALIGNMENT = 64
-_OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize")
+_OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize", "guard")
 """Stems of the files of `dnn` that belong to no layer."""
 
 
@@ -70,7 +70,7 @@ class Project:
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
         once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp"]
-        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", *(("dispatch",) if self.dispatch else ()))]
+        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))]
         once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")]
         return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
 
@@ -144,6 +144,7 @@ class Project:
         """What every template sees."""
         ports = [*self.inputs, *self.outputs]
         arguments = ", ".join(port.variable for port in ports)
+        sequence = parts(self.plan, self.layers, self.inputs)
         constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
         return {
             "ns": self.namespace, "guard": self.namespace, "api": f"{self.namespace}_API",
@@ -151,7 +152,7 @@ class Project:
             "network": comment(self.graph.name), "network_literal": literal(self.graph.name),
             "network_c": literal(comment(self.graph.name))[1:-1],
             "inputs": self.inputs, "outputs": self.outputs, "layers": self.layers, "planes": self._planes(),
-            "parts": parts(self.plan, self.layers, self.inputs), "stream_input": self.stream_input,
+            "parts": sequence, "guarded": [self._guarded(part) for part in sequence], "stream_input": self.stream_input,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "arena_bytes": max(1, self.plan.arena_bytes), "arena_alignment": ARENA_ALIGNMENT,
             "constant_bytes": constants, "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
@@ -177,6 +178,13 @@ class Project:
         scope = f"{self.namespace}::"
         return (", ".join(f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)),
                 ", ".join(f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)))
+
+    def _guarded(self, part: Part) -> dict[str, Any]:
+        """The bytes in use while a part of the schedule runs, for the build that checks them."""
+        ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
+        names = ", ".join(turn.view.node.name for turn in part.turns if not turn.arrives) or "the input"
+        return {"layers": literal(names), "ranges": len(ranges),
+                "numbers": ", ".join(str(number) for each in ranges for number in each)}
 
     @property
     def stream_input(self) -> bool:

@@ -10,7 +10,7 @@ from n2d2py.export.cpp.arrays import initializer
 from n2d2py.export.cpp.view import LayerView, PortView
 from n2d2py.memory import MemoryPlan, Step
 
-__all__ = ["Turn", "Part", "parts"]
+__all__ = ["Turn", "Part", "parts", "used_ranges"]
 
 _TURNS, _LINES = 64, 4
 """A turn is a byte: six bits say whose it is, two how many lines it makes, less one."""
@@ -35,6 +35,7 @@ class Part:
     """A part of the schedule: one turn that runs as a whole, or several in `order`."""
 
     number: int
+    clock: int
     turns: list[Turn] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
 
@@ -42,6 +43,11 @@ class Part:
     def by_lines(self) -> bool:
         """Whether the turns alternate."""
         return bool(self.order)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it has code that touches the arena."""
+        return self.by_lines or not isinstance(self.turns[0].view, LayerView) or self.turns[0].view.has_code
 
     @property
     def initializer(self) -> str:
@@ -72,10 +78,26 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
     for step in plan.schedule:
         turn = (arriving if step.arrives else views)[step.op]
         if step.lines is None:
-            made.append(Part(len(made), [turn]))
+            made.append(Part(len(made), step.clock, [turn]))
         else:
             if last is None or last.lines is None or last.clock != step.clock:
-                made.append(Part(len(made)))
+                made.append(Part(len(made), step.clock))
             made[-1].add(turn, step.lines[1] - step.lines[0])
         last = step
     return made
+
+
+def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
+    """The bytes [begin, end) of the arena that are in use at a clock, in ascending order and apart."""
+    parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release
+             for part in plane.intervals()]
+    scratch = {step.op: plan.scratch[step.op] for step in plan.schedule
+               if step.clock == clock and step.op in plan.scratch}
+    parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(parts):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
