@@ -73,11 +73,11 @@ class Pool(Op):
     def order(self, size: tuple[int, int]) -> str:
         """How real numbers of an input of (H, W) are summed up in float32, as ONNX Runtime's operators do it.
 
-        "lanes": a window that is the whole input in four sums, positions 0, 4, ..., positions 1, 5, ... and so on,
+        "lanes": a window that is the whole input, with strides of 1, in four sums, positions 0, 4, ..., positions 1, 5, ... and so on,
         which are added (0 + 2) + (1 + 3), then the positions that are left, one by one. "columns": each column from
         the top, then these sums from the left. "rows": one position after the other.
         """
-        if self.kernel == tuple(size) and not any(self.pads):
+        if self.kernel == tuple(size) and self.stride == (1, 1) and not any(self.pads):
             return "lanes"
         return "columns" if self.stride[1] <= 2 else "rows"
 

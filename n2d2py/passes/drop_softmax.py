@@ -3,14 +3,17 @@ from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Softmax
+from n2d2py.operators import Quantize, Softmax
 from n2d2py.passes.base import Match, Pass, drop
 
 __all__ = ["DropSoftmax"]
 
 
 class DropSoftmax(Pass):
-    """Softmax(x) at a network output => x. The outputs are then logits, in the same order."""
+    """Softmax(x) at a network output => x. The outputs are then logits, in the same order.
+
+    A rounding of its result to integers goes with it.
+    """
 
     name = "drop-softmax"
     summary = "Softmax at the network's outputs dropped"
@@ -18,7 +21,8 @@ class DropSoftmax(Pass):
     def match(self, graph: Graph, node: Node) -> Match | None:
         if not isinstance(node.op, Softmax):
             return None
-        if node.output not in graph.outputs or graph.consumers(node.output):
+        last = self._rounding(graph, node) or node
+        if last.output not in graph.outputs or graph.consumers(last.output):
             return Match.no("it is not at the end of the network")
         channels = graph.shape(node.output)[1]
         if node.op.group_size not in (0, channels):
@@ -29,7 +33,15 @@ class DropSoftmax(Pass):
             return Match.no("it reads a network input")
         return Match(True)
 
+    @staticmethod
+    def _rounding(graph: Graph, node: Node) -> Node | None:
+        reader = graph.sole_consumer(node.output)
+        return reader if reader is not None and isinstance(reader.op, Quantize) else None
+
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+        rounding = self._rounding(graph, node)
+        if rounding is not None:
+            drop(graph, rounding)
         log.notice("the Softmax '%s' at the output is dropped: the integer network gives logits, the class of the "
                    "highest one is the same", node.name)
         drop(graph, node)

@@ -95,6 +95,7 @@ def test_two_tensors(operator):
     ("GlobalAveragePool", {}), ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
     ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
     ("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}),
+    ("AveragePool", {"kernel_shape": [8, 8], "strides": [8, 8]}), ("AveragePool", {"kernel_shape": [8, 8]}),
     ("AveragePool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "count_include_pad": 1})])
 def test_means_round_like_the_reference_even_where_they_lie_halfway(operator, attributes):
     model = Model((16, 8, 8))
@@ -194,10 +195,31 @@ def test_qoperators():
     s4, z4 = model.step(0.017, 0)
     mean = model.add("QLinearGlobalAveragePool", total, s3, z3, s4, z4, domain=MICROSOFT)
     flat = model.add("Flatten", mean)
-    b, sb, zb = model.constant(model.rng.integers(-128, 128, (6, 5)).astype(np.int8)), *model.step(0.003, 0)
+    b = model.constant(model.rng.integers(-128, 128, (5, 6)).astype(np.int8))
+    sb = model.constant(model.rng.uniform(0.002, 0.004, 5).astype(np.float32))
+    zb = model.constant(np.zeros(5, np.int8))
     s5, z5 = model.step(0.0231, 11)
-    logits = model.add("QGemm", flat, s4, z4, b, sb, zb, "", s5, z5, domain=MICROSOFT)
+    logits = model.add("QGemm", flat, s4, z4, b, sb, zb, "", s5, z5, domain=MICROSOFT, transB=1)
     check(model, model.add("DequantizeLinear", logits, s5, z5), count=32, apart=1)
+
+
+def test_halfway_inputs_are_rounded_as_float32_quotients():
+    """Pixels on [-1, 1] whose scale is 1 / 127.5 lie halfway between two integers."""
+    model = Model((3, 16, 16))
+    model.outputs.append(model.rounded("x", 1 / 127.5, -1))
+    graph = import_onnx(model.proto())
+    (kind,) = (node.op.type for node in graph.nodes if isinstance(node.op, Quantize))
+    x = (np.arange(3 * 256, dtype=np.float32) % 256).reshape(1, 3, 16, 16) / np.float32(127.5) - np.float32(1)
+    np.testing.assert_array_equal(kind.dequantize(kind.quantize(x)), models.reference(model.proto(), x)[0])
+
+
+def test_softmax_at_the_end_goes_with_its_rounding():
+    model = Model((20,))
+    y = model.add("MatMul", model.rounded("x", 0.02, 3), model.weights((20, 7), 0.003, axis=1))
+    logits = model.rounded(y, 0.0131, 5)
+    model.outputs.append(model.rounded(model.add("Softmax", logits), 1 / 256, -128))
+    graph, _ = typed(model)
+    assert [node.op.kind for node in graph.nodes] == ["Fc"] and graph.type(graph.outputs[0]).scale == np.float32(0.0131)
 
 
 def test_float_form_keeps_the_range_of_the_integers():

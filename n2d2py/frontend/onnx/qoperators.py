@@ -65,7 +65,8 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray],
     nodes, reals = [], []
     for index in form.operands:
         reals.append(fresh(f"{proto.input[index]}_real"))
-        axis = 0 if form.operator == "Conv" else 1
+        turned = any(a.name == "transB" and a.i for a in proto.attribute)
+        axis = 0 if form.operator == "Conv" or turned else 1
         nodes.append(helper.make_node("DequantizeLinear", proto.input[index:index + 3], [reals[-1]], axis=axis))
     if form.bias is not None and len(proto.input) > form.bias and proto.input[form.bias]:
         reals.append(fresh(f"{proto.output[0]}_bias"))
