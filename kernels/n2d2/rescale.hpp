@@ -70,13 +70,20 @@ struct FractionRescale {
 };
 
 // Step: a struct { static constexpr float step(); }. A quotient is no product: nothing can be contracted.
-template <class Step>
+// Bounded: no quotient reaches 2^22, so that it can be rounded first and clamped as an integer, which every compiler
+// vectorises.
+template <class Step, bool Bounded = false>
 struct StepRescale {
     template <std::int64_t Low, std::int64_t High>
     static N2D2_INLINE std::int32_t apply(float real, int) {
         constexpr float low = static_cast<float>(Low);
         constexpr float high = static_cast<float>(High);
         const float quotient = real / Step::step();
+        if (Bounded) {
+            constexpr float magic = 12582912.0f;  // 1.5 * 2^23
+            const std::int32_t rounded = static_cast<std::int32_t>((quotient + magic) - magic);
+            return least(largest(rounded, static_cast<std::int32_t>(Low)), static_cast<std::int32_t>(High));
+        }
         const float below = quotient < high ? quotient : high;
         return RoundHalfEven<Low, High>::apply(quotient > low ? below : low);
     }

@@ -247,7 +247,8 @@ class LayerBuilder:
                      for role, values in (("factors", rescale.factors), ("fractions", rescale.fractions))]
             return f"n2d2::FractionRescale<{', '.join(names)}, {rescale.count}>"
         if isinstance(rescale, StepRescale):
-            return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}>"
+            bounded = ", true" if self._real_reach() / float(rescale.step) < 2 ** 21 else ""
+            return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}{bounded}>"
         multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
         if isinstance(rescale, FixedPointRescale):
             name = self._per_output("multipliers", multipliers, "std::int32_t")
@@ -257,6 +258,12 @@ class LayerBuilder:
             shifts = self._per_output("shifts", rescale.second, "std::uint8_t")
             return f"n2d2::ShiftRescale<{name}, {shifts}, {rescale.count}>"
         raise InternalError(f"{self.node.name}: no C++ form of {type(rescale).__name__}")
+
+    def _real_reach(self) -> float:
+        """What the magnitude of the real numbers of a layer with "scales" stays below."""
+        ends = [max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) for kind in self.inputs]
+        reaches = np.abs(self.node.params["scales"].astype(np.float64)) * ends
+        return float(max(reaches.sum(), reaches.prod()))
 
     def _activation(self, function: Function | None, kind: str) -> str:
         if function is None:
