@@ -60,7 +60,8 @@ def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node
         return replace(node, inputs=inputs)
     (rounding,) = graph.consumers(node.output)
     types[rounding.output] = rounding.op.type
-    return replace(node, inputs=inputs, outputs=[rounding.output], source=node.source + rounding.source)
+    name = rounding.name if node.name == f"{rounding.name}_real" else node.name  # an operator on integers, expanded
+    return replace(node, name=name, inputs=inputs, outputs=[rounding.output], source=node.source + rounding.source)
 
 
 def without_rounding(graph: Graph) -> Graph:

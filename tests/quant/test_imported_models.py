@@ -1,0 +1,29 @@
+"""The quantized models of the data folder: each integer layer against ONNX Runtime's operators, on real inputs."""
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = Path(os.environ.get("N2D2_MODELS", ROOT.parent / "shared" / "data" / "models"))
+NAMES = ("kws_dscnn_qdq", "resnet8_qdq", "vww_96_qdq", "mobilenet_v1_0.5_160_qdq_u8", "mobilenet_v2_1.0_224_qdq")
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_are_those_of_the_reference(name, monkeypatch):
+    path = MODELS / f"{name}.onnx"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not there")
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    import quantized
+
+    result = quantized.measure(path, 2)
+    elements, same = (sum(getattr(count, part) for count in result.layers.values()) for part in ("elements", "same"))
+    assert len(result.layers) > 10 and same >= 0.9999 * elements
+    assert max(count.largest for count in result.layers.values()) <= 1
