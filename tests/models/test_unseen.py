@@ -62,8 +62,14 @@ def test_float_in_cpp(name, tmp_path, monkeypatch):
                                    atol=1e-4 * float(np.abs(expected).max()))
 
 
+@pytest.mark.parametrize("name", ["two_inputs"])
+def test_data_for_several_inputs_are_refused(name, tmp_path, monkeypatch, capsys):
+    assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8") == 1
+    assert "N2D2-E230" in capsys.readouterr().err
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", UNSEEN)
+@pytest.mark.parametrize("name", [name for name in UNSEEN if name != "two_inputs"])
 def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
     """Every layer, the floating-point ones too, bit for bit."""
     assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8", "-db-export", "2", "-compare", "4",
