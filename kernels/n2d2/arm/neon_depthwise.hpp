@@ -62,7 +62,7 @@ struct DepthwisePanels {
     template <int Count>
     static N2D2_INLINE uint8x16_t pixel(const In* from) {
         if (!from)
-            return vdupq_n_u8(static_cast<std::uint8_t>(moved<In>(Cfg::InputZero)));
+            return vdupq_n_u8(static_cast<std::uint8_t>(multiplied<In>(Cfg::InputZero)));
         std::uint8_t all[16] = {};
         if (Count < 16)
             std::memcpy(all, from, Count);
@@ -146,7 +146,7 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
             for (int c = 0; c < columns; ++c) {
                 const int column = left + c;
                 const bool inside = rows[u] && column >= 0 && column < width;
-                if (!inside && moved<In>(Cfg::InputZero) == 0)
+                if (!inside && multiplied<In>(Cfg::InputZero) == 0)
                     continue;
                 const uint8x16_t bytes =
                     Base::template pixel<Count>(inside ? rows[u] + column * Input::Stride + panel * 16 : nullptr);

@@ -116,7 +116,7 @@ struct StoredBytes {
 template <class In, int Size = sizeof(In)>
 struct Form {
     template <int Words>
-    struct Windows : neon::Halfwords<In, Words> {};
+    struct Windows : Halfwords<In, Words> {};
     template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
 };

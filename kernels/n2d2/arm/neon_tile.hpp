@@ -7,16 +7,10 @@
 #define N2D2_ARM_NEON_TILE_HPP
 
 #include "n2d2/arm/neon_finish.hpp"
+#include "n2d2/halfwords.hpp"
 
 namespace n2d2 {
 namespace neon {
-
-// An input as it is multiplied.
-template <class In>
-N2D2_INLINE constexpr std::int16_t moved(int value) {
-    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value)
-                                                     : (std::numeric_limits<In>::is_signed ? value : value - 32768));
-}
 
 // sums += w * input Lane of x, for the outputs of a panel.
 template <int Lane>
@@ -96,28 +90,6 @@ struct Tile {
         for (int p = 0; p < Pixels; ++p)
             finish<LastOutputs, Stage>(sums[p], bias, output, at(p));
     }
-};
-
-// Windows of 16-bit integers, in the order of the inputs.
-template <class In, int Words>
-struct Halfwords {
-    typedef Halfwords Raw;
-    enum : bool { Plain = sizeof(In) == 2 && std::numeric_limits<In>::is_signed };
-    enum : int { Size = 2, Unit = 1, Bytes = Words * (sizeof(In) == 2 ? 4 : 8) };
-
-    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
-
-    template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        for (int i = 0; i < Count; ++i)
-            put(to + 2 * i, moved<In>(from[i]));
-    }
-    template <int Count>
-    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        for (int i = 0; i < Count; ++i)
-            put(to + 2 * i, moved<In>(value));
-    }
-    static N2D2_INLINE void put(std::uint8_t* to, std::int16_t value) { std::memcpy(to, &value, 2); }
 };
 
 struct Machine {

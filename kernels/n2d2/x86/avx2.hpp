@@ -9,17 +9,11 @@
 #include <cstring>
 #include <immintrin.h>
 
+#include "n2d2/halfwords.hpp"
 #include "n2d2/output.hpp"
 
 namespace n2d2 {
 namespace avx2 {
-
-// An input as it is multiplied: bytes + 128 where they are signed, 16-bit integers - 32768 where they are not.
-template <class In>
-N2D2_INLINE constexpr std::int16_t moved(int value) {
-    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value)
-                                                     : (std::numeric_limits<In>::is_signed ? value : value - 32768));
-}
 
 // Signed bytes + 128 as unsigned ones.
 template <class In>

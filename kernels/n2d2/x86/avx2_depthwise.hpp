@@ -118,7 +118,7 @@ struct Depthwise<Cfg, Avx2> {
         const __m256i bias0 = First::bias(bias, panel), bias1 = Second::bias(bias, panel);
         const typename First::Rescale stage0 = First::stage(panel);
         const typename Second::Rescale stage1 = Second::stage(panel);
-        const __m256i zero = _mm256_set1_epi16(avx2::moved<In>(Cfg::InputZero));
+        const __m256i zero = _mm256_set1_epi16(multiplied<In>(Cfg::InputZero));
         __m256i columns[Columns * Pairs * 2];
         for (int begin = 0; begin < OW; begin += Piece) {
             const int end = least(int(OW), begin + Piece);

@@ -197,7 +197,7 @@ struct SplitWindow {
     }
     template <int Count>
     static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        const __m128i x = _mm_set1_epi16(moved<In>(value));
+        const __m128i x = _mm_set1_epi16(multiplied<In>(value));
         for (int i = 0; i + 4 <= Count; i += 4) {
             storeBytes<4>(x, to + i);
             storeBytes<4>(x, to + Odd + i);
@@ -222,27 +222,9 @@ struct SplitWindow {
     }
 };
 
-// 16-bit integers are multiplied as they are, unsigned ones - 32768.
+// 16-bit integers lie in order.
 template <class In, int Words>
-struct SplitWindow<In, Words, true> {
-    enum : bool { Plain = std::numeric_limits<In>::is_signed };
-    enum : int { Size = 2, Unit = 1, Bytes = 4 * Words };
-
-    template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        for (int i = 0; i < Count; ++i)
-            put(to + 2 * i, moved<In>(from[i]));
-    }
-    template <int Count>
-    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        for (int i = 0; i < Count; ++i)
-            put(to + 2 * i, moved<In>(value));
-    }
-    static N2D2_INLINE void put(std::uint8_t* to, std::int16_t value) { std::memcpy(to, &value, 2); }
-
-    typedef SplitWindow Raw;
-    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
-};
+struct SplitWindow<In, Words, true> : Halfwords<In, Words> {};
 
 struct Machine {
     template <class In, int Words>

@@ -17,10 +17,7 @@ from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import INT8, SDP
 from n2d2py.operators.activations import Clip, Function, LeakyRectifier
 
-__all__ = ["Lowering", "Value", "lower", "lowering", "refuse", "supported"]
-
-LARGEST = 8192
-"""Width, height and channels of a cube."""
+__all__ = ["Lowering", "Value", "lower", "lowering", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,6 @@ def lowering(*kinds: str) -> Callable[[Rule], Rule]:
             _RULES[kind] = rule
         return rule
     return register
-
-
-def supported() -> tuple[str, ...]:
-    """The operator kinds that have a lowering."""
-    return tuple(sorted(_RULES))
 
 
 def refuse(node: QuantNode, reason: str, remedy: str = "run this layer elsewhere, or choose another configuration") -> N2D2Error:

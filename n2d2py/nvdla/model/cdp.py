@@ -11,7 +11,7 @@ from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.formats import DTYPES
 from n2d2py.nvdla.model.integers import convert, shift_right
-from n2d2py.nvdla.model.lut import Answer, choose, lookup_integers
+from n2d2py.nvdla.model.lut import Answer, look_up, lookup_integers
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
@@ -102,10 +102,4 @@ def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
             value = np.where(miss, floats.fp17_add(floats.fp17_multiply(away, scale), np.float64(y)), value)
         return Answer(value, under, over)
 
-    le = answer(lut["linear_exp_table"], int(lut["linear_exp_start"]), int(lut["linear_exp_end"]),
-                int(lut["method"]) == 0, int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
-                lut["linear_exp_overflow_slope"])
-    lo = answer(lut["linear_only_table"], int(lut["linear_only_start"]), int(lut["linear_only_end"]), False,
-                int(lut["linear_only_offset"]["value"]), lut["linear_only_underflow_slope"],
-                lut["linear_only_overflow_slope"])
-    return choose(le, lo, lut)
+    return look_up(answer, lut)

@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.integers import shift_signed
 
-__all__ = ["Answer", "choose", "lookup_integers", "lookup_sdp_floats"]
+__all__ = ["Answer", "look_up", "lookup_integers", "lookup_sdp_floats"]
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Answer:
     above: np.ndarray
 
 
-def choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
+def _choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
     """The value that the priorities of `lut` choose, element by element."""
     le, lo = exponential, linear
     le_miss, lo_miss = le.below | le.above, lo.below | lo.above
@@ -33,6 +33,21 @@ def choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
                        np.where(le.above & lo.above, bool(lut["overflow_priority"]),
                                 np.where(le_miss == lo_miss, bool(lut["hybrid_priority"]), le_miss)))
     return np.where(take_lo, lo.value, le.value)
+
+
+def look_up(answer: Callable[..., Answer], lut: np.void, bound: Callable[[int], int] = int) -> np.ndarray:
+    """What the two tables of `lut` answer, chosen.
+
+    Args:
+        answer: of (table, start, end, whether the index is an exponent, offset or selection, slope below, slope above).
+        bound: the number in a register that holds the start or the end of a table.
+    """
+    def side(name: str, exponential: bool) -> Answer:
+        return answer(lut[f"{name}_table"], bound(lut[f"{name}_start"]), bound(lut[f"{name}_end"]), exponential,
+                      int(lut[f"{name}_offset"]["value"]), lut[f"{name}_underflow_slope"],
+                      lut[f"{name}_overflow_slope"])
+
+    return _choose(side("linear_exp", int(lut["method"]) == 0), side("linear_only", False), lut)
 
 
 def _signed(value: int, bits: int) -> int:
@@ -77,14 +92,7 @@ def lookup_integers(x: np.ndarray, lut: np.void, start_bits: int,
         limit = 1 << (out_bits - 1)
         return Answer(np.clip(value, -limit, limit - 1), under, over)
 
-    le = answer(lut["linear_exp_table"], _signed(lut["linear_exp_start"], start_bits),
-                _signed(lut["linear_exp_end"], start_bits), int(lut["method"]) == 0,
-                int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
-                lut["linear_exp_overflow_slope"])
-    lo = answer(lut["linear_only_table"], _signed(lut["linear_only_start"], start_bits),
-                _signed(lut["linear_only_end"], start_bits), False, int(lut["linear_only_offset"]["value"]),
-                lut["linear_only_underflow_slope"], lut["linear_only_overflow_slope"])
-    return choose(le, lo, lut)
+    return look_up(answer, lut, lambda bits: _signed(bits, start_bits))
 
 
 def _slope(gap: np.ndarray, slope: np.void, out_bits: int) -> np.ndarray:
@@ -126,10 +134,4 @@ def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
             value = np.where(miss, extended, value)
         return Answer(value, under, over)
 
-    le = answer(lut["linear_exp_table"], int(lut["linear_exp_start"]), int(lut["linear_exp_end"]),
-                int(lut["method"]) == 0, int(lut["linear_exp_offset"]["value"]), lut["linear_exp_underflow_slope"],
-                lut["linear_exp_overflow_slope"])
-    lo = answer(lut["linear_only_table"], int(lut["linear_only_start"]), int(lut["linear_only_end"]), False,
-                int(lut["linear_only_offset"]["value"]), lut["linear_only_underflow_slope"],
-                lut["linear_only_overflow_slope"])
-    return choose(le, lo, lut).astype(np.float32)
+    return look_up(answer, lut).astype(np.float32)

@@ -1,7 +1,6 @@
 """What the operators on arrays share."""
 from __future__ import annotations
 
-from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -74,8 +73,3 @@ class ArrayOp(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Integers of a fixed type are computed with as they are; quantized ones only moved or compared."""
         return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs)]
-
-
-def size_of(dims: tuple[int, ...]) -> int:
-    """Elements of an array."""
-    return prod(dims)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays
 from n2d2py.frontend.onnx.registry import Unsupported
 
 __all__ = ["CONVERTERS"]
@@ -128,8 +128,7 @@ def _dropout(a: Arrays) -> None:
         raise Unsupported("it is in training mode", "export the model for inference")
     a.bind(x)
     if len(a.node.outputs) > 1:
-        mask = a.map("Equal", x, x, result="bool") if False else a.map("Right", x, a.const(np.array(True)), result="bool")
-        a.bind(mask, 1)
+        a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
 
 def _gelu(a: Arrays) -> None:
@@ -142,14 +141,6 @@ def _gelu(a: Arrays) -> None:
     else:
         gate = a.map("Erf", a.map("Mul", x, a.const(np.sqrt(0.5), x)))
     a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
-
-
-def sum_of(a: Arrays, values: list[Value]) -> Value:
-    """The sum of several values."""
-    total = values[0]
-    for value in values[1:]:
-        total = a.map("Add", total, value)
-    return total
 
 
 CONVERTERS = {
