@@ -10,7 +10,7 @@ from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
-    from n2d2py.frontend.onnx.importer import Builder
+    from n2d2py.frontend.onnx.builder import Builder
 
 __all__ = ["OnnxNode"]
 

@@ -7,7 +7,7 @@ from n2d2py.errors import InternalError
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.arrays.values import Arrays
-    from n2d2py.frontend.onnx.importer import Builder
+    from n2d2py.frontend.onnx.builder import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
 __all__ = ["Converter", "Unsupported", "register_converter", "find_converter", "register_array_converter",

@@ -14,7 +14,7 @@ from n2d2py.operators import ArrayMap, ArrayOp, ArrayTake, Op
 from n2d2py.operators.arrays import MAP_FUNCTIONS
 
 if TYPE_CHECKING:
-    from n2d2py.frontend.onnx.importer import Builder
+    from n2d2py.frontend.onnx.builder import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
 __all__ = ["Value", "Arrays", "constant_kind"]

@@ -6,9 +6,9 @@ from typing import Callable
 
 import numpy as np
 
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.idioms import gated, merged_gain
 from n2d2py.frontend.onnx.converters.orientation import channels_first
-from n2d2py.frontend.onnx.importer import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels

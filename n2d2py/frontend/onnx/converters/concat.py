@@ -1,8 +1,8 @@
 """Concat; along another axis than channels between transpositions."""
 from __future__ import annotations
 
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
-from n2d2py.frontend.onnx.importer import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import Concat, Identity, Transpose

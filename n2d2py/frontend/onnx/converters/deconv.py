@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.windows import image_size, pair, windowed_layer
-from n2d2py.frontend.onnx.importer import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import Deconv

@@ -1,7 +1,7 @@
 """LRN."""
 from __future__ import annotations
 
-from n2d2py.frontend.onnx.importer import Builder
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import LRN

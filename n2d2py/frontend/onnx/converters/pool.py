@@ -1,8 +1,8 @@
 """MaxPool, AveragePool and the global pools."""
 from __future__ import annotations
 
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
-from n2d2py.frontend.onnx.importer import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node

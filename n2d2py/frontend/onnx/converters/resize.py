@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.taking import take
-from n2d2py.frontend.onnx.importer import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import Identity, Resize

@@ -5,7 +5,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from n2d2py.frontend.onnx.importer import Builder
+from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import height, width

@@ -1,0 +1,199 @@
+"""What converters of operators build the Graph with: layers, and the tensors of the ONNX model in their two forms."""
+from __future__ import annotations
+
+from math import prod
+from typing import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import grids
+from n2d2py.frontend.onnx.arrays.values import Value, constant_kind
+from n2d2py.frontend.onnx.initial import initial_values
+from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.node import OnnxNode
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators import Conv, Deconv, Fc, Op, Reshape
+
+__all__ = ["Builder", "tensors_read"]
+
+
+class Builder:
+    """The graph under construction, as converters of operators see it.
+
+    Attributes:
+        graph: what is being built.
+        constants: every known ONNX tensor by name.
+        names: ONNX tensor name -> graph tensor of the same shape, an image or a vector with batch 1.
+        arrays: ONNX tensor name -> graph tensor (1, E) with its elements in row-major order.
+        dims: ONNX tensor name -> its shape, for those in `arrays`.
+        whole: the first axes of inputs belong to each stimulus.
+        is_batched: the first axes of inputs have a fixed size above 1: stimuli side by side.
+        read: ONNX tensors that a node reads, and the model's outputs.
+        grids: the scale of each element of a constant that a DequantizeLinear gave.
+        integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
+    """
+
+    def __init__(self, model: OnnxModel, graph: Graph, whole: bool = False):
+        self.model = model
+        self.graph = graph
+        self.constants: dict[str, np.ndarray] = dict(model.constants)
+        self.names: dict[str, str] = {}
+        self.grids: dict[str, np.ndarray] = {}
+        self.integers: set[str] = set()
+        self.arrays: dict[str, str] = {}
+        self.dims: dict[str, Shape] = {}
+        self.whole = whole
+        self.is_batched = model.batch not in (None, 1) and not whole
+        self.read = tensors_read(model.proto.graph)
+        self._taken = {name for node in model.proto.graph.node for name in node.output}
+
+    def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray] | None = None,
+              *, part: str | None = None, output: str | None = None) -> str:
+        """Adds a layer that reads graph tensors; returns its output tensor.
+
+        The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
+        after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
+        """
+        name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
+        checked = {role: self.parameter(name, role, array) for role, array in (params or {}).items()}
+        if not self.model.load_weights:
+            checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
+        if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:
+            scales = grids.weight_scales(self.grids[node.inputs[1]], len(checked["weights"]))
+            checked |= {} if scales is None else {"weight_scales": scales}
+        place = self.model.place(name)
+        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs],
+                                Node(name, op, [], [name], checked, location=place))[0]) > 4:
+            raise Unsupported("its result has more axes than channels, height and width")
+        self.graph.add(Node(name, op, list(inputs), [name], checked, location=place))
+        if part is None:
+            self.names[name] = name
+        return name
+
+    def fresh(self, name: str) -> str:
+        """`name`, with underscores appended until no tensor has it."""
+        while name in self._taken or name in self.graph.tensors or name in self.constants:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def is_read(self, name: str) -> bool:
+        """Whether an ONNX tensor is read by a node or is an output of the model."""
+        return name in self.read
+
+    # ---- tensors in their two forms ---------------------------------------------------------
+    def is_tensor(self, name: str) -> bool:
+        """Whether an ONNX tensor is computed in the network."""
+        return name in self.names or name in self.arrays
+
+    def dims_of(self, name: str) -> Shape:
+        """The shape that ONNX gives a tensor of the network."""
+        return self.dims[name] if name in self.dims else self.graph.shape(self.names[name])
+
+    def kind_of(self, name: str) -> str:
+        """Kind of a tensor of the network: "" for real numbers."""
+        return self.graph.kind(self.names.get(name) or self.arrays[name])
+
+    def plane(self, name: str) -> str:
+        """The graph tensor of the ONNX shape: an image, a sequence or a vector.
+
+        Raises:
+            Unsupported: for a tensor without batch axis, of more axes, or of integers.
+        """
+        if name not in self.names:
+            dims = self.dims[name]
+            if self.kind_of(name):
+                raise Unsupported(f"its input is of type {self.kind_of(name)}")
+            if not 2 <= len(dims) <= 4 or dims[0] != 1:
+                raise Unsupported(f"its input has the shape {'x'.join(map(str, dims)) or '1'}")
+            source = self.arrays[name]
+            self.names[name] = source if len(dims) == 2 else self._reshaped(name, source, dims[1:], "image")
+        return self.names[name]
+
+    def array(self, name: str) -> str:
+        """The graph tensor (1, E) with the elements of an ONNX tensor."""
+        if name not in self.arrays:
+            tensor = self.names[name]
+            self.dims[name] = self.graph.shape(tensor)
+            size = prod(self.dims[name])
+            self.arrays[name] = tensor if len(self.dims[name]) == 2 else self._reshaped(name, tensor, (size,), "array")
+        return self.arrays[name]
+
+    def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
+        made = self.fresh(f"{name}_{label}")
+        self.graph.add(Node(made, Reshape(tuple(dims)), [tensor], [made], location=self.model.place(name)))
+        return made
+
+    def value(self, name: str) -> Value:
+        """A tensor or constant as converters to arrays see it."""
+        if name in self.constants:
+            constant = self.constants[name]
+            return Value(constant.shape, constant_kind(constant), None, constant)
+        if name not in self.names and name not in self.arrays:
+            raise Unsupported("it reads a tensor of unknown shape")
+        return Value(self.dims_of(name), self.kind_of(name), self.array(name))
+
+    def bind(self, name: str, value: Value) -> None:
+        """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name."""
+        if value.tensor is None:
+            self.constants[name] = np.asarray(value.constant)
+            return
+        last = self.graph.nodes[-1] if self.graph.nodes else None
+        own = last is not None and last.outputs == [value.tensor] and value.tensor not in self.arrays.values() \
+            and value.tensor not in self.names.values()
+        if own and name not in self.graph.tensors:
+            tensor = self.graph.tensors.pop(value.tensor)
+            self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
+            last.name, last.outputs, last.source = name, [name], [name]
+            last.location = self.model.place(name)
+        elif name not in self.graph.tensors:
+            self.graph.aliases[name] = value.tensor
+        self.arrays[name] = name if own and name in self.graph.tensors else value.tensor
+        self.dims[name] = value.dims
+
+    def rename(self, source: str, result: str) -> None:
+        """Gives a tensor of the network another ONNX name."""
+        for table in (self.names, self.arrays, self.dims):
+            if source in table:
+                table[result] = table[source]  # type: ignore[index]
+        self.graph.aliases[result] = self.names.get(source) or self.arrays[source]
+
+    def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
+        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
+        name = node.inputs[index]
+        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
+            dims = self.dims_of(name)
+            if len(dims) > 1 and dims[0] == 1:
+                raise Unsupported(f"it {verb} the batch axis", "export the model with batch 1")
+
+    def parameter(self, layer: str, role: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
+        """A float32 copy of a parameter that nothing changes.
+
+        Raises:
+            N2D2Error: E306 for values that are no numbers or, where they have to be, not finite.
+        """
+        try:
+            values = np.ascontiguousarray(array, np.float32)
+        except (ValueError, TypeError):
+            raise N2D2Error("E306", f"the layer's {role} are no numbers", where=self.model.place(layer),
+                            remedy="check the export of the model") from None
+        if finite and not np.isfinite(values).all():
+            raise N2D2Error("E306", f"not all values of the layer's {role} are finite in float32",
+                            where=self.model.place(layer), remedy="check the training and the export")
+        values.setflags(write=False)
+        return values
+
+
+def tensors_read(graph: onnx.GraphProto) -> set[str]:
+    """Names that the nodes of a graph and of its inner graphs read, and the graph's outputs."""
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        read.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= tensors_read(attribute.g)
+    return read

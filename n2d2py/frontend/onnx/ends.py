@@ -1,0 +1,138 @@
+"""Inputs and outputs of a model."""
+from __future__ import annotations
+
+from math import prod
+from typing import Mapping
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.layout import nhwc_inputs
+from n2d2py.frontend.onnx.model import OnnxInput
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators import ArrayMap, ArrayTake, Transpose
+
+__all__ = ["add_inputs", "set_outputs"]
+
+
+def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
+    """Declares the model's inputs: images, sequences and vectors in their shape, others as arrays.
+
+    `input_shapes` replaces declared shapes (batch 1 included).
+
+    Raises:
+        N2D2Error: E305 a size that is not known.
+    """
+    transposed = nhwc_inputs(builder.model.proto.graph)
+    for value in builder.model.inputs:
+        kind = value.kind
+        fixed = len(value.dims) > 1 and value.dims[0] not in (None, 1) and not builder.is_batched
+        if kind or not 2 <= len(value.dims) <= 4 or builder.whole or (fixed and not input_shapes):
+            dims = _array_dims(builder, value)
+            builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), kind)
+            builder.dims[value.name] = dims
+            continue
+        is_nhwc = value.name in transposed and len(value.shape) == 4
+        shape = _input_shape(builder, value, is_nhwc, input_shapes)
+        builder.names[value.name] = builder.graph.add_input(value.name, shape)
+        if is_nhwc:
+            log.notice("%s: the input '%s' is declared as height, width, channels; the network takes channels, "
+                       "height, width (%s)", builder.model.path, value.name, "x".join(map(str, shape[1:])))
+            name = builder.fresh(f"{value.name}_nhwc")
+            builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name],
+                                location=builder.model.place(name)))
+            builder.names[value.name] = name
+
+
+def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
+    dims = tuple(value.dims)
+    if len(dims) > 1 and dims[0] is None:
+        dims = (1, *dims[1:])
+    if None in dims:
+        text = "x".join("?" if size is None else str(size) for size in dims)
+        raise N2D2Error("E305", f"the input '{value.name}' has the shape {text} with unknown sizes",
+                        where=builder.model.place(), remedy="fix the sizes when exporting the model")
+    return dims  # type: ignore[return-value]
+
+
+def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes: Mapping[str, Shape]) -> Shape:
+    if value.name in input_shapes:
+        return tuple(input_shapes[value.name])
+    declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
+    if None in declared:
+        text = "x".join("?" if size is None else str(size) for size in declared[1:])
+        raise N2D2Error("E305", f"the input '{value.name}' has the shape {text} with unknown sizes",
+                        where=builder.model.place(), remedy="fix the sizes when exporting the model, or feed it from "
+                        "a stimuli provider of known size")
+    return declared  # type: ignore[return-value]
+
+
+def set_outputs(builder: Builder) -> None:
+    """Declares the model's outputs.
+
+    Raises:
+        N2D2Error: E311 an output without layer.
+    """
+    if not builder.model.outputs:
+        raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(),
+                        remedy="name the results of the network as outputs")
+    for name in builder.model.outputs:
+        if builder.is_tensor(name):
+            tensor = _output(builder, name)
+            builder.graph.outputs.append(tensor)
+            continue
+        if name in builder.constants and builder.constants[name].size and not builder.is_batched:
+            builder.graph.outputs.append(_constant_output(builder, name))
+            continue
+        what = "is a constant" if name in builder.constants else "is written by no node"
+        raise N2D2Error("E311", f"the output '{name}' {what}", where=builder.model.place(),
+                        remedy="remove this output from the model")
+    builder.graph.outputs = list(dict.fromkeys(builder.graph.outputs))
+
+
+def _constant_output(builder: Builder, name: str) -> str:
+    """A layer that gives a constant, whatever its input is."""
+    value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
+    size = builder.graph.shape(first)[1]
+    op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
+    one = builder.fresh(f"{name}_first")
+    builder.graph.add(Node(one, ArrayTake(size, ((0,),)), [first], [one], location=builder.model.place(name)))
+    made = name if name not in builder.graph.tensors else builder.fresh(name)
+    constant = value.constant.astype(value.kind or np.float32)  # type: ignore[union-attr]
+    builder.graph.add(Node(made, op, [one], [made], {"operand1": constant}, location=builder.model.place(name)))
+    return made
+
+
+def _output(builder: Builder, name: str) -> str:
+    """The tensor of an output: of its ONNX shape where it is an image, else the elements in order."""
+    dims = builder.dims_of(name)
+    if name in builder.names or not 2 <= len(dims) <= 4 or dims[0] != 1 or builder.kind_of(name):
+        return builder.names.get(name) or builder.arrays[name]
+    before = builder.arrays[name]
+    made = builder.plane(name)
+    if made != before and before == name:
+        # the last layer gets the name of the output
+        inner = builder.fresh(f"{name}_array")
+        _renamed(builder.graph, name, inner)
+        _renamed(builder.graph, made, name)
+        builder.arrays[name], builder.names[name] = inner, name
+        for table in (builder.arrays, builder.names):
+            for key, tensor in table.items():
+                if tensor == before and key != name:
+                    table[key] = inner
+        return name
+    return made
+
+
+def _renamed(graph: Graph, old: str, new: str) -> None:
+    """Calls a tensor and its layer by another name."""
+    tensor = graph.tensors.pop(old)
+    graph.tensors[new] = Tensor(new, tensor.shape, tensor.kind)
+    for node in graph.nodes:
+        node.inputs = [new if name == old else name for name in node.inputs]
+        if node.outputs == [old]:
+            node.name, node.outputs, node.source = new, [new], [new]
+    graph.outputs = [new if name == old else name for name in graph.outputs]
