@@ -12,11 +12,10 @@ from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
 from n2d2py.plugin.skeleton import write_skeleton
-from n2d2py.quant.compare import LayerComparison
-from n2d2py.report import comparison_text
+from n2d2py.report import comparison_text, worst_text
 from n2d2py.runtime import Runner, runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
-from n2d2py.stages.compare import compare_stage, summary
+from n2d2py.stages.compare import Comparison, compare_stage, summary
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import Network, load_stage
@@ -92,7 +91,7 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
     manifest = _manifest("calibration", network, settings, {})
     with ExportFolder(settings.out / name, manifest) as folder:
         _save_statistics(calibration, folder)
-        report_stage(network, calibration, None, Scores(), [], report, settings, folder)
+        report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
         log.raise_on_strict()
     log.notice("written: %s", settings.out / name)
 
@@ -115,7 +114,7 @@ def _export(network: Network, settings: Settings) -> None:
     with ExportFolder(path, manifest) as folder:
         export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
-        scores, comparisons = Scores(), []
+        scores, compared = Scores(), Comparison()
         if arguments.test:
             scores = test_stage(network, calibration.float_graph, calibration.graph, tested, folder / "statistics",
                                 settings.arguments.log_json)
@@ -123,23 +122,23 @@ def _export(network: Network, settings: Settings) -> None:
             write_outputs(calibration.float_graph, calibration.graph, tested, arguments.log_outputs,
                           folder / "statistics", "export")
         if arguments.test or arguments.compare:
-            comparisons = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder,
-                                          manifest)
+            compared = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder, manifest)
         sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
-        report_stage(network, calibration, memory, scores, comparisons, report, settings, folder)
+        report_stage(network, calibration, memory, scores, compared, report, settings, folder)
         log.raise_on_strict()
     if arguments.test:
         print_scores(scores)
     if arguments.compare:
-        print(comparison_text(comparisons), end="")
+        print(comparison_text(compared.layers), end="")
+        print(worst_text(compared.stimuli), end="")
         found = runner(arguments.export)
-        print(summary(comparisons, arguments.nbbits, found.slack if found is not None else 0.0))
+        print(summary(compared.layers, arguments.nbbits, found.slack if found is not None else 0.0))
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
 
 
 def _check_compiled(network: Network, calibration: Calibration, settings: Settings, tested, stored, positions,
-                    scores: Scores, folder: Path, manifest: Manifest) -> list[LayerComparison]:
+                    scores: Scores, folder: Path, manifest: Manifest) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
     arguments = settings.arguments
     compared = spread(tested, arguments.compare) if arguments.compare else None
@@ -152,7 +151,7 @@ def _check_compiled(network: Network, calibration: Calibration, settings: Settin
         if project is not None and arguments.test and stored.count:
             compiled_scores(network, calibration.graph, project, stored, positions, scores)
         if compared is None:
-            return []
+            return Comparison()
         return compare_stage(calibration.float_graph, calibration.graph, compared,
                              project.network() if project is not None else None, project.slack if project else 0.0)
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.quant.level_counts import LevelCounts
 
-__all__ = ["LayerComparison", "Accumulator", "Difference", "first_difference"]
+__all__ = ["LayerComparison", "Accumulator", "Difference", "decibels", "first_difference"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class LayerComparison:
         saturated: share of stored values at an end of the range of their type, 0..1.
         identical: whether the compiled export gave the simulated integers; None when it was not run.
         difference: the first difference, when not identical.
+        alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
+            types: its own loss, without that of the layers before. None where that was not computed.
+        unused: share of the range of the type that no stored value reaches, 0..1.
+        worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
+        levels: float and stored values over the same steps; None for floating-point types.
     """
 
     layer: str
@@ -40,6 +46,17 @@ class LayerComparison:
     saturated: float
     identical: bool | None = None
     difference: Difference | None = None
+    alone_db: float | None = None
+    alone_error: float | None = None
+    unused: float = 0.0
+    worst: int | None = None
+    worst_db: float | None = None
+    levels: LevelCounts | None = None
+
+
+def decibels(signal: float, error: float) -> float:
+    """10 log10 of signal power over error power; inf without error."""
+    return float("inf") if error == 0 else float(10 * np.log10(max(signal, 1e-300) / error))
 
 
 @dataclass
@@ -59,10 +76,17 @@ class Accumulator:
     identical: bool | None = None
     difference: Difference | None = field(default=None)
     stimuli: int = 0
+    alone_signal: float = 0.0
+    alone_power: float | None = None
+    alone_error: float = 0.0
+    worst: int | None = None
+    worst_db: float = float("inf")
+    levels: LevelCounts | None = None
 
     def add(self, real: np.ndarray, stored: np.ndarray, compiled: np.ndarray | None = None,
-            slack: float = 0.0) -> None:
-        """Adds a batch (n, ...) of float values, stored values and, if run, compiled stored values."""
+            slack: float = 0.0, alone: np.ndarray | None = None) -> None:
+        """Adds a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
+        of the layer in isolation."""
         exact = np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
         self.signal += float(np.sum(exact * exact))
@@ -70,10 +94,18 @@ class Accumulator:
         self.cross += float(np.sum(exact * restored))
         self.error += float(np.sum((exact - restored) ** 2))
         self.max_error = max(self.max_error, float(np.max(np.abs(exact - restored), initial=0.0)))
-        if not self.type.is_float:
+        if not (self.type.is_float or self.type.plain):
             self.saturated += int(np.count_nonzero((stored >= self.type.qmax)
                                                    | ((stored <= self.type.qmin) if self.type.signed else False)))
+            self.levels = self.levels or LevelCounts(self.type)
+            self.levels.add(real, stored)
         self.count += stored.size
+        self._rate(exact, restored)
+        if alone is not None:
+            lost = exact - self.type.dequantize(alone)
+            self.alone_signal += float(np.sum(exact * exact))
+            self.alone_power = (self.alone_power or 0.0) + float(np.sum(lost * lost))
+            self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
             found = first_difference(stored, compiled, self.type, slack)
             self.identical = found is None and self.identical is not False
@@ -82,13 +114,24 @@ class Accumulator:
                                              found.found)
         self.stimuli += len(stored)
 
+    def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
+        """Looks for the stimulus that this layer's integers hold worst."""
+        axes = tuple(range(1, exact.ndim))
+        for position, (signal, error) in enumerate(zip(np.sum(exact ** 2, axis=axes),
+                                                       np.sum((exact - restored) ** 2, axis=axes))):
+            if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
+                self.worst, self.worst_db = self.stimuli + position, rated
+
     def result(self) -> LayerComparison:
         """The figures of all batches."""
-        sqnr = np.inf if self.error == 0 else 10 * np.log10(max(self.signal, 1e-300) / self.error)
         norm = np.sqrt(self.signal * self.power)
         cosine = 1.0 if self.error == 0 else self.cross / norm if norm > 0 else 0.0
-        return LayerComparison(self.layer, self.tensor, float(sqnr), float(cosine), self.max_error,
-                               self.saturated / max(self.count, 1), self.identical, self.difference)
+        alone = None if self.alone_power is None else decibels(self.alone_signal, self.alone_power)
+        return LayerComparison(self.layer, self.tensor, decibels(self.signal, self.error), float(cosine), self.max_error,
+                               self.saturated / max(self.count, 1), self.identical, self.difference, alone,
+                               None if alone is None else self.alone_error,
+                               self.levels.unused if self.levels else 0.0, self.worst,
+                               None if self.worst is None else self.worst_db, self.levels)
 
 
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:

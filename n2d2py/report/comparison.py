@@ -1,4 +1,4 @@
-"""The comparison of float and integers, layer by layer, as text and CSV."""
+"""The comparison of float and integers, layer by layer and stimulus by stimulus, as text and CSV."""
 from __future__ import annotations
 
 import csv
@@ -6,9 +6,13 @@ import io
 from typing import Sequence
 
 from n2d2py.quant.compare import LayerComparison
+from n2d2py.quant.worst import StimulusComparison
+from n2d2py.report.text import decimal, shorten
 from n2d2py.targets import text_table
 
-__all__ = ["comparison_text", "comparison_csv", "identical_word"]
+__all__ = ["comparison_text", "comparison_csv", "levels_csv", "worst_text", "worst_csv", "identical_word"]
+
+_WORST_SHOWN = 5
 
 
 def identical_word(comparison: LayerComparison) -> str:
@@ -21,19 +25,67 @@ def identical_word(comparison: LayerComparison) -> str:
     return f"no: [{', '.join(map(str, d.index))}] {d.found:.9g} for {d.expected:.9g}"
 
 
+def _two_digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
 def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
-    """One line per layer: SQNR in dB, cosine, largest error, saturated values, compiled equal to simulated."""
-    rows = [[c.layer, f"{c.sqnr_db:.2f}", f"{c.cosine:.6f}", f"{c.max_error:.6g}", f"{100 * c.saturated:.4f}",
-             identical_word(c)] for c in comparisons]
-    return text_table(["layer", "SQNR dB", "cosine", "max error", "saturated %", "identical"], rows)
+    """One line per layer: SQNR in the network, alone and of the worst stimulus (dB), cosine, largest error, saturated
+    values, unused part of the range, compiled equal to simulated."""
+    rows = [[c.layer, f"{c.sqnr_db:.2f}", _two_digits(c.alone_db), _two_digits(c.worst_db), f"{c.cosine:.6f}",
+             f"{c.max_error:.6g}", f"{100 * c.saturated:.4f}", f"{100 * c.unused:.1f}", identical_word(c)] for c in comparisons]
+    return text_table(["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "saturated %", "unused %", "identical"],
+                      rows)
 
 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
-    """The same with full precision; `identical` is 1, 0 or empty."""
+    """The same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared
+    stimulus, counted from 0."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["layer", "tensor", "sqnr_db", "cosine", "max_error", "saturated_percent", "identical"])
+    writer.writerow(["layer", "tensor", "sqnr_db", "cosine", "max_error", "saturated_percent", "identical",
+                     "alone_sqnr_db", "alone_max_error", "unused_percent", "worst_stimulus", "worst_sqnr_db"])
     for c in comparisons:
         writer.writerow([c.layer, c.tensor, f"{c.sqnr_db:.9g}", f"{c.cosine:.12g}", f"{c.max_error:.9g}",
-                         f"{100 * c.saturated:.9g}", "" if c.identical is None else int(c.identical)])
+                         f"{100 * c.saturated:.9g}", "" if c.identical is None else int(c.identical),
+                         decimal(c.alone_db, 9), decimal(c.alone_error, 9), f"{100 * c.unused:.9g}",
+                         "" if c.worst is None else c.worst, decimal(c.worst_db, 9)])
+    return text.getvalue()
+
+
+def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
+    """Float and stored values of every integer layer over the same steps: the ends of each bin, and both counts."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["layer", "from", "to", "float_count", "integer_count"])
+    for c in comparisons:
+        if c.levels is not None:
+            edges = c.levels.edges
+            writer.writerows([c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored)] for low, high, real, stored in
+                             zip(edges, edges[1:], c.levels.real, c.levels.stored) if real or stored)
+    return text.getvalue()
+
+
+def worst_text(stimuli: Sequence[StimulusComparison]) -> str:
+    """The stimuli whose outputs the integers hold worst; "" without any."""
+    if not stimuli:
+        return ""
+    rows = [[shorten(s.name, 48), f"{s.error:.4g}", f"{s.sqnr_db:.2f}", _classes(s)] for s in stimuli[:_WORST_SHOWN]]
+    return text_table(["worst stimuli", "error", "SQNR dB", "top-1"], rows)
+
+
+def _classes(stimulus: StimulusComparison) -> str:
+    if stimulus.expected < 0:
+        return "-"
+    same = stimulus.expected == stimulus.found
+    return str(stimulus.found) if same else f"{stimulus.expected} became {stimulus.found}"
+
+
+def worst_csv(stimuli: Sequence[StimulusComparison]) -> str:
+    """All that are kept, with full precision; top-1 of floating point and of integers, label -1 for none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["position", "name", "mean_error", "sqnr_db", "float_top1", "integer_top1", "label"])
+    for s in stimuli:
+        writer.writerow([s.position, s.name, f"{s.error:.9g}", f"{s.sqnr_db:.9g}", s.expected, s.found, s.label])
     return text.getvalue()

@@ -9,6 +9,7 @@ from n2d2py.memory import MemoryPlan, MemoryProblem
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.worst import StimulusComparison
 from n2d2py.targets import Score
 
 __all__ = ["ReportData"]
@@ -33,6 +34,7 @@ class ReportData:
         fusion: what each rewrite did, a line each.
         warnings: the warnings of the run, a line each.
         pipeline: the steps of the data pipeline, a line each.
+        stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
     """
 
     network: str
@@ -49,6 +51,7 @@ class ReportData:
     fusion: Sequence[str] = ()
     warnings: Sequence[str] = ()
     pipeline: Sequence[str] = ()
+    stimuli: Sequence[StimulusComparison] = ()
 
     def score(self, label: str) -> Score | None:
         """The first score of that label."""

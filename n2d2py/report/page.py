@@ -7,7 +7,7 @@ from typing import Any
 from n2d2py.quant.thresholds import CLIPPING_MODES
 from n2d2py.report.calibration import TensorRange
 from n2d2py.report.comparison import identical_word
-from n2d2py.report.comparison_plot import draw_sqnr
+from n2d2py.report.comparison_plot import draw_levels, draw_sqnr, inline_picture
 from n2d2py.report.confusion_plot import draw_confusion_svg, frequent_confusions
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
@@ -50,6 +50,7 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         planes=_planes(data),
         sqnr=draw_sqnr(data.comparisons) if data.comparisons else "",
         comparisons=[(c, identical_word(c)) for c in data.comparisons],
+        levels=[(c, draw_levels(c.levels)) for c in data.comparisons if c.levels is not None], worst=_worst(data),
         drawing=draw_network(data.qgraph, standalone=False))
     return page if page.endswith("\n") else page + "\n"
 
@@ -121,6 +122,25 @@ def _details(score: Score) -> dict[str, Any]:
 def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
     return [(r, draw_histogram(HistogramPlot(r.edges, r.counts, r.threshold, r.candidates), width=250, height=92,
                                standalone=False)) for r in ranges]
+
+
+def _worst(data: ReportData) -> list[dict[str, Any]]:
+    """The stimuli whose outputs the integers hold worst, with their pictures and the names of their classes."""
+    classes = data.scores[0][1].classes if data.scores else ()
+
+    def name(index: int) -> str:
+        return classes[index] if 0 <= index < len(classes) else str(index)
+
+    red_first = not data.pipeline or any("RGB" in step for step in data.pipeline)
+    result = []
+    for one in data.stimuli:
+        image = one.picture
+        if image is not None and image.ndim == 3 and not red_first:
+            image = image[:, :, ::-1].copy()
+        result.append({"stimulus": one, "picture": "" if image is None else inline_picture(image),
+                       "expected": name(one.expected), "found": name(one.found),
+                       "label": name(one.label) if one.label >= 0 else ""})
+    return result
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:

@@ -37,6 +37,8 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
     result["compare"] = {c.layer: {"sqnr_db": _finite(c.sqnr_db), "cosine": c.cosine, "max_error": c.max_error,
-                                   "saturated_percent": 100 * c.saturated, "identical": c.identical}
+                                   "saturated_percent": 100 * c.saturated, "unused_percent": 100 * c.unused,
+                                   "alone_sqnr_db": None if c.alone_db is None else _finite(c.alone_db),
+                                   "identical": c.identical}
                          for c in data.comparisons}
     return result

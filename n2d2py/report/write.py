@@ -6,7 +6,7 @@ from pathlib import Path
 
 from n2d2py.memory import write_memory_files
 from n2d2py.report.calibration import tensor_ranges, write_calibration
-from n2d2py.report.comparison import comparison_csv, comparison_text
+from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
@@ -21,7 +21,8 @@ def write_report(data: ReportData, folder: Path) -> None:
     """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
 
     layers.csv, layers.txt, summary.json, report.html; calibration/ (ranges and histograms); memory/ with a
-    plan; graph/network.svg and graph.json; compare.txt and compare.csv with comparisons.
+    plan; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
+    comparisons.
     """
     rows = layer_rows(data.qgraph)
     ranges = tensor_ranges(data)
@@ -34,6 +35,9 @@ def write_report(data: ReportData, folder: Path) -> None:
     write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
     write_text(folder / "graph" / "graph.json", json.dumps(data.qgraph.dump(), indent=1) + "\n")
     if data.comparisons:
-        write_text(folder / "compare.txt", comparison_text(data.comparisons))
+        write_text(folder / "compare.txt", comparison_text(data.comparisons) + ("\n" + worst_text(data.stimuli)
+                                                                                if data.stimuli else ""))
+        write_text(folder / "compare_levels.csv", levels_csv(data.comparisons))
+        write_text(folder / "compare_stimuli.csv", worst_csv(data.stimuli))
         write_text(folder / "compare.csv", comparison_csv(data.comparisons))
     write_text(folder / "report.html", report_page(data, rows, ranges))

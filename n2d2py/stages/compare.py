@@ -1,7 +1,7 @@
 """Stage compare: every layer, float against integers, and Python's integers against the compiled ones."""
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,17 +10,27 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.compare import Accumulator, LayerComparison
+from n2d2py.quant.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import batch_size
+from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference import FloatEngine
 from n2d2py.runtime import Network
 
-__all__ = ["compare_stage"]
+__all__ = ["Comparison", "compare_stage", "summary"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every layer over all compared stimuli, and the stimuli whose outputs the integers hold worst."""
+
+    layers: list[LayerComparison] = field(default_factory=list)
+    stimuli: list[StimulusComparison] = field(default_factory=list)
 
 
 def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None,
-                  slack: float = 0.0) -> list[LayerComparison]:
-    """One comparison per layer over the stimuli; the compiled values too when a library is given.
+                  slack: float = 0.0) -> Comparison:
+    """Every layer over the stimuli, in the network and in isolation; the compiled values too when a library is given.
 
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
@@ -29,15 +39,19 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
     layers = [(node.name, node.output) for node in quantized.nodes]
     engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
     accumulators = [Accumulator(layer, tensor, quantized.type(tensor)) for layer, tensor in layers]
+    worst = WorstStimuli(quantized)
     size = batch_size(graph)
-    for x, _, _ in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = engine.run(x)
+    for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
+        real = {**dict(zip(graph.inputs, [x])), **engine.run(x)}
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
+        worst.add(x, labels, names, real, stored)
+        alone = {node.output: isolated(quantized, node, real) for node in quantized.nodes} if quantized.bits > 0 else {}
         if slack and compiled is not None:
             found, stored = _by_layer(quantized, inputs, compiled.layers(*inputs))
             for accumulator in accumulators:
-                accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.tensor), slack)
+                accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.tensor), slack,
+                                alone.get(accumulator.tensor))
             continue
         found = compiled.layers(*inputs) if compiled is not None else {}
         found = {name: np.asarray(values).reshape(stored[tensor].shape) for (name, tensor) in layers
@@ -45,8 +59,9 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
         if quantized.is_mixed and found:
             stored = _from_compiled(quantized, {**stored, **{tensor: found[name] for name, tensor in layers}})
         for accumulator in accumulators:
-            accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.layer))
-    return [accumulator.result() for accumulator in accumulators]
+            accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.layer),
+                            alone=alone.get(accumulator.tensor))
+    return Comparison([accumulator.result() for accumulator in accumulators], worst.result())
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.passes import FuseReport
-from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import ReportData, write_report
 from n2d2py.stages.calibrate import Calibration
+from n2d2py.stages.compare import Comparison
 from n2d2py.stages.load import Network
 from n2d2py.stages.memory import Memory
 from n2d2py.stages.settings import Settings
@@ -20,7 +20,7 @@ __all__ = ["report_stage", "print_scores"]
 
 
 def report_stage(network: Network, calibration: Calibration, memory: Memory | None, scores: Scores,
-                 comparisons: list[LayerComparison], fused: FuseReport, settings: Settings, folder: Path) -> None:
+                 compared: Comparison, fused: FuseReport, settings: Settings, folder: Path) -> None:
     """Writes everything under statistics/."""
     statistics, types = calibration.statistics, calibration.types
     data = ReportData(
@@ -29,7 +29,8 @@ def report_stage(network: Network, calibration: Calibration, memory: Memory | No
         statistics.histograms if statistics else {}, types.thresholds if types else {},
         memory.problem if memory else None, memory.plan if memory else None,
         [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],
-        comparisons, fused.lines(), [_without_folder(warning) for warning in log.warnings_seen()], network.data.steps)
+        compared.layers, fused.lines(), [_without_folder(warning) for warning in log.warnings_seen()], network.data.steps,
+        compared.stimuli)
     write_report(data, folder / "statistics")
 
 

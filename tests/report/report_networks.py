@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.graph import Graph, Node
 from n2d2py.memory import plan_memory
@@ -11,9 +12,11 @@ from n2d2py.operators import Conv, ElemWise, Fc, Pool
 from n2d2py.operators.activations import Clip
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.types import calibrated_tensors
+from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report import ReportData
 from n2d2py.targets import Scorer
 
@@ -108,6 +111,16 @@ def random_score(name: str, classes: int, count: int, right: float, top_n: int =
     return scorer.result()
 
 
+def random_levels(kind: NumType, random: np.random.Generator) -> LevelCounts | None:
+    """Counts of a thousand values; None for a floating-point type."""
+    if kind.is_float:
+        return None
+    levels = LevelCounts(kind)
+    real = random.normal(0.0, kind.scale * kind.qmax / 2, 1000)
+    levels.add(real, kind.quantize(real))
+    return levels
+
+
 def report_data(graph: Graph, *, bits: int = 8, classes: int = 4, stimuli: int = 200, **changes) -> ReportData:
     """Everything that a report can show, for a graph whose last layer is the scored one."""
     options = QuantOptions(bits=bits) if bits > 0 else None
@@ -123,11 +136,14 @@ def report_data(graph: Graph, *, bits: int = 8, classes: int = 4, stimuli: int =
     scores = [(label, random_score(target, classes, stimuli, right, min(5, classes)))
               for label, right in (("float", 0.93), ("simulated", 0.92), ("compiled", 0.92))]
     random = np.random.default_rng(5)
-    comparisons = [LayerComparison(n.name, n.outputs[0], float(12 + 30 * random.random()), 0.999, 0.01 * k, 0.001, True)
-                   for k, n in enumerate(qgraph.nodes)]
+    comparisons = [LayerComparison(n.name, n.outputs[0], float(12 + 30 * random.random()), 0.999, 0.01 * k, 0.001, True,
+                                   alone_db=40.0 - k, alone_error=0.005 * k, unused=0.25, worst=k, worst_db=10.0,
+                                   levels=random_levels(qgraph.type(n.outputs[0]), random)) for k, n in enumerate(qgraph.nodes)]
+    worst = [StimulusComparison(k, f"images/{k:05d}.png", 1, 0.5 - 0.1 * k, 20.0 + k, 1, 1 + k % 2,
+                                random.integers(0, 256, (16, 16, 3), np.uint8)) for k in range(3)]
     fields = dict(network=graph.name, graph=graph, qgraph=qgraph, quant=options, histograms=histograms,
                   thresholds=thresholds, problem=problem, plan=plan_memory(problem), scores=scores,
                   comparisons=comparisons, options={"-nbbits": bits, "-calib": -1, "-act-clipping-mode": "MSE"},
                   fusion=["BatchNorm bn1 into conv1"], pipeline=["Rescale 16x16", "ColorSpace RGB"],
-                  warnings=["W502: an example"])
+                  warnings=["W502: an example"], stimuli=worst)
     return ReportData(**{**fields, **changes})

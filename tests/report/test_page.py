@@ -63,7 +63,7 @@ def test_files_of_a_report(written):
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
     assert names == {"layers.csv", "layers.txt", "summary.json", "report.html", "compare.txt", "compare.csv",
-                     "calibration/weights_range.dat", "calibration/outputs_range.dat", "graph/network.svg",
+                     "compare_levels.csv", "compare_stimuli.csv", "calibration/weights_range.dat", "calibration/outputs_range.dat", "graph/network.svg",
                      "graph/graph.json", "memory/memory_graph.json", "memory/memory_map.json",
                      "memory/memory_mapping.log", "memory/memory_mapping.png",
                      *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg"))}
@@ -81,10 +81,10 @@ def test_the_page_is_self_contained_and_complete(written):
     data, folder = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = parsed(text)
-    assert all(link.startswith("#") for link in page.links)
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
     assert "http" not in re.sub(r'xmlns="[^"]*"', "", text)
     anchors = set(re.findall(r'id="([^"]*)"', text))
-    assert {link[1:] for link in page.links} == anchors
+    assert {link[1:] for link in page.links if link.startswith("#")} == anchors
     words = " ".join(page.text)
     simulated = data.score("simulated")
     for expected in (f"{simulated.top1:.2f}%", f"{simulated.correct} of {simulated.count}", "24,096",
@@ -92,6 +92,15 @@ def test_the_page_is_self_contained_and_complete(written):
                      "Misclassified: " + str(len(data.score("compiled").misclassified))):
         assert expected in words, expected
     assert page.tags.count("svg") >= 3 + len(data.histograms)
+
+
+def test_worst_stimuli_and_levels_are_shown(written):
+    data, folder = written
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    words = " ".join(parsed(text).text)
+    assert text.count("data:image/png;base64,") == text.count("<img") == len(data.stimuli)
+    assert text.count('class="levels"') == len(data.comparisons)
+    assert "images/00001.png" in words and "class 1 → class 2" in words and "class 1 in both" in words
 
 
 def test_hostile_names_are_escaped(tmp_path):

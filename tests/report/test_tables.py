@@ -9,11 +9,14 @@ import report_networks as networks
 import numpy as np
 import pytest
 
+from n2d2py.arithmetic import NumType
 from n2d2py.quant.compare import Difference, LayerComparison
 from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
-from n2d2py.report.comparison import comparison_csv, comparison_text
+from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
 from n2d2py.report.summary import summary
 from n2d2py.report.text import file_stems, short_bytes, shorten
@@ -80,12 +83,28 @@ def test_summary_of_a_bare_run():
 
 
 def test_comparison_files():
-    wrong = LayerComparison("conv", "conv.y", 31.5, 0.9995, 0.25, 0.015, False, Difference((2, 0, 1, 3), 7, -7))
+    levels = LevelCounts(NumType(8, False, scale=0.5))
+    levels.add(np.array([0.1, 3.0, 500.0]), np.array([0, 6, 128], np.uint8))
+    wrong = LayerComparison("conv", "conv.y", 31.5, 0.9995, 0.25, 0.015, False, Difference((2, 0, 1, 3), 7, -7),
+                            35.0, 0.125, levels.unused, 4, 12.5, levels)
     rows = comparison_text([wrong]).splitlines()
-    assert rows[2].split() == ["conv", "31.50", "0.999500", "0.25", "1.5000", "no:", "[2,", "0,", "1,", "3]", "-7",
-                               "for", "7"]
+    assert rows[2].split() == ["conv", "31.50", "35.00", "12.50", "0.999500", "0.25", "1.5000", "49.8", "no:", "[2,", "0,",
+                               "1,", "3]", "-7", "for", "7"]
     row = next(csv.DictReader(io.StringIO(comparison_csv([wrong]))))
     assert (row["sqnr_db"], row["saturated_percent"], row["identical"]) == ("31.5", "1.5", "0")
+    assert (row["alone_sqnr_db"], row["alone_max_error"], row["worst_stimulus"], row["worst_sqnr_db"]) == ("35", "0.125", "4", "12.5")
+    assert float(row["unused_percent"]) == pytest.approx(100 * 127 / 255)
+    bins = list(csv.DictReader(io.StringIO(levels_csv([wrong]))))
+    assert [(b["from"], b["to"], b["float_count"], b["integer_count"]) for b in bins] == [
+        ("-0.25", "0.75", "1", "1"), ("2.75", "3.75", "1", "1"), ("63.75", "64.75", "0", "1"), ("126.75", "127.75", "1", "0")]
+
+
+def test_worst_stimuli_files():
+    kept = StimulusComparison(3, "a.png", -1, 0.5, 20.0, 7, 2)
+    assert worst_text([]) == ""
+    assert worst_text([kept]).splitlines()[2].split() == ["a.png", "0.5", "20.00", "7", "became", "2"]
+    row = next(csv.DictReader(io.StringIO(worst_csv([kept]))))
+    assert (row["position"], row["name"], row["float_top1"], row["integer_top1"]) == ("3", "a.png", "7", "2")
 
 
 def test_folding_keeps_every_count():

@@ -1,0 +1,97 @@
+"""Layers in the network and alone, the worst stimuli, and the steps that are used."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from branched import data, network, quantized
+
+from n2d2py.arithmetic import NumType
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.quant.level_counts import LevelCounts
+from n2d2py.quant.quantize import float_graph
+from n2d2py.stages.compare import compare_stage
+
+
+def stimuli(count: int = 10, seed: int = 5) -> Stimuli:
+    x = data(count, seed)
+    return Stimuli([f"s{k}" for k in range(count)], np.full(count, -1), x.shape[1:], lambda position: x[position])
+
+
+def by_layer(graph, typed, given=None):
+    return {c.layer: c for c in compare_stage(graph, typed, given or stimuli(), None).layers}
+
+
+def test_a_layer_alone_loses_no_more_than_in_the_network():
+    graph, typed, _ = quantized(network())
+    found = by_layer(graph, typed)
+    assert found["a"].alone_db == pytest.approx(found["a"].sqnr_db) and found["a"].alone_error == found["a"].max_error
+    for name in ("b", "c", "add"):
+        assert found[name].alone_db > found[name].sqnr_db
+
+
+def test_only_the_wrong_layer_is_wrong_alone():
+    graph, typed, _ = quantized(network())
+    before = by_layer(graph, typed)
+    layer = next(node for node in typed.nodes if node.name == "a")
+    layer.params = {**layer.params, "weights": np.roll(layer.params["weights"], 1, axis=0)}
+    after = by_layer(graph, typed)
+    assert after["a"].alone_db < 5 < before["a"].alone_db
+    assert after["add"].sqnr_db < before["add"].sqnr_db - 10
+    assert [after[name].alone_db for name in ("b", "c", "add")] == [before[name].alone_db for name in ("b", "c", "add")]
+
+
+def test_the_worst_stimulus_is_named():
+    graph, typed, _ = quantized(network())
+    x = data(10, 5)
+    x[7] *= 3  # beyond what was calibrated: clipped
+    given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
+    comparison = compare_stage(graph, typed, given, None)
+    worst = comparison.stimuli[0]
+    assert (worst.name, worst.position) == ("s7", 7) and len(comparison.stimuli) == 10
+    errors = [one.error for one in comparison.stimuli]
+    assert errors == sorted(errors, reverse=True)
+    assert {c.worst for c in comparison.layers} == {7}
+    assert worst.picture is None, "two channels are no picture"
+
+
+def test_only_a_dozen_are_kept_whatever_the_batches():
+    graph, typed, _ = quantized(network())
+    kept = compare_stage(graph, typed, stimuli(200), None).stimuli
+    assert len(kept) == 12 and len({one.position for one in kept}) == 12
+    every = [compare_stage(graph, typed, stimuli(200).take([k]), None).stimuli[0].error for k in (0, 50, 199)]
+    assert min(one.error for one in kept) >= max(
+        [error for error, k in zip(every, (0, 50, 199)) if k not in {one.position for one in kept}], default=0)
+
+
+def test_a_floating_point_export_has_no_isolation_and_no_levels():
+    graph = network()
+    for c in compare_stage(graph, float_graph(graph, -32), stimuli(), None).layers:
+        assert c.alone_db is None and c.levels is None and c.unused == 0 and c.sqnr_db > 100
+
+
+def test_the_unused_part_of_a_range():
+    graph, typed, _ = quantized(network(), act_clipping="None")
+    tensor = typed.tensors["b"]
+    used = by_layer(graph, typed)["b"].unused
+    typed.tensors["b"] = replace(tensor, type=tensor.type.with_scale(tensor.type.scale * 4))
+    layer = next(node for node in typed.nodes if node.name == "b")
+    layer.rescale = type(layer.rescale)(layer.rescale.factors / 4)
+    assert by_layer(graph, typed)["b"].unused == pytest.approx(1 - (1 - used) / 4, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", [NumType(8, False, scale=0.1), NumType(8, True, scale=2.0), NumType(16, True, scale=1e-3),
+                                  NumType(8, True, scale=0.5, zero_point=3)])
+def test_levels_count_every_value_where_its_integer_is(kind):
+    rng = np.random.default_rng(1)
+    stored = rng.integers(kind.qmin, kind.qmax, 5000, endpoint=True).astype(kind.dtype)
+    levels = LevelCounts(kind)
+    for part in np.split(stored, 5):
+        levels.add(kind.dequantize(part), part)
+    assert np.array_equal(levels.real, levels.stored) and levels.real.sum() == 5000 and len(levels.real) <= 128
+    real = kind.dequantize(stored)
+    expected, _ = np.histogram(real, levels.edges)
+    assert np.array_equal(expected, levels.stored)
+    levels.add(np.array([1e6]), np.array([kind.qmax], kind.dtype))
+    assert levels.unused == 0 or levels.lowest > kind.qmin
