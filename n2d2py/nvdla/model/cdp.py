@@ -11,7 +11,7 @@ from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.formats import DTYPES
 from n2d2py.nvdla.model.integers import convert, shift_right
-from n2d2py.nvdla.model.lut import Answer, look_up, lookup_integers
+from n2d2py.nvdla.model.lut import CDP_WIDTHS, Answer, half_slope, look_up, lookup_integers
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
@@ -39,21 +39,23 @@ def _integers(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray
     offset = int(into["offset"])
     if x.dtype.itemsize == BYTES[INT8]:
         offset = ((offset & 0xFF) ^ 0x80) - 0x80
-    v = convert(x.astype(np.int64), offset, int(into["scale"]), int(into["truncate"]), bits + 1)
+    v = convert(x.astype(np.int64), offset, int(into["scale"]), int(into["truncate"]) & 31, bits + 1)
     if op["bypass_sqsum"]:
         index = v
     else:
         squares = np.pad(v * v, ((half, half), (0, 0), (0, 0)))
         index = sum(squares[i:i + len(v)] for i in range(2 * half + 1))
-    y = lookup_integers(index, lut, 38, lambda y0, y1, f: y0 + shift_right((y1 - y0) * f, 16), 16, 16)
+    y = lookup_integers(index, lut, lambda y0, y1, f: y0 + shift_right((y1 - y0) * f, 16), CDP_WIDTHS)
     if not op["bypass_out_mul"]:
         y = y * v
-    return convert(y, int(out["offset"]), int(out["scale"]), int(out["truncate"]), bits).astype(x.dtype)
+    offset = int(out["offset"])
+    if bits == 8:
+        offset = ((offset & 0x1FFFFFF) ^ 0x1000000) - 0x1000000
+    return convert(y, offset, int(out["scale"]), int(out["truncate"]) & 63, bits).astype(x.dtype)
 
 
 def _floats(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
-    v = floats.half_to_single(x)
-    v = np.where(np.abs(v) > 2.0 ** 31, np.copysign(np.float32(2.0 ** 32 - 2.0 ** 21), v), v)
+    v = floats.half_to_fp17(x).astype(np.float32)
     if op["bypass_sqsum"]:
         index = v
     else:
@@ -92,14 +94,13 @@ def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
             fraction = np.floor((scaled - np.floor(scaled)) * 65536)
         over = ~under & (index >= last)
         index = np.clip(index, 0, last - 1)
-        step = floats.fp17(floats.add(halves[index + 1], -halves[index]).astype(np.float64))
+        step = floats.single_to_fp17(floats.add(halves[index + 1], -halves[index]))
         value = floats.fp17_add(floats.fp17_multiply(step, floats.fp17(fraction / 65536)), halves[index].astype(np.float64))
         bias = np.float32(2.0 ** number) if exponential and number > -127 else np.float32(0)
         for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), halves[0], below),
                                       (over, np.float32(end), halves[last], above)):
-            away = floats.fp17(floats.add(x, np.float32(-bound)).astype(np.float64))
-            scale = np.float64(floats.half_to_single(np.asarray(floats.bits_to_half(int(slope["scale"])))))
-            value = np.where(miss, floats.fp17_add(floats.fp17_multiply(away, scale), np.float64(y)), value)
+            away = floats.single_to_fp17(floats.add(x, np.float32(-bound)))
+            value = np.where(miss, floats.fp17_add(floats.fp17_multiply(away, half_slope(slope)), np.float64(y)), value)
         return Answer(value, under, over)
 
     return look_up(answer, lut)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.nvdla.model.formats import as_array, as_bytes
+from n2d2py.nvdla.firmware import BYTES, FP16, INT8
+from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import EmuOperation, EmuTask
 
@@ -28,9 +28,15 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
             raise N2D2Error("E903", f"{what}: formats {code} to {int(operation.destination['format'])} are not "
                             "supported", where=machine.name, remedy="compile it again")
         precision, atom = FORMATS[code] if new else (FP16, 32)
-        x = _array(machine, task, operation.source, precision, atom, what)
-        y = (_power if operation.kind == POWER else _softmax)(x, operation, precision)
-        _store(machine, task, operation.destination, y, atom, what)
+        if operation.kind == POWER:
+            y = _power(_array(machine, task, operation.source, precision, atom, what), operation, precision)
+            _store(machine, task, operation.destination, y, atom, what)
+        else:
+            channels = int(operation.source["channel"])
+            x = _vector(machine, task, operation.source, channels, precision, what).copy()
+            y = _softmax(x, operation, precision)
+            _vector(machine, task, operation.destination, channels, precision, what)[:] = y
+            y = y.reshape(channels, 1, 1)
         if machine.trace is not None:
             machine.trace[task.number, operation.number] = y
 
@@ -39,6 +45,12 @@ def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> np.nd
     offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
     memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what)
     return memory[base:]
+
+
+def _vector(machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str) -> np.ndarray:
+    """The first `count` elements of a buffer, side by side whatever its strides: what the softmax reads and writes."""
+    data = _place(machine, task, buffer, what)
+    return strided(data, 0, (1, count * BYTES[precision]), (0, 1), what)[0].view(DTYPES[precision])
 
 
 def _array(machine: Machine, task: EmuTask, buffer: np.void, precision: int, atom: int, what: str) -> np.ndarray:
@@ -71,9 +83,9 @@ def _power(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarray
 
 
 def _softmax(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarray:
-    """Over all channels of a 1x1 map; sums run from left to right in float32."""
+    """Of a vector; sums run from left to right in float32."""
     op = operation.op
-    values = x.reshape(-1).astype(np.float32)
+    values = x.astype(np.float32)
     if precision == INT8:
         values = (values * np.float32(op["input_scale_factor"])).astype(np.float16).astype(np.float32)
     exponentials = np.exp(values - values.max()).astype(np.float32)
@@ -82,4 +94,4 @@ def _softmax(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarr
     if precision == INT8:
         real = y.astype(np.float32) / np.float32(op["output_scale_factor"])
         y = np.clip(np.trunc(real), -128, 127).astype(np.int8)
-    return y.reshape(x.shape)
+    return y

@@ -8,25 +8,35 @@ from __future__ import annotations
 import numpy as np
 
 __all__ = ["half_to_single", "single_to_half", "add", "multiply", "maximum", "minimum", "relu", "bits_to_single",
-           "bits_to_half", "fp17", "fp17_add", "fp17_multiply", "fp17_to_half"]
+           "bits_to_half", "unequal", "LARGEST17", "fp17", "single_to_fp17", "half_to_fp17", "fp17_add", "fp17_multiply",
+           "fp17_to_half"]
 
 _SMALLEST = np.float32(2.0 ** -126)
 _LARGEST = np.finfo(np.float32).max
 _LARGEST_HALF = np.float32(65504)
-_SMALLEST17, _LARGEST17 = 2.0 ** -30, 2.0 ** 31 * (2 - 2.0 ** -10)
+_SMALLEST17, LARGEST17 = 2.0 ** -30, 2.0 ** 31 * (2 - 2.0 ** -10)
 
 
 def half_to_single(x: np.ndarray) -> np.ndarray:
-    """float16 to float32; infinities become the largest number of the wider type's neighbourhood, as in hardware."""
+    """float16 to float32 as in hardware: infinities become the largest number, the bits of a NaN stay the low ones."""
     wide = x.astype(np.float32)
-    return np.where(np.isinf(wide), np.copysign(_LARGEST, wide), wide)
+    wide = np.where(np.isinf(wide), np.copysign(_LARGEST, wide), wide)
+    nan = np.isnan(wide)
+    if not nan.any():
+        return wide
+    bits = np.ascontiguousarray(x, np.float16).view(np.uint16).astype(np.uint32)
+    return np.where(nan, (bits & 0x8000) << 16 | 0x7F800000 | bits & 0x3FF, wide.view(np.uint32)).view(np.float32)
 
 
 def single_to_half(x: np.ndarray) -> np.ndarray:
-    """float32 to float16, subnormal results kept, overflow to 65504."""
-    with np.errstate(over="ignore"):
-        clipped = np.where(np.isnan(x), x, np.clip(x, -_LARGEST_HALF, _LARGEST_HALF))
-    return clipped.astype(np.float16)
+    """float32 to float16, subnormal results kept, overflow to 65504; a NaN keeps its low bits."""
+    nan = np.isnan(x)
+    if not nan.any():
+        return np.clip(x, -_LARGEST_HALF, _LARGEST_HALF).astype(np.float16)
+    half = np.clip(np.where(nan, np.float32(0), x), -_LARGEST_HALF, _LARGEST_HALF).astype(np.float16)
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    kept = (bits >> 16 & 0x8000 | 0x7C00 | bits & 0x3FF).astype(np.uint16)
+    return np.where(nan, kept, half.view(np.uint16)).view(np.float16)
 
 
 def bits_to_single(bits: int) -> np.float32:
@@ -46,16 +56,29 @@ def _settle(x: np.ndarray) -> np.ndarray:
 
 
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal."""
+    """a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal; NaNs pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = _settle(a + b)
-    return np.where(total == 0, np.copysign(np.float32(0), np.where(np.abs(a) >= np.abs(b), a, b)), total)
+    return _nan_of(a, b, np.where(total == 0, np.copysign(np.float32(0), np.where(np.abs(a) >= np.abs(b), a, b)), total))
 
 
 def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a * b."""
+    """a * b; NaNs pass."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return _settle(a * b)
+        return _nan_of(a, b, _settle(a * b))
+
+
+def _nan_of(a: np.ndarray, b: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """`result`, but the NaN of `a`, else of `b`, bit by bit, where there is one."""
+    if not np.isnan(result).any():
+        return result
+    return np.where(np.isnan(a), a, np.where(np.isnan(b), b, result))
+
+
+def unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The number with the bits 1 where the bits of a and b differ, +0 where they are the same."""
+    one, two = (np.ascontiguousarray(x, np.float32).view(np.uint32) for x in np.broadcast_arrays(a, b))
+    return (one != two).astype(np.uint32).view(np.float32)
 
 
 def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -78,12 +101,26 @@ def relu(x: np.ndarray) -> np.ndarray:
 
 
 def fp17(x: np.ndarray) -> np.ndarray:
-    """float64 `x` rounded to fp17."""
+    """float64 `x` rounded to fp17; what is below the smallest normal number after rounding becomes 0."""
     x = np.asarray(x, np.float64)
     mantissa, exponent = np.frexp(x)
     rounded = np.ldexp(np.rint(mantissa * 2048), exponent - 11)
     rounded = np.where(np.abs(rounded) < _SMALLEST17, np.copysign(0.0, x), rounded)
-    return np.clip(rounded, -_LARGEST17, _LARGEST17)
+    return np.clip(rounded, -LARGEST17, LARGEST17)
+
+
+def single_to_fp17(x: np.ndarray) -> np.ndarray:
+    """float32 to fp17; numbers that round up to the smallest normal number in steps of 2^-40 become it, lower ones 0."""
+    x = np.asarray(x, np.float64)
+    low = np.rint(x * 2.0 ** 40) * 2.0 ** -40
+    low = np.where(np.abs(low) >= _SMALLEST17, low, np.copysign(0.0, x))
+    return np.where(np.abs(x) < _SMALLEST17, low, fp17(x))
+
+
+def half_to_fp17(x: np.ndarray) -> np.ndarray:
+    """float16 to fp17 (float64 values); infinities become the largest number."""
+    wide = x.astype(np.float64)
+    return np.where(np.isinf(wide), np.copysign(LARGEST17, wide), wide)
 
 
 def fp17_add(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -28,7 +28,8 @@ def shift_signed(x: np.ndarray, shift: np.ndarray | int, bits: int) -> np.ndarra
     if shift >= 0:
         return saturate(shift_right(x, shift), bits)
     limit = 1 << (bits - 1)
-    return np.clip(np.clip(x, -limit, limit) << min(-shift, 62 - bits), -limit, limit - 1)
+    room = limit >> -shift
+    return np.where(x >= room, limit - 1, np.where(x < -room, -limit, np.clip(x, -room, room) << -shift))
 
 
 def convert(x: np.ndarray, offset: int, scale: int, shift: int, bits: int) -> np.ndarray:

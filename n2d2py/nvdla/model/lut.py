@@ -11,9 +11,9 @@ from typing import Callable
 import numpy as np
 
 from n2d2py.nvdla.model import floats
-from n2d2py.nvdla.model.integers import shift_signed
+from n2d2py.nvdla.model.integers import saturate, shift_signed
 
-__all__ = ["Answer", "look_up", "lookup_integers", "lookup_sdp_floats"]
+__all__ = ["Answer", "Widths", "SDP_WIDTHS", "CDP_WIDTHS", "look_up", "lookup_integers", "lookup_sdp_floats", "half_slope"]
 
 
 @dataclass
@@ -60,10 +60,26 @@ def _floor_log2(x: np.ndarray) -> np.ndarray:
     return np.frexp(np.maximum(x, 1).astype(np.float64))[1].astype(np.int64) - 1
 
 
-def lookup_integers(x: np.ndarray, lut: np.void, start_bits: int,
-                    interpolate: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-                    fraction_bits: int, out_bits: int) -> np.ndarray:
-    """`interpolate(y0, y1, fraction, ...)` of both tables, chosen; `start_bits` is the width of the bounds' registers."""
+@dataclass(frozen=True)
+class Widths:
+    """Bits of an integer unit: registers of bounds, fraction, extension by a slope, result; 2^lowest is the smallest
+    lower bound of an exponential table that is not its start."""
+
+    bounds: int
+    fraction: int
+    slope: int
+    result: int
+    lowest: int
+
+
+SDP_WIDTHS, CDP_WIDTHS = Widths(32, 35, 32, 32, 1), Widths(38, 16, 56, 16, 0)
+
+
+def lookup_integers(x: np.ndarray, lut: np.void,
+                    interpolate: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], widths: Widths) -> np.ndarray:
+    """`interpolate(y0, y1, fraction)` of both tables, chosen, for int64 `x`."""
+    fraction_bits = widths.fraction
+
     def answer(table: np.ndarray, start: int, end: int, exponential: bool, number: int, below: np.void,
                above: np.void) -> Answer:
         last = len(table) - 1
@@ -79,28 +95,28 @@ def lookup_integers(x: np.ndarray, lut: np.void, start_bits: int,
             under = (gap <= 0) | (index < 0)
         else:
             shift = max(number, 0)
-            index = positive >> shift if number >= 0 else positive << -number
+            index = positive >> shift if number >= 0 else np.minimum(positive, 1 << 20) << min(-number, 40)
             rest = positive & ((1 << shift) - 1)
             fraction = rest << (fraction_bits - number) if number <= fraction_bits else rest >> (number - fraction_bits)
             under = gap <= 0
         over = ~under & (index >= last)
         index = np.clip(index, 0, last - 1)
         value = interpolate(table[index], table[index + 1], fraction)
-        bias = (1 << number if number >= 0 else 0) if exponential else 0
-        value = np.where(under, table[0] + _slope(x - start - bias, below, out_bits), value)
-        value = np.where(over, table[last] + _slope(x - end, above, out_bits), value)
-        limit = 1 << (out_bits - 1)
-        return Answer(np.clip(value, -limit, limit - 1), under, over)
+        bias = 1 << number if exponential and number >= widths.lowest else 0
+        value = np.where(under, table[0] + _slope(x - start - bias, below, widths.slope), value)
+        value = np.where(over, table[last] + _slope(x - end, above, widths.slope), value)
+        return Answer(saturate(value, widths.result), under, over)
 
-    return look_up(answer, lut, lambda bits: _signed(bits, start_bits))
-
-
-def _slope(gap: np.ndarray, slope: np.void, out_bits: int) -> np.ndarray:
-    return shift_signed(gap * int(slope["scale"]), int(_signed(int(slope["shifter"]), 5)), out_bits)
+    return look_up(answer, lut, lambda bits: _signed(bits, widths.bounds))
 
 
-def _half(bits: int) -> float:
-    return float(floats.half_to_single(np.array(floats.bits_to_half(bits))))
+def _slope(gap: np.ndarray, slope: np.void, bits: int) -> np.ndarray:
+    return shift_signed(gap * int(slope["scale"]), int(_signed(int(slope["shifter"]), 5)), bits)
+
+
+def half_slope(slope: np.void) -> np.float64:
+    """The fp16 slope of a table's extension."""
+    return np.float64(floats.half_to_fp17(np.asarray(floats.bits_to_half(int(slope["scale"])))))
 
 
 def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
@@ -108,7 +124,7 @@ def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
     def answer(table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void,
                above: np.void) -> Answer:
         last = len(table) - 1
-        values = np.clip(table.view("<f2").astype(np.float64), -2.0 ** 31, 2.0 ** 31)
+        values = floats.half_to_fp17(table.view("<f2"))
         start, end = floats.bits_to_single(start_bits), floats.bits_to_single(end_bits)
         gap = floats.add(x, np.float32(-start)).astype(np.float64)
         under = ~(gap > 0)
@@ -129,8 +145,8 @@ def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
         bias = np.float32(2.0 ** number) if exponential else np.float32(0)
         for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), values[0], below),
                                       (over, np.float32(end), values[last], above)):
-            away = floats.fp17(floats.add(x, np.float32(-bound)).astype(np.float64))
-            extended = floats.fp17_add(np.float64(y), floats.fp17_multiply(away, np.float64(_half(int(slope["scale"])))))
+            away = floats.single_to_fp17(floats.add(x, np.float32(-bound)))
+            extended = floats.fp17_add(np.float64(y), floats.fp17_multiply(away, half_slope(slope)))
             value = np.where(miss, extended, value)
         return Answer(value, under, over)
 

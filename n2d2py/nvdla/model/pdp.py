@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import FP16
+from n2d2py.nvdla.firmware import FP16, INT8, INT16
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.formats import DTYPES
-from n2d2py.nvdla.model.integers import saturate, shift_right
+from n2d2py.nvdla.model.integers import shift_right
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
@@ -16,9 +16,18 @@ __all__ = ["pdp", "RECIPROCALS"]
 AVERAGE, MAXIMUM, MINIMUM = range(3)
 RECIPROCALS = (0x10000, 0x8000, 0x5555, 0x4000, 0x3333, 0x2AAA, 0x2492, 0x2000)
 """65536 / k, cut, for kernels 1 to 8."""
-_RECIPROCALS17 = tuple(floats.fp17(np.float64(sum(2.0 ** -bit * (pattern >> (10 - bit) & 1) for bit in range(1, 11)) + 1)
-                                   * 2.0 ** ((pattern >> 10) - 31)) for pattern in
-                       (0x7C00, 0x7800, 0x7555, 0x7400, 0x7266, 0x7155, 0x7092, 0x7000))
+_SIGN_BITS = {INT8: (7, 8, 9, 9, 10, 10, 10), INT16: (15, 16, 17, 17, 18, 18, 18)}
+"""Sign bit of the padding value of 1 to 7 cells."""
+
+
+def _from_fp17(bits: int) -> float:
+    """The number with the low 17 of these bits: 1 sign, 6 exponent, 10 mantissa bits."""
+    exponent, mantissa = bits >> 10 & 63, bits & 1023
+    value = (1 + mantissa / 1024) * 2.0 ** (exponent - 31) if exponent else 0.0
+    return -value if bits >> 16 & 1 else value
+
+
+_RECIPROCALS17 = tuple(_from_fp17(bits) for bits in (0x7C00, 0x7800, 0x7555, 0x7400, 0x7266, 0x7155, 0x7092, 0x7000))
 
 
 def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarray | None) -> np.ndarray:
@@ -36,23 +45,48 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
     if mode != AVERAGE:
         choose = _extreme(precision, mode)
         rows = _reduce(x, 2, kernel[1], stride[1], pads[1], size[1], choose)
-        return _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], choose)
+        return _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(choose))
+    outside = (_missing(x.shape[2], kernel[1], stride[1], pads[1], size[1]),
+               _missing(x.shape[1], kernel[0], stride[0], pads[0], size[0]))
     if precision == FP16:
-        wide = np.clip(x.astype(np.float64), -2.0 ** 31, 2.0 ** 31)
-        rows = _reduce(wide, 2, kernel[1], stride[1], pads[1], size[1], floats.fp17_add)
-        total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], floats.fp17_add)
-        scaled = floats.fp17_multiply(total, _RECIPROCALS17[kernel[1] - 1])
-        return floats.fp17_to_half(floats.fp17_multiply(scaled, _RECIPROCALS17[kernel[0] - 1]))
-    table = [0, *(int(value) for value in op["padding_value"])]
-    left, right = _missing(x.shape[2], kernel[1], stride[1], pads[1], size[1])
+        if kernel[1] == 8 and any(op["padding_value"]) and any(outside[1]):
+            raise N2D2Error("E903", f"{operation.name}: padding values in fp16 below or above windows of 8 columns, which "
+                            "hardware has no factor for", where=machine.name, remedy="pad with zeros")
+        return _average_floats(x, op, kernel, stride, pads, size, outside)
+    table = _padding_table(op, precision)
     rows = _reduce(x.astype(np.int64), 2, kernel[1], stride[1], pads[1], size[1], np.add)
-    rows = rows + np.array([table[l] + table[r] for l, r in zip(left, right)])[None, None, :]
-    top, bottom = _missing(x.shape[1], kernel[0], stride[0], pads[0], size[0])
-    total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], np.add)
-    total = total + kernel[1] * np.array([table[t] + table[b] for t, b in zip(top, bottom)])[None, :, None]
+    total = _reduce(rows + table[outside[0]], 1, kernel[0], stride[0], pads[0], size[0], np.add)
+    total = total + kernel[1] * table[outside[1]][:, None]
     for k in (kernel[1], kernel[0]):
         total = shift_right(total * RECIPROCALS[k - 1], 16)
-    return saturate(total, 8 * DTYPES[precision].itemsize).astype(DTYPES[precision])
+    return total.astype(DTYPES[precision])
+
+
+def _average_floats(x: np.ndarray, op: np.void, kernel, stride, pads, size, outside) -> np.ndarray:  # noqa: ANN001
+    """Sums in fp17 from left to right, then downwards, padding last; times both reciprocals."""
+    table = np.array([0.0, *(_from_fp17(int(bits)) for bits in op["padding_value"])])
+    rows = _reduce(floats.half_to_fp17(x), 2, kernel[1], stride[1], pads[1], size[1], floats.fp17_add)
+    if table[outside[0]].any():
+        rows = floats.fp17_add(rows, table[outside[0]])
+    total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(floats.fp17_add))
+    if table[outside[1]].any():
+        total = floats.fp17_add(total, floats.fp17_multiply(table[outside[1]], np.float64(kernel[1]))[:, None])
+    scaled = floats.fp17_multiply(total, _RECIPROCALS17[kernel[1] - 1])
+    return floats.fp17_to_half(floats.fp17_multiply(scaled, _RECIPROCALS17[kernel[0] - 1]))
+
+
+def _padding_table(op: np.void, precision: int) -> np.ndarray:
+    """What k padded cells add, k from 0 to 7: registers of 19 bits whose sign is where the type needs it."""
+    table = [0]
+    for register, sign in zip(op["padding_value"], _SIGN_BITS[precision]):
+        bits = int(register) & 0x7FFFF
+        table.append(bits | -(1 << sign + 1) if bits >> sign & 1 else bits)
+    return np.array(table, np.int64)
+
+
+def _swapped(combine):  # noqa: ANN001, ANN202
+    """The line that comes is the first operand, the sum so far the second: signs of zeros and NaNs depend on it."""
+    return lambda a, b: combine(b, a)
 
 
 def _extreme(precision: int, mode: int):  # noqa: ANN202
@@ -61,11 +95,9 @@ def _extreme(precision: int, mode: int):  # noqa: ANN202
     return np.maximum if mode == MAXIMUM else np.minimum
 
 
-def _missing(length: int, kernel: int, stride: int, pad: int, size: int) -> tuple[list[int], list[int]]:
-    """How many cells of each window lie before and behind the data (at most 7 are known to the table)."""
-    before = [min(max(pad - i * stride, 0), 7) for i in range(size)]
-    behind = [min(max(i * stride - pad + kernel - length, 0), 7) for i in range(size)]
-    return before, behind
+def _missing(length: int, kernel: int, stride: int, pad: int, size: int) -> list[int]:
+    """How many cells of each window lie outside of the data (at most 7 are known to the table)."""
+    return [min(max(pad - i * stride, 0) + max(i * stride - pad + kernel - length, 0), 7) for i in range(size)]
 
 
 def _reduce(x: np.ndarray, axis: int, kernel: int, stride: int, pad: int, size: int, combine) -> np.ndarray:  # noqa: ANN001

@@ -14,7 +14,7 @@ from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.formats import DTYPES, read_feature, read_vector
 from n2d2py.nvdla.model.integers import convert, saturate, shift_right
-from n2d2py.nvdla.model.lut import lookup_integers, lookup_sdp_floats
+from n2d2py.nvdla.model.lut import SDP_WIDTHS, lookup_integers, lookup_sdp_floats
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
@@ -110,16 +110,11 @@ class _Integers:
             operand = saturate(np.asarray(_signed16(operands[0]), np.int64) << int(op["shift_value"]), 32)
             algorithm = int(op["alu_type"])
             x = np.maximum(x, operand) if algorithm == MAX else np.minimum(x, operand) if algorithm == MIN else x + operand
-        untouched = None
-        if kind in (MUL, BOTH):
-            product = x * np.asarray(_signed16(operands[1]), np.int64)
-            untouched = (x >= 0) if activation == PRELU else None
-            product = product if untouched is None else np.where(untouched, x, product)
-        else:
-            product = x
-        shifted = shift_right(product, int(op["truncate"]))
-        x = saturate(shifted if untouched is None else np.where(untouched, product, shifted), 32)
-        return np.maximum(x, 0) if activation == RELU else x
+        product = x * np.asarray(_signed16(operands[1]), np.int64) if kind in (MUL, BOTH) else x
+        result = saturate(shift_right(product, int(op["truncate"])), 32)
+        if kind in (MUL, BOTH) and activation == PRELU:
+            result = np.where(x >= 0, x.astype(np.int32), result)  # past the shifter, which saturates
+        return np.maximum(result, 0) if activation == RELU else result
 
     @staticmethod
     def y_operation(x: np.ndarray, op: np.void, operands: tuple[Any, Any]) -> np.ndarray:
@@ -148,7 +143,7 @@ class _Integers:
         def interpolate(y0: np.ndarray, y1: np.ndarray, fraction: np.ndarray) -> np.ndarray:
             return shift_right(y0 * ((1 << 35) - fraction) + y1 * fraction, 35)
 
-        return lookup_integers(x, lut, 32, interpolate, 35, 32)
+        return lookup_integers(x, lut, interpolate, SDP_WIDTHS)
 
     @staticmethod
     def output(x: np.ndarray, cvt: np.void, precision: int, raw: bool) -> np.ndarray:
@@ -156,7 +151,7 @@ class _Integers:
             return x.astype(DTYPES[precision])
         x = convert(x, int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 17)
         if precision == FP16:
-            return x.astype(np.float16)
+            return np.clip(x, -65504, 65504).astype(np.float16)
         return saturate(x, 8 * BYTES[precision]).astype(DTYPES[precision])
 
 
@@ -176,7 +171,7 @@ class _Floats:
         if algorithm == MIN:
             return floats.minimum(x, operand)
         if algorithm == EQL:
-            return (x == operand).astype(np.float32)
+            return floats.unequal(x, operand)
         return floats.add(x, operand)
 
     @staticmethod
@@ -208,10 +203,13 @@ class _Floats:
 
     @staticmethod
     def output(x: np.ndarray, cvt: np.void, precision: int, raw: bool) -> np.ndarray:
+        if raw:
+            return np.ascontiguousarray(x).view(np.uint32).astype(np.uint16).view(DTYPES[precision])
         half = floats.single_to_half(x)
         if precision == FP16:
             return half
-        return saturate(np.copysign(np.floor(np.abs(half.astype(np.float64)) + 0.5), half), 16).astype(np.int16)
+        whole = np.copysign(np.floor(np.abs(half.astype(np.float64)) + 0.5), half)
+        return saturate(np.where(np.isnan(half), -32768, whole), 16).astype(np.int16)
 
 
 def _signed16(operand: Any) -> Any:
