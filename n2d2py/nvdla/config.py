@@ -109,7 +109,7 @@ def config_of(program: Program) -> Config:
                 atoms[atom] = atoms.get(atom, 0) + 1
         if operation.engine == CONV and not _is_image(operation):
             entries.append((int(operation.op["entry_per_slice"]), int(operation.op["input_width_csc"]),
-                            int(operation.op["input_channel_csc"]), int(operation.op["in_precision"])))
+                            int(operation.op["input_channel_csc"]), min(int(operation.op["in_precision"]), FP16)))
     tensors = [tensor for _, tensor in (*program.inputs, *program.outputs) if tensor is not None]
     small = any(tensor.pixel_format == 37 for tensor in tensors)
     known = {atom: count for atom, count in atoms.items() if atom in (8, 16, 32)}

@@ -145,7 +145,7 @@ def _memories(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
             raise _damaged(name, f"its memories take {total} bytes")
         if memory.id in made:
             raise _damaged(name, f"memory {memory.id} is there twice")
-        if not memory.flags & FLAG_ALLOC and memory.flags:
+        if memory.flags and not memory.flags & (FLAG_ALLOC | FLAG_INPUT | FLAG_OUTPUT):
             continue
         data = np.zeros(memory.size, np.uint8)
         if memory.flags & FLAG_SET:

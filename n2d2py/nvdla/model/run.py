@@ -17,6 +17,7 @@ from n2d2py.nvdla.model.pdp import pdp
 from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.model.sdp import sdp
 from n2d2py.nvdla.program import EmuTask, Operation, Program
+from n2d2py.nvdla.tables import FLAG_SET
 
 __all__ = ["Run", "half_products", "run_program"]
 
@@ -41,7 +42,9 @@ def run_program(program: Program, inputs: list[np.ndarray], config: Config | Non
             for an access outside of a memory.
     """
     constant = {m.id for m in program.loadable.memory_list if m.flags == 3}
-    memories = {number: data if number in constant else data.copy() for number, data in program.memories.items()}
+    filled = {m.id for m in program.loadable.memory_list if m.flags & FLAG_SET}
+    memories = {number: data if number in constant else data.copy() if number in filled else np.zeros(len(data), np.uint8)
+                for number, data in program.memories.items()}
     bindable = program.inputs
     if len(inputs) > len(bindable):
         raise N2D2Error("E905", f"{len(inputs)} inputs are given, the loadable has {len(bindable)}",

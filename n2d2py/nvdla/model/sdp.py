@@ -82,6 +82,9 @@ def _operands(machine: Machine, task: DlaTask, operation: Operation, name: str, 
     if mode == PER_LAYER:
         return int(op["alu_operand"]), int(op["mul_operand"])
     precision = int(op["precision"])
+    if precision > FP16:
+        raise N2D2Error("E903", f"{operation.name}: {name} has operands of precision {precision}, which does not exist",
+                        where=machine.name, remedy="compile it again")
     components = 2 if kind == BOTH else 1
     memory, base = machine.place(task, operation.surface[data], f"{operation.name} {data}")
     if mode == PER_KERNEL:
