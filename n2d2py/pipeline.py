@@ -112,7 +112,7 @@ def _export(network: Network, settings: Settings) -> None:
     manifest = _manifest(arguments.export, network, settings, target.details(request))
     path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
     with ExportFolder(path, manifest) as folder:
-        export_stage(request, arguments.export, folder)
+        kernels = export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
         if arguments.test:
@@ -124,7 +124,7 @@ def _export(network: Network, settings: Settings) -> None:
         if arguments.test or arguments.compare:
             compared = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder, manifest)
         sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
-        report_stage(network, calibration, memory, scores, compared, report, settings, folder)
+        report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
         log.raise_on_strict()
     if arguments.test:
         print_scores(scores)

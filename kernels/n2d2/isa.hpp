@@ -2,6 +2,7 @@
 //
 //   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
 //   n2d2::Avx2        x86 with AVX2
+//   n2d2::Sse41       x86 with SSE4.1
 //   n2d2::NeonDot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        ARM with NEON
 //   n2d2::Portable    everything else, and everything with -DN2D2_ISA_PORTABLE
@@ -25,6 +26,11 @@
 #define N2D2_AVX512VNNI 0
 #define N2D2_AVX2 0
 #endif
+#if !N2D2_AVX512VNNI && !N2D2_AVX2 && !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE4_1__)
+#define N2D2_SSE41 1
+#else
+#define N2D2_SSE41 0
+#endif
 
 // ARM: NEON of little-endian machines.
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
@@ -42,6 +48,8 @@
 #define N2D2_ISA_NAME "avx512vnni"
 #elif N2D2_AVX2
 #define N2D2_ISA_NAME "avx2"
+#elif N2D2_SSE41
+#define N2D2_ISA_NAME "sse4"
 #elif N2D2_NEON_DOT
 #define N2D2_ISA_NAME "neondot"
 #elif N2D2_NEON
@@ -55,6 +63,7 @@
 namespace n2d2 {
 
 struct Portable {};
+struct Sse41 {};
 struct Avx2 {};
 struct Avx512Vnni {};
 struct Neon {};
@@ -64,6 +73,8 @@ struct NeonDot {};
 typedef Avx512Vnni Native;
 #elif N2D2_AVX2
 typedef Avx2 Native;
+#elif N2D2_SSE41
+typedef Sse41 Native;
 #elif N2D2_NEON_DOT
 typedef NeonDot Native;
 #elif N2D2_NEON

@@ -13,7 +13,7 @@ from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
 from n2d2py.memory import MemoryPlan, MemoryProblem
 
-__all__ = ["Exporter", "ExportRequest", "Target", "register", "exporter", "exporters", "GROUP"]
+__all__ = ["Exporter", "ExportRequest", "KernelChoice", "Target", "register", "exporter", "exporters", "GROUP"]
 
 GROUP = "n2d2py.exports"
 _BUILT_IN = {"CPP": "n2d2py.export.cpp", "NVDLA": "n2d2py.export.nvdla"}
@@ -33,6 +33,23 @@ class Target:
     output: str
     top_n: int = 1
     threshold: float = 0.5
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What runs a layer, for the report.
+
+    Attributes:
+        layer: its name.
+        kernel: the implementation; "portable" for the one that runs everywhere, "none" for a layer without code.
+        sets: the instruction sets that it is for; elsewhere the portable one runs. Empty for every one.
+        reason: why this one: what the layer has, or what ruled out the better ones.
+    """
+
+    layer: str
+    kernel: str
+    sets: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,8 +108,11 @@ class Exporter:
         return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes,
                         self.details(request))
 
-    def write(self, request: ExportRequest, folder: Path) -> None:
-        """Writes the project of a checked request into an existing folder, without its manifest."""
+    def write(self, request: ExportRequest, folder: Path) -> list[KernelChoice] | None:
+        """Writes the project of a checked request into an existing folder, without its manifest.
+
+        Returns what runs each layer, for the report; None where there is no choice.
+        """
         raise NotImplementedError
 
 

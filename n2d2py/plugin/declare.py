@@ -204,8 +204,8 @@ class Kernel:
     header = ""
     tag = ""
 
-    def fits(self, layer: Any) -> bool:
-        """Whether a layer (`op`, `params`, `inputs`, `outputs` of a typed network) can use it."""
+    def fits(self, layer: Any) -> bool | str:
+        """Whether a layer (`op`, `params`, `inputs`, `outputs` of a typed network) can use it, or why not, for the report."""
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
+from n2d2py.export import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.memory import MemoryPlan, MemoryProblem
 from n2d2py.quant.compare import LayerComparison
@@ -35,6 +36,7 @@ class ReportData:
         warnings: the warnings of the run, a line each.
         pipeline: the steps of the data pipeline, a line each.
         stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
+        kernels: what runs each layer, by its name; empty for a target without a choice.
     """
 
     network: str
@@ -52,6 +54,7 @@ class ReportData:
     warnings: Sequence[str] = ()
     pipeline: Sequence[str] = ()
     stimuli: Sequence[StimulusComparison] = ()
+    kernels: Mapping[str, KernelChoice] = field(default_factory=dict)
 
     def score(self, label: str) -> Score | None:
         """The first score of that label."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict, dataclass, fields
-from typing import Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
+from n2d2py.export import KernelChoice
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.operators import Conv, ElemWise, Pool
@@ -27,7 +28,8 @@ class LayerRow:
 
     `parameters` counts weights, biases and tables, `parameter_bytes` their bytes as stored integers;
     rescale factors are not among them. `activation_bytes` is the size of the output. Pads are top,
-    left, bottom, right; kernel, stride and dilation are vertical x horizontal.
+    left, bottom, right; kernel, stride and dilation are vertical x horizontal. `implementation` runs the layer on the
+    `instruction_sets` (all where it is empty, the portable one elsewhere), `why` says what chose it.
     """
 
     name: str
@@ -52,6 +54,9 @@ class LayerRow:
     pads: str
     dilation: str
     groups: str
+    implementation: str = ""
+    instruction_sets: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def stored_parameters(node: QuantNode) -> list[np.ndarray]:
     return [array for role, array in node.params.items() if role not in _GENERATED]
 
 
-def _row(node: QuantNode, graph: QuantGraph) -> LayerRow:
+def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> LayerRow:
     op = node.op
     shapes = [graph.shape(name) for name in node.inputs]
     out = graph.tensors[node.outputs[0]]
@@ -113,12 +118,13 @@ def _row(node: QuantNode, graph: QuantGraph) -> LayerRow:
         f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
         _pair(kernel), _pair(op.stride) if window else "",
         " ".join(map(str, op.pads)) if hasattr(op, "pads") else "", _pair(op.dilation) if conv else "",
-        str(op.groups) if conv else "")
+        str(op.groups) if conv else "",
+        *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ()))
 
 
-def layer_rows(graph: QuantGraph) -> list[LayerRow]:
-    """The rows in execution order."""
-    return [_row(node, graph) for node in graph.nodes]
+def layer_rows(graph: QuantGraph, kernels: Mapping[str, KernelChoice] | None = None) -> list[LayerRow]:
+    """The rows in execution order, with what runs each layer where that is known."""
+    return [_row(node, graph, (kernels or {}).get(node.name)) for node in graph.nodes]
 
 
 def totals(rows: Sequence[LayerRow]) -> Totals:
@@ -152,4 +158,13 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
     body.append(["total", f"{t.layers} layers", "", "", grouped(t.macs), grouped(t.parameters),
                  grouped(t.parameter_bytes), *[""] * 7])
     return ("# dimensions X x Y x C; bytes: weights, biases, tables; pads top left bottom right\n"
-            + text_table(header, body, left=4))
+            + text_table(header, body, left=4) + _kernels_text(rows))
+
+
+def _kernels_text(rows: Sequence[LayerRow]) -> str:
+    """What runs each layer and why; empty where the target has no choice."""
+    if not any(r.implementation for r in rows):
+        return ""
+    body = [[r.name, r.implementation, r.instruction_sets or "all", r.why] for r in rows]
+    return ("\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n"
+            + text_table(["layer", "implementation", "instruction sets", "why"], body, left=4))

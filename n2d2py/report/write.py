@@ -24,7 +24,7 @@ def write_report(data: ReportData, folder: Path) -> None:
     plan; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
     comparisons.
     """
-    rows = layer_rows(data.qgraph)
+    rows = layer_rows(data.qgraph, data.kernels)
     ranges = tensor_ranges(data)
     write_text(folder / "layers.csv", layers_csv(rows))
     write_text(folder / "layers.txt", layers_text(rows))

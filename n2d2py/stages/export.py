@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportRequest, Target, exporter
+from n2d2py.export import ExportRequest, KernelChoice, Target, exporter
 from n2d2py.export.stimuli import Stimuli as StoredStimuli
 from n2d2py.export.weights import WEIGHTS_FOLDER, write_weights
 from n2d2py.frontend.ini.targets import Target as IniTarget
@@ -80,8 +80,12 @@ def export_request(network: Network, graph: QuantGraph, memory: Memory | None, s
                          options=settings.arguments.described(), hashes=network.hashes())
 
 
-def export_stage(request: ExportRequest, kind: str, folder: Path) -> None:
-    """Writes the project and its parameters as text into the folder; the exporter has checked the request."""
-    exporter(kind).write(request, folder)
+def export_stage(request: ExportRequest, kind: str, folder: Path) -> list[KernelChoice]:
+    """Writes the project and its parameters as text into the folder; the exporter has checked the request.
+
+    Returns what runs each layer, where the export has a choice.
+    """
+    kernels = exporter(kind).write(request, folder) or []
     write_weights(request.graph, folder / WEIGHTS_FOLDER)
     log.notice("export %s: %d layers, %d stimuli", kind, len(request.graph.nodes), request.stimuli.count)
+    return kernels

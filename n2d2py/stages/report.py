@@ -6,6 +6,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.export import KernelChoice
 from n2d2py.passes import FuseReport
 from n2d2py.report import ReportData, write_report
 from n2d2py.stages.calibrate import Calibration
@@ -20,7 +21,8 @@ __all__ = ["report_stage", "print_scores"]
 
 
 def report_stage(network: Network, calibration: Calibration, memory: Memory | None, scores: Scores,
-                 compared: Comparison, fused: FuseReport, settings: Settings, folder: Path) -> None:
+                 compared: Comparison, fused: FuseReport, settings: Settings, folder: Path,
+                 kernels: list[KernelChoice] | None = None) -> None:
     """Writes everything under statistics/."""
     statistics, types = calibration.statistics, calibration.types
     data = ReportData(
@@ -30,7 +32,7 @@ def report_stage(network: Network, calibration: Calibration, memory: Memory | No
         memory.problem if memory else None, memory.plan if memory else None,
         [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],
         compared.layers, fused.lines(), [_without_folder(warning) for warning in log.warnings_seen()], network.data.steps,
-        compared.stimuli)
+        compared.stimuli, {one.layer: one for one in kernels or []})
     write_report(data, folder / "statistics")
 
 

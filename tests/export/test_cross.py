@@ -35,6 +35,7 @@ def outputs(folder: Path, name: str, optimise: str) -> bytes:
     return (folder / "all.bin").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FOREIGN))
 def test_small_network(tmp_path, name):
     need_target(name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from export_build import make, need, run_export
-from export_networks import chain, request, write_export
+from export_networks import chain, request, residual, write_export
 from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -35,16 +35,22 @@ def test_layers_and_constants_are_in_the_namespaces_of_variants(tmp_path):
     assert "N2D2_VARIANT" not in (plain / "dnn" / "src" / "fc.cpp").read_text()
 
 
+def expected_bytes(graph, made) -> bytes:
+    """What -outputs writes for the stimuli of a request."""
+    values = simulate(graph, made.stimuli.inputs)
+    return b"".join(np.moveaxis(values[name][i], 0, -1).tobytes() for i in range(3) for name in graph.outputs)
+
+
 @x86
 @pytest.mark.slow
-def test_every_level_gives_the_same_bits(tmp_path, monkeypatch):
+@pytest.mark.parametrize("network", [chain, residual])
+def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     need("g++", "nm")
-    graph = chain(True)
+    graph = network(True)
     made, out = dispatching(tmp_path / "out", graph)
     make(out, "OPT=-O2", "all", "lib")
     flags = Path("/proc/cpuinfo").read_text().split()
-    values = simulate(graph, made.stimuli.inputs)
-    expected = b"".join(np.moveaxis(values[name][i], 0, -1).tobytes() for i in range(3) for name in graph.outputs)
+    expected = expected_bytes(graph, made)
     known = {"portable": "lm", "sse4": "sse4_1", "avx2": "avx2", "avx512vnni": "avx512_vnni"}
     for variant in VARIANTS:
         monkeypatch.setenv("N2D2_ISA", variant)
@@ -52,7 +58,10 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch):
         if known[variant] in flags:
             assert done.returncode == 0 and (out / "all.bin").read_bytes() == expected, variant
         else:
-            assert done.returncode == 2 and f"N2D2_ISA={variant}" in done.stderr
+            assert done.returncode == 2
+            assert f"N2D2_ISA={variant}: this machine or this binary does not have it" in done.stderr
+    monkeypatch.setenv("N2D2_ISA", "sse5")
+    assert run_export(out, "-outputs", "all.bin").returncode == 2
     monkeypatch.delenv("N2D2_ISA")
     assert run_export(out, "-outputs", "all.bin").returncode == 0 and (out / "all.bin").read_bytes() == expected
     symbols = []
@@ -61,6 +70,61 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch):
                                 capture_output=True, check=True).stdout
         symbols.append({words[2] for words in map(str.split, listed.splitlines()) if len(words) == 3})
     assert all(symbols) and not any(a & b for i, a in enumerate(symbols) for b in symbols[:i])
+
+
+@x86
+@pytest.mark.slow
+def test_avx512_level_by_emulation(tmp_path, monkeypatch):
+    """The layers of the AVX-512 level with functions in place of its instructions, chosen on any machine."""
+    need("g++")
+    if not Path("/usr/include/simde/x86/avx512.h").is_file():
+        pytest.skip("SIMDe is not installed")
+    graph = residual(True)
+    made, out = dispatching(tmp_path / "out", graph)
+    dispatch = out / "dnn" / "src" / "dispatch.cpp"
+    source = dispatch.read_text()
+    assert source.count('__builtin_cpu_supports("avx512f")') == 1
+    dispatch.write_text(source.replace('__builtin_cpu_supports("avx512f")', '1 || __builtin_cpu_supports("avx512f")'))
+    folder = Path(__file__).resolve().parents[1] / "kernels" / "emulated"
+    subprocess.run(["make", "-j2", "OPT=-O1", f"VARIANT_avx512vnni=-DN2D2_EMULATED_AVX512VNNI -isystem {folder} -Wno-psabi"],
+                   cwd=out, check=True, stdout=subprocess.PIPE)
+    monkeypatch.setenv("N2D2_ISA", "avx512vnni")
+    done = run_export(out, "-outputs", "all.bin")
+    assert done.returncode == 0, done.stderr
+    assert (out / "all.bin").read_bytes() == expected_bytes(graph, made)
+
+
+@x86
+@pytest.mark.slow
+def test_cmake_builds_every_level(tmp_path, monkeypatch):
+    need("g++", "cmake")
+    graph = chain(True)
+    made, out = dispatching(tmp_path / "out", graph)
+    for words in (["cmake", "-B", "build", "-DCMAKE_BUILD_TYPE=Debug"], ["cmake", "--build", "build", "-j2"]):
+        done = subprocess.run(words, cwd=out, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+    for variant in ("portable", "sse4"):
+        monkeypatch.setenv("N2D2_ISA", variant)
+        subprocess.run([out / "build" / "run_export", "-outputs", "all.bin"], cwd=out, check=True, stdout=subprocess.PIPE)
+        assert (out / "all.bin").read_bytes() == expected_bytes(graph, made)
+
+
+@pytest.mark.parametrize("flags, name, native", [("-msse4.1", "sse4", "Sse41"), ("-mavx2", "avx2", "Avx2"),
+                                                 ("-msse3", "portable", "Portable"),
+                                                 ("-mavx2 -DN2D2_ISA_PORTABLE", "portable", "Portable")])
+@x86
+def test_name_of_the_instruction_set(tmp_path, flags, name, native):
+    """Names of the level and of the tag that kernels, and those of plug-ins, are specialised for."""
+    need("g++")
+    (tmp_path / "a.cpp").write_text(f'''#include "n2d2/isa.hpp"
+template <class A, class B> struct Same {{ enum : bool {{ value = false }}; }};
+template <class A> struct Same<A, A> {{ enum : bool {{ value = true }}; }};
+constexpr char name[] = N2D2_ISA_NAME;
+static_assert(Same<n2d2::Native, n2d2::{native}>::value && sizeof(name) == sizeof("{name}"), "");
+''')
+    kernels = Path(__file__).resolve().parents[2] / "kernels"
+    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", *flags.split(), f"-I{kernels}", "-fsyntax-only", "a.cpp"],
+                   cwd=tmp_path, check=True)
 
 
 @pytest.mark.slow

@@ -25,14 +25,9 @@ def check(cases, target: str, folder, *flags: str) -> None:
     harness.check_all(cases, folder, compiler, ("-static", "-Wno-psabi", *machine, *flags), emulator)
 
 
-def few(seed: int):
-    """Every fourth case of the SIMD sweep: all kernels, for the fast tests."""
-    return simd_cases(seed)[::12] + line_cases(seed)[::6]
-
-
-@pytest.mark.parametrize("target", ["aarch64-dot", "armv7"])
-def test_few(tmp_path, target):
-    check(few(5), target, tmp_path, "-O1")
+def test_few(tmp_path):
+    """A handful, for the fast tests."""
+    check(simd_cases(5)[::40][:2] + line_cases(5)[::24][1:], "aarch64-dot", tmp_path, "-O0")
 
 
 @pytest.mark.slow

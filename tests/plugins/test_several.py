@@ -146,7 +146,10 @@ def test_kernel_replaces_a_built_in_one_where_it_fits():
     assert "typedef several::OtherPool Isa;" in code.config and code.kernel.startswith("several::OtherPool")
     assert [name.rpartition("/")[2] for name in needed_headers(code.headers, HERE.parents[1] / "kernels")
             if name.startswith("plugins/")] == ["more.hpp", "several.hpp"]
-    assert "OtherPool" not in _pool((3, 3)).config
+    assert (code.kernel, code.sets, code.reason) == ("several::OtherPool", ("all",), "a plug-in's kernel fits")
+    other = _pool((3, 3))
+    assert "OtherPool" not in other.config
+    assert other.reason == "floating point; no several::OtherPool: the plug-in says that it does not fit"
 
 
 @compiled

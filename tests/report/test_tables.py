@@ -4,12 +4,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import report_networks as networks
 import numpy as np
 import pytest
 
 from n2d2py.arithmetic import NumType
+from n2d2py.export import KernelChoice
 from n2d2py.quant.compare import Difference, LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts
@@ -18,6 +20,7 @@ from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
+from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
 from n2d2py.report.text import file_stems, short_bytes, shorten
 
@@ -43,6 +46,19 @@ def test_layer_rows(data):
     assert rows["join"].inputs == "conv1 + point" and rows["join"].parameters == 0
     assert rows["pool"].output_dims == "1x1x8"
     assert rows["fc"].macs == 32 and rows["fc"].activation_bytes == 4
+
+
+def test_kernels_of_layers(data):
+    chosen = {"conv1": KernelChoice("conv1", "panels", ("avx2", "neon"), "int8 weights"),
+              "dw": KernelChoice("dw", "portable", reason="its weights are int16")}
+    rows = layer_rows(data.qgraph, chosen)
+    table = {row["name"]: row for row in csv.DictReader(io.StringIO(layers_csv(rows)))}
+    assert [table["conv1"][key] for key in ("implementation", "instruction_sets", "why")] == ["panels", "avx2 neon", "int8 weights"]
+    lines = [line.split() for line in layers_text(rows).splitlines()]
+    assert ["conv1", "panels", "avx2", "neon", "int8", "weights"] in lines
+    assert ["dw", "portable", "all", "its", "weights", "are", "int16"] in lines
+    assert "its weights are int16" in report_page(replace(data, kernels=chosen), rows, tensor_ranges(data))
+    assert "instruction sets" not in layers_text(layer_rows(data.qgraph))
 
 
 def test_totals_add_up(data):

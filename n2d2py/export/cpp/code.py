@@ -95,6 +95,8 @@ class LayerCode:
         serial: the output lies over an input, so lines are stored in order.
         streamed: `call` makes the lines [first, stop) of the output, or takes those of the input where it `accumulates`.
         kernel: the implementation beside the portable one, by name; "" without one.
+        sets: the instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere.
+        reason: why this kernel: what the layer has, or what ruled the better ones out.
     """
 
     layer: str
@@ -105,12 +107,14 @@ class LayerCode:
     arrays: tuple[Array, ...]
     serial: bool
     kernel: str = ""
+    sets: tuple[str, ...] = ()
+    reason: str = ""
     streamed: bool = False
     accumulates: bool = False
 
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
-        return replace(self, config=self.config.replace(NATIVE, PORTABLE), kernel="",
+        return replace(self, config=self.config.replace(NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none",
                        arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays))
 
 
@@ -136,24 +140,36 @@ def layer_kinds() -> tuple[str, ...]:
     return tuple(_LAYERS)
 
 
-_OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool]]] = []
+_OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool | str]]] = []
+ISA_NAMES = {"Portable": "portable", "Sse41": "sse4", "Avx2": "avx2", "Avx512Vnni": "avx512vnni", "Neon": "neon",
+             "NeonDot": "neondot"}
+"""The tags of instruction sets in `kernels/n2d2/isa.hpp`, and their names at run time (N2D2_ISA)."""
 
 
-def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool]) -> None:
+def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
     """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` ("Avx2", ...; "" for every one). Layers that run line by line keep the kernels of the project.
+    `isa` ("Avx2", ...; "" for every one). Layers that run line by line keep the kernels of the project. `fits` returns
+    whether, or the reason why not, for the report.
     """
     _OVERRIDES.append((kind, isa, header, tag, fits))
 
 
 def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
     for kind, isa, header, tag, fits in _OVERRIDES:
-        if kind == node.op.kind and not code.streamed and fits(node):
-            special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
-            config = code.config
-            for old in (NATIVE, PORTABLE):
-                config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
-            code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag} on {isa or 'all'}")
+        if kind != node.op.kind:
+            continue
+        answer = "it runs line by line" if code.streamed else fits(node)
+        if answer is not True:
+            reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
+            code = replace(code, reason="; ".join(filter(None, (code.reason, f"no {tag}: {reason}"))))
+            continue
+        special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
+        config = code.config
+        for old in (NATIVE, PORTABLE):
+            config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
+        others = f", elsewhere {code.kernel}" if isa and code.kernel else ""
+        code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag}{others}",
+                       sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",), reason="a plug-in's kernel fits")
     return code
 
 

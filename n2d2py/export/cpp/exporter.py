@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.base import Exporter, ExportRequest
+from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.export.cpp.project import Project, namespace_of
+from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import height, width
 
 __all__ = ["CppExporter"]
@@ -61,9 +62,18 @@ class CppExporter(Exporter):
         """The namespace, which names the library too."""
         return {"namespace": namespace_of(request)}
 
-    def write(self, request: ExportRequest, folder: Path) -> None:
-        """Writes the project without manifest and statistics."""
-        Project(request).write(folder)
+    def write(self, request: ExportRequest, folder: Path) -> list[KernelChoice]:
+        """Writes the project without manifest and statistics; returns the kernel of each layer."""
+        project = Project(request)
+        project.write(folder)
+        return [_chosen(layer) for layer in project.layers]
+
+
+def _chosen(layer: LayerView) -> KernelChoice:
+    code = layer.code
+    if code is None:
+        return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
+    return KernelChoice(layer.node.name, code.kernel or "portable", code.sets if code.kernel else (), code.reason)
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:

@@ -22,7 +22,7 @@ TARGETS = (
     Target("x86-64-v2", "x86_64", "-march=x86-64-v2"),
     Target("x86-64-v3", "x86_64", "-march=x86-64-v3"),
     Target("x86-64-v4", "x86_64", "-march=x86-64-v4;-mavx512vnni"),
-    Target("i686", "i686", "-m32;-march=i686;-mfpmath=sse;-msse2"),
+    Target("i686", "i686", "-m32;-march=i686;-mfpmath=sse;-msse2", "i686-linux-gnu-", "qemu-i386"),
     Target("aarch64", "aarch64", "-march=armv8-a", "aarch64-linux-gnu-", "qemu-aarch64"),
     Target("aarch64-dot", "aarch64", "-march=armv8.2-a+dotprod", "aarch64-linux-gnu-", "qemu-aarch64;-cpu;max"),
     Target("armv7", "arm", "-march=armv7-a;-mfpu=neon;-mfloat-abi=hard;-Wno-psabi", "arm-linux-gnueabihf-", "qemu-arm"),

@@ -4,7 +4,8 @@ SIMD kernels multiply groups of four inputs with 16 outputs at once, so their we
 that has them is exported with both orders, one of which is compiled (`kernels/n2d2/isa.hpp`); the C++
 specialisations for an instruction set read the panels and take any layer that has them.
 
-Adding one: a function that packs, and a line in `IMPLEMENTATIONS`.
+Adding one: its needs, a function that packs, and a line in `IMPLEMENTATIONS`. A need is a function of the facts that
+returns what rules the layer out, as a clause for the report, or "" where it holds.
 """
 from __future__ import annotations
 
@@ -15,8 +16,15 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 
-__all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "choose", "packed_matrix", "packed_depthwise",
+__all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
            "depthwise_order"]
+
+PANEL_SETS = ("avx512vnni", "avx2", "neondot", "neon")
+"""Instruction sets whose kernels read panels, as N2D2_ISA_NAME spells them (N2D2_PANELS in `kernels/n2d2/isa.hpp`)."""
+VECTOR_SETS = ("avx512vnni", "avx2")
+"""Those with the last stage of runs of sums in registers (StageRun)."""
+VECTORS = "vectors of sums"
+"""The kernel of layers whose constants have one order in all instruction sets."""
 
 OUTPUTS = 16
 """Outputs of a panel: 32-bit sums of one 512-bit register."""
@@ -67,20 +75,52 @@ class Implementation:
     Attributes:
         kernel: the C++ function.
         name: for reports.
-        needs: whether a layer can use it.
+        sets: the instruction sets that it is written for, best first.
+        needs: what a layer must have, in the order of the report.
         pack: (weights (O, inputs of an output in the kernel's order), bias, facts) -> Panels.
     """
 
     kernel: str
     name: str
-    needs: Callable[[Facts], bool]
+    sets: tuple[str, ...]
+    needs: tuple[Callable[[Facts], str], ...]
     pack: Callable[[np.ndarray, np.ndarray, Facts], Panels]
 
+    def ruled_out(self, facts: Facts) -> str:
+        """The first need that a layer does not meet; "" where it can use this implementation."""
+        return next((reason for need in self.needs if (reason := need(facts))), "")
 
-def _multiplied(facts: Facts, bits: tuple[int, ...]) -> bool:
-    """What the dot product instructions multiply: inputs of so many bits, 8-bit weights, 32-bit sums."""
-    return (not facts.input.is_float and facts.input.bits in bits and facts.weight_type == "std::int8_t"
-            and facts.sum_type == "std::int32_t")
+
+# ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----
+def _inputs_of(*bits: int) -> Callable[[Facts], str]:
+    wanted = " or ".join(map(str, bits))
+    return lambda f: "" if f.input.bits in bits and not f.input.is_float else (
+        f"its inputs are {f.input.name}; it takes integers of {wanted} bits")
+
+
+def _byte_weights(f: Facts) -> str:
+    return "" if f.weight_type == "std::int8_t" else f"its weights are {_plain(f.weight_type)}; it takes int8"
+
+
+def _word_sums(f: Facts) -> str:
+    return "" if f.sum_type == "std::int32_t" else f"its sums are {_plain(f.sum_type)}; it takes int32"
+
+
+def _depth(f: Facts) -> str:
+    count = f.inputs * f.taps
+    return "" if count >= QUAD else f"an output has {count} inputs; it takes {QUAD} and more"
+
+
+def _wide_groups(f: Facts) -> str:
+    return "" if f.groups == 1 or f.outputs >= 8 else f"its groups have {f.outputs} outputs; it takes 8 and more"
+
+
+def _no_multiplier(f: Facts) -> str:
+    return "" if f.outputs == 1 else f"a channel has {f.outputs} outputs; it takes one"
+
+
+def _plain(ctype: str) -> str:
+    return ctype.removeprefix("std::").removesuffix("_t")
 
 
 def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarray:
@@ -150,15 +190,22 @@ def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
 
 
 IMPLEMENTATIONS: tuple[Implementation, ...] = (
-    Implementation("convolution", "panels of 16 outputs",
-                   lambda f: (_multiplied(f, (8, 16)) and (f.groups == 1 or f.outputs >= 8)
-                              and f.inputs * f.taps >= 4), _matrix),
-    Implementation("depthwise", "lines by four", lambda f: _multiplied(f, (8,)) and f.outputs == 1, _depthwise),
-    Implementation("fullyConnected", "panels of 16 outputs",
-                   lambda f: _multiplied(f, (8, 16)) and f.inputs >= 4, _matrix),
+    Implementation("convolution", "panels of 16 outputs", PANEL_SETS,
+                   (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth), _matrix),
+    Implementation("depthwise", "lines by four", PANEL_SETS, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier),
+                   _depthwise),
+    Implementation("fullyConnected", "panels of 16 outputs", PANEL_SETS,
+                   (_inputs_of(8, 16), _byte_weights, _word_sums, _depth), _matrix),
 )
 
 
-def choose(facts: Facts) -> Implementation | None:
-    """The first implementation that fits; None for the portable kernel alone."""
-    return next((i for i in IMPLEMENTATIONS if i.kernel == facts.kernel and i.needs(facts)), None)
+def choose(facts: Facts) -> tuple[Implementation | None, str]:
+    """The first implementation that fits, None for the portable kernel alone; and what ruled out those before."""
+    ruled_out = []
+    for one in IMPLEMENTATIONS:
+        if one.kernel == facts.kernel:
+            reason = one.ruled_out(facts)
+            if not reason:
+                return one, "; ".join(ruled_out)
+            ruled_out.append(f"no {one.name}: {reason}")
+    return None, "; ".join(ruled_out)

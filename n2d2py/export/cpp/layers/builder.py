@@ -14,7 +14,7 @@ from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
-from n2d2py.export.cpp.variants import Facts, Panels, choose
+from n2d2py.export.cpp.variants import VECTOR_SETS, VECTORS, Facts, Panels, choose
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
@@ -84,7 +84,8 @@ class LayerBuilder:
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
-        self._kernel, self._native = "", False
+        self._kernel, self._sets, self._native = "", (), False
+        self._reason = f"there is no other kernel for {node.op.kind}" if self.integer else "floating point"
         self._headers: list[str] = []
         if not (self.integer or node.op.mixes_types or all(kind.is_float for kind in [*self.inputs, self.output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
@@ -135,15 +136,17 @@ class LayerBuilder:
         inputs = weights.shape[-1] if dense else 1
         facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
                       len(weights) // groups, inputs, weights[0].size // inputs)
-        found = choose(facts)
+        found, self._reason = choose(facts)
         if found is not None:
-            self._kernel = found.name
+            self._kernel, self._sets = found.name, found.sets
+            self._reason = f"{facts.input.name} inputs, int8 weights, int32 sums"
             self._panels = found.pack(weights, self.node.params["bias"], facts)
 
     def vectors(self) -> None:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
         if self.integer:
-            self._kernel, self._native = "vectors of sums", True
+            self._kernel, self._sets, self._native = VECTORS, VECTOR_SETS, True
+            self._reason = "the compiler makes the sums, registers the last stage"
 
     def _weight_type(self, values: np.ndarray) -> str:
         if not self.integer:
@@ -303,4 +306,5 @@ class LayerBuilder:
                 raise InternalError(f"{self.node.name}: a call that takes no lines")
             call = f"{call[:-2]}, n2d2::Rows(first, stop));"
         return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
-                         tuple(self._arrays), self.serial, self._kernel, self.streamed, self.kept is not None)
+                         tuple(self._arrays), self.serial, self._kernel, self._sets, self._reason, self.streamed,
+                         self.kept is not None)
