@@ -146,7 +146,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E509": ("no stimuli to test", "add a [database], or give labelled -calib-data"),
     "E510": ("an operator without integer arithmetic", "export with -nbbits -32"),
     "E511": ("an activation that cannot be part of an integer layer", "declare it as a layer of its own"),
-    "E512": ("a table that would be too large at 16 bits", "export with -nbbits 8 or -32"),
     "E513": ("the number of a stimulus beyond the test set", "give a smaller one"),
     "E514": ("a network of which the file quantizes only a part", "quantize all of it, or calibrate the "
              "floating-point network"),

@@ -63,6 +63,16 @@ struct WideType { typedef double Type; };
 template <class T>
 struct WideType<T, false> { typedef std::int64_t Type; };
 
+// Sums and products of these: those of integers are taken modulo 2^64.
+N2D2_INLINE double widePlus(double a, double b) { return a + b; }
+N2D2_INLINE std::int64_t widePlus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+N2D2_INLINE double wideTimes(double a, double b) { return a * b; }
+N2D2_INLINE std::int64_t wideTimes(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
 }  // namespace n2d2
 
 #endif  // N2D2_ARRAY_HPP

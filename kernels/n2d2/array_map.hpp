@@ -11,6 +11,24 @@
 namespace n2d2 {
 namespace maps {
 
+// Reals to integers towards zero, held within the range; everything else as the language converts it.
+template <class R, class A, bool Cut = std::is_floating_point<A>::value && !std::is_floating_point<R>::value>
+struct Converted {
+    static N2D2_INLINE R from(A a) { return static_cast<R>(a); }
+};
+template <class R, class A>
+struct Converted<R, A, true> {
+    static N2D2_INLINE R from(A a) {
+        if (a != a)
+            return R(0);
+        if (!(static_cast<double>(a) < static_cast<double>(std::numeric_limits<R>::max())))
+            return std::numeric_limits<R>::max();
+        if (!(static_cast<double>(a) > static_cast<double>(std::numeric_limits<R>::min())))
+            return std::numeric_limits<R>::min();
+        return static_cast<R>(a);
+    }
+};
+
 // Sums, differences and products of integers are taken modulo 2^64.
 template <class R, bool Real = std::is_floating_point<R>::value>
 struct Arithmetic {
@@ -47,8 +65,7 @@ struct Arithmetic<R, false> {
         return rest != R(0) && (rest < R(0)) != (b < R(0)) ? static_cast<R>(rest + b) : rest;
     }
     static N2D2_INLINE R pow(R a, double b) {
-        const double value = exact::power(static_cast<double>(a), b);
-        return value != value ? R(0) : static_cast<R>(value);
+        return Converted<R, double>::from(exact::power(static_cast<double>(a), b));
     }
 };
 
@@ -133,23 +150,6 @@ N2D2_LIBRARY(Atanh, atanh)
 #undef N2D2_BINARY
 #undef N2D2_UNARY
 
-// Reals to integers towards zero, held within the range; everything else as the language converts it.
-template <class R, class A, bool Cut = std::is_floating_point<A>::value && !std::is_floating_point<R>::value>
-struct Converted {
-    static N2D2_INLINE R from(A a) { return static_cast<R>(a); }
-};
-template <class R, class A>
-struct Converted<R, A, true> {
-    static N2D2_INLINE R from(A a) {
-        if (a != a)
-            return R(0);
-        if (!(static_cast<double>(a) < static_cast<double>(std::numeric_limits<R>::max())))
-            return std::numeric_limits<R>::max();
-        if (!(static_cast<double>(a) > static_cast<double>(std::numeric_limits<R>::min())))
-            return std::numeric_limits<R>::min();
-        return static_cast<R>(a);
-    }
-};
 struct Cast {
     template <class R, class A>
     static N2D2_INLINE R apply(A a) { return Converted<R, A>::from(a); }

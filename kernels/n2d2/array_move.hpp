@@ -57,8 +57,20 @@ N2D2_INLINE void arrayGather(const T* in, const I* indices, T* out) {
 }
 
 struct ScatterNone { template <class T> static N2D2_INLINE T apply(T, T b) { return b; } };
-struct ScatterAdd { template <class T> static N2D2_INLINE T apply(T a, T b) { return static_cast<T>(a + b); } };
-struct ScatterMul { template <class T> static N2D2_INLINE T apply(T a, T b) { return static_cast<T>(a * b); } };
+struct ScatterAdd {
+    template <class T>
+    static N2D2_INLINE T apply(T a, T b) {
+        typedef typename WideType<T>::Type W;
+        return static_cast<T>(widePlus(static_cast<W>(a), static_cast<W>(b)));
+    }
+};
+struct ScatterMul {
+    template <class T>
+    static N2D2_INLINE T apply(T a, T b) {
+        typedef typename WideType<T>::Type W;
+        return static_cast<T>(wideTimes(static_cast<W>(a), static_cast<W>(b)));
+    }
+};
 struct ScatterMax { template <class T> static N2D2_INLINE T apply(T a, T b) { return a < b ? b : a; } };
 struct ScatterMin { template <class T> static N2D2_INLINE T apply(T a, T b) { return b < a ? b : a; } };
 

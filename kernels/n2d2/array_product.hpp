@@ -14,7 +14,7 @@ namespace n2d2 {
 // a * b for sums in W: of floats and of integers it is exact, of doubles it is rounded.
 template <class T, class W>
 N2D2_INLINE W productOf(W a, W b) {
-    return std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(a * b))) : static_cast<W>(a * b);
+    return std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(wideTimes(a, b)))) : wideTimes(a, b);
 }
 
 template <int M, int K, int N, class A, class B, class R>
@@ -32,7 +32,7 @@ struct ProductBody {
             for (long n = 0; n < N; ++n) {
                 W total = W(0);
                 for (long k = 0; k < K; ++k)
-                    total = total + productOf<R>(static_cast<W>(left[m * K + k]), static_cast<W>(right[k * N + n]));
+                    total = widePlus(total, productOf<R>(static_cast<W>(left[m * K + k]), static_cast<W>(right[k * N + n])));
                 to[m * N + n] = static_cast<R>(total);
             }
         });
@@ -89,7 +89,7 @@ struct WindowProduct {
     const B* weights;
     W total;
     N2D2_INLINE void operator()(long at, long tap) {
-        total = total + productOf<T>(static_cast<W>(in[at]), static_cast<W>(weights[tap]));
+        total = widePlus(total, productOf<T>(static_cast<W>(in[at]), static_cast<W>(weights[tap])));
     }
 };
 

@@ -16,7 +16,7 @@ struct Base {
     typedef typename WideType<T>::Type W;
     W total;
     Base() : total(0) {}
-    N2D2_INLINE void plus(W x) { total = total + x; }
+    N2D2_INLINE void plus(W x) { total = widePlus(total, x); }
 };
 
 template <class T>
@@ -32,14 +32,14 @@ struct Mean : Sum<T> {
 
 template <class T>
 struct L1 : Sum<T> {
-    N2D2_INLINE void take(T x, long) { this->plus(x < T(0) ? -static_cast<typename Base<T>::W>(x) : x); }
+    N2D2_INLINE void take(T x, long) { this->plus(x < T(0) ? wideTimes(-1, static_cast<typename Base<T>::W>(x)) : static_cast<typename Base<T>::W>(x)); }
 };
 
 template <class T>
 struct SumSquare : Sum<T> {
     typedef typename Base<T>::W W;
     N2D2_INLINE void take(T x, long) {
-        const W square = static_cast<W>(x) * static_cast<W>(x);
+        const W square = wideTimes(static_cast<W>(x), static_cast<W>(x));
         this->plus(std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(square))) : square);
     }
 };
@@ -58,7 +58,7 @@ template <class T>
 struct Prod {
     typename WideType<T>::Type total;
     Prod() : total(1) {}
-    N2D2_INLINE void take(T x, long) { total = total * static_cast<typename WideType<T>::Type>(x); }
+    N2D2_INLINE void take(T x, long) { total = wideTimes(total, static_cast<typename WideType<T>::Type>(x)); }
     N2D2_INLINE typename WideType<T>::Type value(long) const { return total; }
 };
 
@@ -164,7 +164,7 @@ N2D2_INLINE void arrayScan(const T* in, T* out) {
             for (long step = 0; step < Size; ++step) {
                 const long at = (o * Size + (Reverse ? Size - 1 - step : step)) * Inner + i;
                 const W x = static_cast<W>(in[at]);
-                const W next = Product ? total * x : total + x;
+                const W next = Product ? wideTimes(total, x) : widePlus(total, x);
                 out[at] = static_cast<T>(Exclusive ? total : next);
                 total = next;
             }

@@ -12,6 +12,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, Rescale, StepRescale, make_rescale
+from n2d2py.arithmetic.interpolated import nearest_defined
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.operators import Activation, Affine, Clip, Deconv, ElemWise, Quantize
@@ -145,15 +146,11 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
     stored = np.arange(x.qmin, x.qmax + 1)
     with np.errstate(over="ignore"):
         values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
-    if node.activation is not None:
-        values = node.activation(values)
-    defined = np.flatnonzero(~np.isnan(values))
-    if not defined.size:
+    values = nearest_defined(values if node.activation is None else node.activation(values))
+    if values is None:
         raise N2D2Error("E504", f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
                         where=node.location, remedy="check the weights and the range of the inputs")
-    nearest = defined[np.abs(np.arange(values.size)[:, None] - defined).argmin(axis=1)] if defined.size < values.size \
-        else defined
-    return _new(replace(node, activation=None), types, params={"table": Quantize(types.output).stored(values[nearest])})
+    return _new(replace(node, activation=None), types, params={"table": Quantize(types.output).stored(values)})
 
 
 def _requantize(node: Node, types: LayerTypes) -> QuantNode:

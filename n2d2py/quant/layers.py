@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType, make_rescale
+from n2d2py.arithmetic.interpolated import fit_knots, nearest_defined
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.operators import ChannelClip, Clip, Deconv, ElemWise
@@ -228,23 +229,27 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
 
 @quantizer("Activation")
 def _activation(node: Node, types: LayerTypes) -> QuantNode:
-    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q; where f is not defined,
-    its value at the nearest q where it is."""
+    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q, or knots between which inputs
+    of 16 bits are interpolated; where f is not defined, its value at the nearest q where it is."""
     x = types.inputs[0]
     if x.bits > 8 and isinstance(node.op.function, Clip):  # a sum of one, and the clamp of its output
         return _elemwise(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
-    if x.bits > 8:
-        raise N2D2Error("E512", f"layer '{node.name}' ({node.op.function.kind}) needs a table of {2 ** x.bits} "
-                        "entries at 16 bits", where=node.location, remedy="export with -nbbits 8 or -32")
-    stored = np.arange(x.qmin, x.qmax + 1)
-    values = node.op.function(x.dequantize(stored).astype(np.float64))
-    defined = np.flatnonzero(~np.isnan(values))
-    if not defined.size:
+    first = x.qmin if x.bits == 8 else -2 ** 15 if x.signed else 0
+    stored = np.arange(first, x.qmax + (2 if x.bits > 8 else 1))
+    with np.errstate(all="ignore"):
+        values = nearest_defined(node.op.function(x.dequantize(stored).astype(np.float64)))
+    if values is None:
         raise N2D2Error("E504", f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
                         where=node.location, remedy="check the weights and the range of the inputs")
-    nearest = defined[np.argmin(np.abs(np.arange(values.size)[:, None] - defined), axis=1)]
-    table = types.output.quantize(values[nearest])
-    return _new(node, types, params={"table": table})
+    y = types.output
+    if x.bits > 8:
+        knots, _ = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax)
+        if knots is not None:
+            return _new(node, types, params={"knots": knots})
+        log.notice("%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more "
+                   "than one step", node.name, node.op.function.kind)
+        values = values[x.qmin - first:-1]
+    return _new(node, types, params={"table": y.quantize(values)})
 
 
 @quantizer("Concat")

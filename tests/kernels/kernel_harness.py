@@ -27,13 +27,14 @@ CANARY = 0xA5
 
 @dataclass
 class Case:
-    """One layer to run: `inputs` by tensor name, NCHW stored values with N = 1."""
+    """One layer to run: `inputs` by tensor name, NCHW stored values with N = 1; `exact`: floating point, too, bit for bit."""
 
     title: str
     graph: QuantGraph
     planes: dict[str, Plane]
     inputs: dict[str, np.ndarray]
     inplace: bool = False
+    exact: bool = False
 
     @property
     def node(self) -> QuantNode:
@@ -80,7 +81,9 @@ class Case:
         kind, output = self.graph.type(self.node.output), self.node.output
         expected = self.expected().reshape(-1)
         found = after[self.useful(output)].view(kind.dtype)
-        if kind.is_float:
+        if self.exact:
+            wrong = (found != expected) & ~((found != found) & (expected != expected))
+        elif kind.is_float:
             scale = max(1e-30, float(np.max(np.abs(expected))))
             wrong = ~(np.abs(found - expected) <= tolerance * scale)
         else:

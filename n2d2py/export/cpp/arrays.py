@@ -40,7 +40,7 @@ def _numbers(values: np.ndarray) -> list[str]:
         texts = [format(value, digits) for value in values.tolist()]
         return [text + suffix if "." in text or "e" in text else f"{text}.0{suffix}" for text in texts]
     lowest = {-2 ** 31: "(-2147483647 - 1)", -2 ** 63: "(-9223372036854775807LL - 1)"}
-    suffix = "LL" if values.dtype.itemsize == 8 else ""
+    suffix = "" if values.dtype.itemsize < 8 else "ULL" if values.dtype.kind == "u" else "LL"
     return [lowest.get(value) or f"{value}{suffix}" for value in values.tolist()]
 
 

@@ -15,17 +15,28 @@ __all__ = ["ArrayMap", "MAP_FUNCTIONS"]
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Quotients; those of integers are cut towards zero."""
+    """Quotients; those of integers are cut towards zero, and 0 where the divisor is."""
     if a.dtype.kind == "f":
         return a / b
     with np.errstate(all="ignore"):
         quotient = np.floor_divide(a, b)
-        return np.where((np.multiply(quotient, b) != a) & ((a < 0) != (b < 0)), quotient + 1, quotient).astype(a.dtype)
+        short = (np.multiply(quotient, b) != a) & ((a < 0) != (b < 0)) & (b != 0)
+        return np.where(short, quotient + 1, quotient).astype(a.dtype)
+
+
+def _held(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
+    limits = np.iinfo(dtype)
+    whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
+    inside = (whole < float(limits.max)) & (whole > float(limits.min))
+    made = np.where(inside, whole, 0.0).astype(dtype)
+    ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
+    return np.where(inside, made, ends)
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     result = exact.power(a, b)
-    return result.astype(a.dtype) if a.dtype.kind == "f" else np.nan_to_num(result).astype(a.dtype)
+    return result.astype(a.dtype) if a.dtype.kind == "f" else _held(result, a.dtype)
 
 
 def _modulo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -117,12 +128,14 @@ class ArrayMap(ArrayOp):
         values = np.broadcast_to(values, (values.shape[0], *self.dims))
         return self.typed(values, inputs)
 
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As on arrays; integers become real numbers of the width that the network has."""
+        if self.function == "Cast" and not self.result and inputs[0].dtype.kind != "f":
+            return [inputs[0].astype(graph.type(node.output).dtype)]
+        return super().run_integer(inputs, node, graph)
+
     def _cut(self, values: np.ndarray) -> np.ndarray:
-        if self.result == "bool":
-            return values != 0
-        limits = np.iinfo(kind_dtype(self.result))
-        return np.clip(np.nan_to_num(np.trunc(values.astype(np.float64))), limits.min, float(limits.max)).astype(
-            np.int64 if limits.min < 0 else np.uint64)
+        return values != 0 if self.result == "bool" else _held(values, kind_dtype(self.result))
 
     def attributes(self) -> dict[str, Any]:
         return {"function": self.function, "dims": self.dims}

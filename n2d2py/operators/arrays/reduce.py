@@ -31,7 +31,10 @@ def _square(x: np.ndarray) -> np.ndarray:
 
 def _mean(x: np.ndarray) -> np.ndarray:
     total = sequential_sum(x)
-    return total / x.shape[-1] if x.dtype.kind == "f" else np.trunc(total / x.shape[-1])
+    if x.dtype.kind == "f":
+        return total / x.shape[-1]
+    signed = total.astype(np.int64)  # as the sums in 64 bits of C++
+    return np.where(signed < 0, -(-signed // x.shape[-1]), signed // x.shape[-1])
 
 
 def _product(x: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A layer that only applies an activation function: a table of integers, or the function itself."""
+"""A layer that only applies an activation function: a table of integers, lines between its entries, or the function itself."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -30,12 +30,17 @@ def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identi
             raise InternalError(f"{node.name}: an activation layer carries another activation")
         return copy_code(replace(node, activation=node.op.function), graph, planes, identifiers)
     kind = build.inputs[0]
+    types = {"Input": build.input_plane, "Output": build.output_plane, "Stage": f"n2d2::Moved<{build.output.cpp}>"}
+    if "knots" in node.params:
+        knots = node.params["knots"]
+        name = build.array("knots", knots, "std::int32_t")
+        config = build.config(f"{node.name}: {node.op.function.kind} by a table of {knots.size} knots", types,
+                              {"Serial": build.serial, "Segments": knots.size - 1, "Low": build.output.qmin,
+                               "High": build.output.qmax})
+        return build.code("lookup", f"n2d2::interpolated<{config}>(in0, out, {name});")
     table = _complete(node.params["table"], kind.signed)
     if table.size != 2 ** kind.bits:
         raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
     name = build.array("table", table, build.output.cpp)
-    config = build.config(
-        f"{node.name}: {node.op.function.kind} by table",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": f"n2d2::Moved<{build.output.cpp}>"},
-        {"Serial": build.serial})
+    config = build.config(f"{node.name}: {node.op.function.kind} by table", types, {"Serial": build.serial})
     return build.code("lookup", f"n2d2::lookup<{config}>(in0, out, {name});")

@@ -1,0 +1,64 @@
+"""Functions of 16-bit integers: straight lines between the entries of a table. Normative for `kernels/n2d2/lookup.hpp`.
+
+A table of 2^s + 1 knots cuts the 2^16 inputs into 2^s pieces of 2^k, k = 16 - s. A knot is the real result in steps of
+the output, times 2^(13 - k). For the input u = 2^k i + r above the lowest one, the result is
+
+    (knot[i] * (2^k - r) + knot[i + 1] * r + 2^12) >> 13
+
+in 32 bits, held within the range of the output. Knots may lie beyond that range, up to 2^18 steps from 0: so a line that
+leaves it is straight up to there.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["FRACTION", "INPUTS", "SEGMENTS", "fit_knots", "interpolate", "nearest_defined"]
+
+INPUTS = 2 ** 16
+FRACTION = 13
+_REACH = 2 ** 18 - 1
+SEGMENTS = (256, 512, 1024, 2048, 4096)
+"""Sizes of tables, without the last knot. Where even the largest errs by more than one step, every input has an entry."""
+
+
+def interpolate(knots: np.ndarray, position: np.ndarray, low: int, high: int) -> np.ndarray:
+    """The results (int64), held within [low, high], for inputs counted from the lowest of the type, 0 .. 65535."""
+    width = INPUTS // (knots.size - 1)
+    piece, rest = np.divmod(np.asarray(position, np.int64), width)
+    wide = knots.astype(np.int64)
+    lines = (wide[piece] * (width - rest) + wide[piece + 1] * rest + 2 ** (FRACTION - 1)) >> FRACTION
+    return np.clip(lines, low, high)
+
+
+def nearest_defined(values: np.ndarray) -> np.ndarray | None:
+    """`values` (flat) with the nearest number in place of each NaN, of two as near the one before; None if all are NaN."""
+    defined = np.flatnonzero(~np.isnan(values))
+    if not defined.size:
+        return None
+    at = np.arange(values.size)
+    after = np.minimum(np.searchsorted(defined, at), defined.size - 1)
+    before = np.maximum(after - 1, 0)
+    closer = np.abs(at - defined[before]) <= np.abs(at - defined[after])
+    return values[np.where(closer, defined[before], defined[after])]
+
+
+def fit_knots(steps: np.ndarray, low: int, high: int) -> tuple[np.ndarray | None, int]:
+    """(knots, largest error) of the smallest table within one step of every rounded result; (None, 0) if there is none.
+
+    `steps`: the results for all 65,536 inputs and for the one beyond, real numbers in steps of the output, zero point
+    added; [low, high] is the range of its type. A knot is either the function's value there, or that
+    less a sixteenth of the second difference of its neighbours, which halves the error where a function bends evenly.
+    """
+    held = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
+    wanted, positions = np.rint(np.clip(held[:-1], low, high)).astype(np.int64), np.arange(INPUTS)
+    for segments in SEGMENTS:
+        width = INPUTS // segments
+        at = held[::width]
+        bend = np.zeros_like(at)
+        bend[1:-1] = (at[2:] - at[1:-1]) - (at[1:-1] - at[:-2])
+        for values in (at, np.clip(at - bend / 16, -_REACH, _REACH)):
+            knots = np.rint(values * (2 ** FRACTION // width)).astype(np.int32)
+            error = int(np.abs(interpolate(knots, positions, low, high) - wanted).max())
+            if error <= 1:
+                return knots, error
+    return None, 0

@@ -1,0 +1,30 @@
+"""Operators on arrays: kernels against the normative arithmetic, bit for bit, over kinds, ranks and attributes."""
+from __future__ import annotations
+
+import array_cases
+import kernel_harness as harness
+import pytest
+from test_sweep import SLOW_BUILDS, need
+
+from n2d2py.operators.arrays import MAP_FUNCTIONS
+from n2d2py.operators.arrays.reduce import REDUCTIONS
+
+
+def test_arrays(tmp_path):
+    need("g++")
+    harness.check_all(array_cases.everything(1, 11), tmp_path, flags=("-O0",), units=2)
+
+
+def test_every_function_is_on_the_sweep():
+    nodes = [case.node.op for case in array_cases.everything(2)]
+    assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS) - {"Acosh", "Asin", "Acos", "Atanh"}
+    assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
+    assert {op.kind for op in nodes} == {made.kind for made in array_cases.ArrayOp.__subclasses__()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
+def test_arrays_in_every_build(build, tmp_path):
+    compiler, flags = SLOW_BUILDS[build]
+    need(compiler)
+    harness.check_all(array_cases.everything(2), tmp_path, compiler, flags)
