@@ -26,13 +26,13 @@ def dispatching(folder: Path, graph):
 
 def test_layers_and_constants_are_in_the_namespaces_of_variants(tmp_path):
     _, out = dispatching(tmp_path / "out", chain(True))
-    layer = (out / "dnn" / "src" / "fc.cpp").read_text()
+    layer = (out / "dnn" / "src" / "layers_1.cpp").read_text()
     assert "namespace N2D2_VARIANT {" in layer and (out / "dnn" / "src" / "variant.cpp").is_file()
     constants = (out / "dnn" / "parameters" / "fc.cpp").read_text()
     assert "#if" not in constants.split("namespace", 1)[1] and constants.count("fc_weights[") >= 2
     plain = write_export(tmp_path / "plain", request(chain(True)))
     assert not (plain / "dnn" / "src" / "variant.cpp").exists()
-    assert "N2D2_VARIANT" not in (plain / "dnn" / "src" / "fc.cpp").read_text()
+    assert "N2D2_VARIANT" not in (plain / "dnn" / "src" / "layers_1.cpp").read_text()
 
 
 def expected_bytes(graph, made) -> bytes:

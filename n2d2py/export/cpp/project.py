@@ -27,6 +27,8 @@ __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
 ARENA_ALIGNMENT = 64
 _OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize", "guard")
 """Stems of the files of `dnn` that belong to no layer."""
+_GROUP = 8
+"""Layers of a source file."""
 
 
 def namespace_of(request: ExportRequest) -> str:
@@ -40,6 +42,13 @@ def _environment() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
     return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
                               lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+
+
+def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
+    """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
+    count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
+    cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
+    return [layers[begin:end] for begin, end in zip(cuts, cuts[1:])]
 
 
 class Project:
@@ -61,6 +70,8 @@ class Project:
         for layer in self.layers:
             if layer.code is not None:
                 self._write_layer(layer, layer.code, folder)
+        for number, group in enumerate(_groups([layer for layer in self.layers if layer.has_code]), 1):
+            self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
         copy_headers([*headers, "n2d2/plane.hpp"], resources.folder("kernels"), folder / "kernels")
         stems = [sanitise(name) for name in self.graph.inputs]
@@ -81,10 +92,8 @@ class Project:
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.arrays]
-        values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n"),
-                  "call": "\n".join(f"    {line}".rstrip() for line in code.call.strip("\n").split("\n"))}
+        values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
-        self._render("dnn/src/layer.cpp", folder / f"dnn/src/{layer.stem}.cpp", values)
         if arrays:
             self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
 
