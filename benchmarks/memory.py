@@ -1,14 +1,21 @@
-"""Static memory of known networks under every strategy, each plan proved, as Markdown tables.
+"""Static memory of known networks, planned and compiled, beside what other planners need, as Markdown tables.
 
-    python benchmarks/memory.py [-quick]
+    python benchmarks/memory.py [-strategies | -compiled] [-rounds N] [-threads N] [NAME ...]
 
-The networks are the int8 graphs of `tests/memory/networks.py`. `-quick` leaves out the row streaming, whose
-planning takes most of the time. Times are seconds of planning on the machine named in the first line.
+The networks are the int8 graphs of `tests/memory/networks.py`; NAME chooses those whose name contains it. Every plan is
+proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds of
+planning. -strategies: every strategy. -compiled: exports of these networks with random weights (of the ONNX files in N2D2_MODELS
+and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of Python; the arena is that
+of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the rounds, in which the
+modes take turns.
 """
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,16 +24,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory"), str(ROOT / "benchmark
 
 import networks  # noqa: E402
 from exports import machine  # noqa: E402
-from n2d2py.memory import MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory  # noqa: E402
+from n2d2py.memory import MemoryProblem, Settings, check_plan, plan_memory, plan_mode  # noqa: E402
 
 NETWORKS = {
     "resnet8 32": networks.resnet8,
     "vww MobileNetV1 0.25 96": networks.vww,
     "kws DS-CNN 49x10": networks.ds_cnn,
-    "AD autoencoder": networks.autoencoder,
     "MobileNetV1 0.25 128": lambda: networks.mobilenet_v1(0.25, 128),
-    "MobileNetV1 0.25 224": lambda: networks.mobilenet_v1(0.25, 224),
-    "MobileNetV1 1.0 224": lambda: networks.mobilenet_v1(1.0, 224),
     "MobileNetV2 0.35 224": lambda: networks.mobilenet_v2(0.35, 224),
     "MobileNetV2 1.0 224": lambda: networks.mobilenet_v2(1.0, 224),
     "ResNet-18 224": networks.resnet18,
@@ -35,19 +39,69 @@ NETWORKS = {
     "GoogLeNet 224": networks.googlenet,
     "DenseNet-121 224": networks.densenet121,
     "U-Net small 128": networks.unet,
+    "AD autoencoder": networks.autoencoder,
+    "MobileNetV1 0.25 224": lambda: networks.mobilenet_v1(0.25, 224),
+    "MobileNetV1 1.0 224": lambda: networks.mobilenet_v1(1.0, 224),
 }
+STREAMED_INPUT = list(NETWORKS)[:6]
+"""Networks that are also compiled with StreamInput=1."""
+
+FILES = {
+    "resnet8 32": "tests/networks/resnet8.ini",
+    "vww MobileNetV1 0.25 96": "tests/networks/vww_96.ini",
+    "kws DS-CNN 49x10": "tests/networks/kws_dscnn.ini",
+    "MobileNetV1 0.25 128": "models/MobileNet_v1.ini SIZE=128 ALPHA=0.25",
+    "MobileNetV2 1.0 224": "tests/networks/mobilenet_v2.ini",
+    "GoogLeNet 224": "models/GoogLeNet.ini",
+    "DenseNet-121 224": "models/DenseNet.ini",
+    "U-Net small 128": "models/UNet.ini",
+}
+"""Where a network is read from for -compiled; the others are written with random weights."""
 
 
-def columns(quick: bool) -> dict:
+def tflite_micro(problem: MemoryProblem) -> int:
+    """The arena of TFLite Micro's greedy planner: buffers by falling size, each at the lowest gap, 16-byte aligned."""
+    first = {name: -1 for name in problem.inputs}
+    last = {name: len(problem.ops) for name in problem.outputs}
+    alias: dict[str, str] = {}
+    for clock, op in enumerate(problem.ops):
+        for name in op.inputs:
+            name = alias.get(name, name)
+            last[name] = max(last.get(name, clock), clock)
+        if op.type == "reshape":
+            alias[op.output] = alias.get(op.inputs[0], op.inputs[0])
+        else:
+            first[op.output] = clock
+    placed: list[tuple[int, int, str]] = []
+    sizes = {name: -(-problem.tensors[name].bytes // 16) * 16 for name in first}
+    for name in sorted(first, key=lambda name: -sizes[name]):
+        offset = 0
+        for begin, end, other in sorted(placed):
+            if first[other] <= last.get(name, first[name]) and first[name] <= last.get(other, first[other]):
+                if offset + sizes[name] <= begin:
+                    break
+                offset = max(offset, end)
+        placed.append((offset, offset + sizes[name], name))
+    return max(end for _, end, _ in placed)
+
+
+def modes() -> dict:
+    """Title -> function from a problem to a plan."""
+    return {
+        "N2D2 default": lambda p: plan_memory(p, strategy=networks.N2D2),
+        "Balanced": lambda p: plan_mode(p, Settings(), "Balanced"),
+        "Small": lambda p: plan_mode(p, Settings(), "Small"),
+        "StreamInput=1": lambda p: plan_mode(p, Settings(), "Small", stream_input=True),
+    }
+
+
+def every_strategy() -> dict:
     """Title -> function from a problem to a plan."""
     made = {f"`{title or name}`": (lambda p, name=name: plan_memory(p, strategy=name)) for name, title in (
         ("None", ""), ("OptimizeMaxLifetimeMinSizeFirst", "...MinSizeFirst"),
         ("OptimizeMaxLifetimeMaxSizeFirst", "...MaxSizeFirst"), ("OptimizeMaxHoleMaxLifetimeFirst", "...MaxHole..."),
-        ("OptimizeAuto", ""), ("OptimizeOverlap", ""))}
-    if not quick:
-        made["`OptimizeStream`"] = lambda p: StreamPlanner().plan(p, Settings())
-        made["the same, `StreamInput=1`"] = lambda p: StreamPlanner(True).plan(p, Settings())
-    return made
+        ("OptimizeAuto", ""), ("OptimizeOverlap", ""), ("OptimizeStream", ""))}
+    return {**made, "the same, `StreamInput=1`": modes()["StreamInput=1"]}
 
 
 def cell(problem: MemoryProblem, make) -> str:
@@ -65,17 +119,77 @@ def cell(problem: MemoryProblem, make) -> str:
     return f"{plan.arena_bytes:,} ({seconds:.2f})"
 
 
+def planned(chosen: list[str], columns: dict, peer: bool) -> None:
+    """Prints a table of plans."""
+    titles = ["network", "all tensors", *(["TFLite Micro"] if peer else []), *columns]
+    print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
+    _header(titles)
+    for name in chosen:
+        problem = NETWORKS[name]()
+        cells = [f"{sum(t.bytes for t in problem.tensors.values()):,}"]
+        cells += [f"{tflite_micro(problem):,}"] if peer else []
+        _row(name, *cells, *(cell(problem, make) for make in columns.values()))
+
+
+def compiled(chosen: list[str], rounds: int, threads: int) -> None:
+    """Prints the table of compiled exports."""
+    from memory_exports import MODES, measure
+
+    print(f"Machine: {machine()}. Bytes of the arena by the linker; every layer bit-exact; {threads} thread"
+          f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n")
+    _header(["network", "TFLite Micro", "N2D2 default", *MODES, "ms, Speed", *(f"{mode} / Speed" for mode in list(MODES)[1:])])
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            used = [mode for mode in MODES if name in STREAMED_INPUT or mode != "StreamInput=1"]
+            found = measure(network_file(name, Path(folder)), used, rounds, threads, Path(folder))
+        others = [f"{tflite_micro(found.problem):,}", f"{plan_memory(found.problem, strategy=networks.N2D2).arena_bytes:,}"]
+        arenas = [f"{found.arenas[mode]:,}" if mode in used else "" for mode in MODES]
+        ratios = [f"{found.ratios[mode]:.3f}" if mode in used else "" for mode in list(MODES)[1:]]
+        _row(name, *others, *arenas, f"{found.milliseconds:.2f}", *ratios)
+
+
+def network_file(name: str, folder: Path) -> Path:
+    """The INI file of a network: the repository's, a copy with other macros, or one with random weights."""
+    path, *macros = FILES.get(name, "").split()
+    if path and (path.startswith("models") or {"N2D2_DATA", "N2D2_MODELS"} <= set(os.environ)):
+        if not macros:
+            return ROOT / path
+        text = (ROOT / path).read_text()
+        for macro in macros:
+            key, value = macro.split("=")
+            text = re.sub(rf"(?m)^\${key}=[^\s;]+", f"${key}={value}", text)
+        text = re.sub(r"@(\w+\.ini\.tpl)\]", lambda found: f"@{ROOT / 'models' / found[1]}]", text)
+        copy = folder / Path(path).name
+        copy.write_text(text)
+        return copy
+    from random_onnx import write_network
+
+    return write_network(NETWORKS[name](), folder, re.sub(r"\W+", "_", name))
+
+
+def _header(titles: list[str]) -> None:
+    print("| " + " | ".join(titles) + " |\n|---" + "|---:" * (len(titles) - 1) + "|", flush=True)
+
+
+def _row(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-quick", action="store_true")
-    chosen = columns(parser.parse_args().quick)
-    print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
-    print("| network | tensors | " + " | ".join(chosen) + " |\n|---" + "|---:" * (len(chosen) + 1) + "|")
-    for name, network in NETWORKS.items():
-        problem = network()
-        total = sum(t.bytes for t in problem.tensors.values())
-        cells = [cell(problem, make) for make in chosen.values()]
-        print(f"| {name} | {total:,} | " + " | ".join(cells) + " |", flush=True)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("-strategies", action="store_true")
+    parser.add_argument("-compiled", action="store_true")
+    parser.add_argument("-rounds", type=int, default=11)
+    parser.add_argument("-threads", type=int, default=1)
+    arguments = parser.parse_args()
+    chosen = [name for name in NETWORKS if not arguments.names or any(part in name for part in arguments.names)]
+    if arguments.compiled:
+        compiled(chosen, arguments.rounds, arguments.threads)
+    elif arguments.strategies:
+        planned(chosen, every_strategy(), False)
+    else:
+        planned(chosen, modes(), True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""Compiled exports of one network under several memory modes: arenas by the linker, bits, times of each against the others."""
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import n2d2py
+import numpy as np
+from latency import MOMENT, ROOT, bench
+from n2d2py.memory import MemoryProblem
+
+__all__ = ["MODES", "Measured", "measure"]
+
+MODES = {
+    "Speed": "MemoryMode=Speed\n",
+    "Balanced": "MemoryMode=Balanced\n",
+    "Small": "MemoryMode=Small\n",
+    "StreamInput=1": "MemoryMode=Small\nStreamInput=1\n",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`arenas` in bytes by mode; `ratios`: time of one inference by mode over that of Speed, medians over the rounds;
+    `milliseconds`: median of the rounds for Speed."""
+
+    problem: MemoryProblem
+    arenas: dict[str, int]
+    ratios: dict[str, float]
+    milliseconds: float
+
+
+def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: Path) -> Measured:
+    """Exports, builds, compares every layer with the integers of Python, and times in turns.
+
+    Raises:
+        SystemExit: where an integer differs or an arena is not the reported one.
+    """
+    folders = {mode: _export(network, folder / mode.partition("=")[0], MODES[mode]) for mode in modes}
+    expected = None
+    for mode, built in folders.items():
+        expected = _compare(mode, built, expected)
+    arenas = {mode: _arena(built) for mode, built in folders.items()}
+    count = max(3, int(MOMENT / bench(folders[modes[0]], threads, 3)))
+    times: dict[str, list[float]] = {mode: [] for mode in modes}
+    for number in range(rounds):
+        for mode in modes if number % 2 else reversed(modes):
+            times[mode].append(bench(folders[mode], threads, count))
+    ratios = {mode: statistics.median(a / b for a, b in zip(times[mode], times[modes[0]])) for mode in modes}
+    graph = json.loads((folders[modes[0]] / "statistics" / "memory" / "memory_graph.json").read_text())
+    return Measured(MemoryProblem.from_json(graph), arenas, ratios, 1e3 * statistics.median(times[modes[0]]))
+
+
+def _export(network: Path, folder: Path, parameters: str) -> Path:
+    folder.mkdir()
+    (folder / "params.ini").write_text(parameters)
+    weights = network.with_suffix(".npz")
+    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4",
+               "-db-export", "2", "-quiet", "-export-parameters", str(folder / "params.ini"), "-o", str(folder),
+               "-w", str(weights) if weights.is_file() else "/dev/null"]
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    built = folder / "export_CPP_int8"
+    subprocess.run(["make", "-s", "-j2", "bin/run_export"], cwd=built, check=True, stdout=subprocess.DEVNULL)
+    return built
+
+
+def _compare(mode: str, folder: Path, expected: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+    """Every layer against the simulation, which is run once for all modes."""
+    compiled = n2d2py.load_export(folder)
+    random = np.random.default_rng(0)
+    inputs = [random.integers(port.type.qmin, port.type.qmax + 1, (1, *port.shape[1:])).astype(port.dtype)
+              for port in compiled.info.inputs]
+    if expected is None:
+        expected = n2d2py.load_simulator(folder).layers(*inputs)
+    found = compiled.layers(*inputs)
+    wrong = [name for name, values in expected.items() if not np.array_equal(found.get(name), values)]
+    if wrong or found.keys() != expected.keys():
+        raise SystemExit(f"{folder}: {mode}: {len(wrong)} layers differ from the simulation, first {wrong[:3]}")
+    return expected
+
+
+def _arena(folder: Path) -> int:
+    """Bytes of the arena by the linker's table, which must be those of the map."""
+    table = subprocess.run(["nm", "-S", str(folder / "bin" / "run_export")], capture_output=True, text=True, check=True).stdout
+    (size,) = [int(line.split()[1], 16) for line in table.splitlines() if "staticArena" in line and line.split()[2] in "bB"]
+    planned = json.loads((folder / "statistics" / "memory" / "memory_map.json").read_text())["arena_size"]
+    if size != planned:
+        raise SystemExit(f"{folder}: the arena has {size} bytes, the map says {planned}")
+    return size
