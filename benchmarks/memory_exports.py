@@ -61,7 +61,8 @@ def _export(network: Path, folder: Path, parameters: str) -> Path:
     (folder / "params.ini").write_text(parameters)
     weights = network.with_suffix(".npz")
     command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4",
-               "-db-export", "2", "-quiet", "-export-parameters", str(folder / "params.ini"), "-o", str(folder),
+               "-quality", "fast", "-input-bits", "8", "-output-bits", "8", "-db-export", "2", "-quiet",
+               "-export-parameters", str(folder / "params.ini"), "-o", str(folder),
                "-w", str(weights) if weights.is_file() else "/dev/null"]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     built = folder / "export_CPP_int8"

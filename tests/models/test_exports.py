@@ -16,6 +16,8 @@ CASES = [
     ("MobileNet_v2", {"SIZE": 64, "ALPHA": 0.35, "CLASSES": 20}),
     ("ResNet-18", {"SIZE": 64, "CLASSES": 20}), ("ResNet-50", {"SIZE": 64, "CLASSES": 20}),
     ("SqueezeNet", {"SIZE": 67, "CLASSES": 20}), ("VGG16", {"SIZE": 32, "HIDDEN": 64, "CLASSES": 20}),
+    ("GoogLeNet", {"SIZE": 64, "CLASSES": 20}), ("DenseNet", {"SIZE": 64, "GROWTH": 8, "CLASSES": 20}),
+    ("DenseNet", {"SIZE": 32, "GROWTH": 4, "CLASSES": 20, "BATCHNORM": 1}),
     ("UNet", {"SIZE": 32, "WIDTH": 4}), ("UNet", {"SIZE": 32, "WIDTH": 4, "UP": "Deconv"}),
 ]
 FAST = ("LeNet_mapping", "Autoencoder")
