@@ -83,7 +83,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E227": ("an ONNX section with Transpose=1", "transpose the network when it is exported to ONNX"),
     "E229": ("a layer with more parameters or connections than can be handled",
              "check NbOutputs and the dimensions of its input"),
-    "E230": ("several network inputs where data are needed", "export in floating point with -db-export 0"),
     "E231": ("a type of layer that is described, but not computed", "end the network before it"),
     "E232": ("an OutputsRemap that does not name each output once", "give pairs such as 1:2,0:2"),
     "E233": ("a window on the inputs that leaves them", "make it smaller, or move it"),

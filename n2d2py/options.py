@@ -68,7 +68,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("calib-reload", "flag", False, "use the statistics of the previous calibration", _QUANT),
     Option("calibOnly", "flag", False, "calibrate into calib_<name>_int<bits> and stop", _QUANT),
     Option("calib-data", "text", None, "calibrate (and, with labels, test) on a folder of images, a .npy or a .npz "
-           "instead of a database", _QUANT, "PATH"),
+           "instead of a database; for several inputs an .npz or a folder of .npy with an array for each", _QUANT, "PATH"),
     Option("input-range", "text", None, "real values that pixels 0 and 255 of -calib-data stand for [0:1]", _QUANT,
            "LOW:HIGH"),
     Option("act-clipping-mode", "text", "MSE", "how activation ranges are chosen", _QUANT, "MODE", CLIPPING_MODES),

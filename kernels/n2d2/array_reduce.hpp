@@ -21,7 +21,7 @@ struct Base {
 
 template <class T>
 struct Sum : Base<T> {
-    N2D2_INLINE void take(T x, long) { this->plus(x); }
+    N2D2_INLINE void take(T x, long) { this->plus(static_cast<typename Base<T>::W>(x)); }
     N2D2_INLINE typename Base<T>::W value(long) const { return this->total; }
 };
 

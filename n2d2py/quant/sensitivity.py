@@ -50,7 +50,7 @@ class LayerLoss:
 def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> list[LayerLoss]:
     """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
 
-    `stimuli` (N, C, H, W) are those of the only input.
+    `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py).
     """
     nodes = [node for node in quantized.nodes
              if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"]

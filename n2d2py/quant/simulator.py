@@ -7,12 +7,18 @@ import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.inputs import split_inputs
 
 __all__ = ["simulate", "simulate_all", "run_node", "quantize_inputs"]
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs."""
+    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs.
+
+    One array for several inputs has them side by side (graph/inputs.py).
+    """
+    if len(inputs) == 1:
+        inputs = split_inputs(graph, inputs[0])
     return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs)]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
+from n2d2py.graph.inputs import split_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
@@ -55,12 +56,12 @@ class Walk:
     """
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
-        """`quantized` has the types of all tensors; its layers may still be missing. One network input."""
+        """`quantized` has the types of all tensors; its layers may still be missing."""
         self._graph, self._quantized = graph, quantized
         self._last = _last_readers(graph)
         self._index = 0
-        name = graph.inputs[0]
-        self._parts = [_Part({name: x}, {name: quantize_inputs(quantized, [x])[0]}) for x in batches]
+        self._parts = [_Part(dict(zip(graph.inputs, split_inputs(graph, x))),
+                             dict(zip(graph.inputs, quantize_inputs(quantized, [x])))) for x in batches]
         self._count = sum(len(x) for x in batches)
 
     def moments(self, node: Node) -> Moments:

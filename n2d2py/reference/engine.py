@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
+from n2d2py.graph.inputs import split_inputs
 from n2d2py.operators import is_quantized
 from n2d2py.reference.executor import run_graph
 from n2d2py.reference.to_onnx import NoSpelling, to_onnx
@@ -16,7 +17,7 @@ from n2d2py.reference.to_onnx import NoSpelling, to_onnx
 __all__ = ["FloatEngine", "OnnxFileEngine", "original_engine"]
 
 Batch = np.ndarray | Mapping[str, np.ndarray]
-"""A batch of the only input, or one for each input by name."""
+"""A batch of the only input (several side by side as vectors: graph/inputs.py), or one for each input by name."""
 
 
 class FloatEngine:
@@ -39,6 +40,8 @@ class FloatEngine:
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W)."""
+        if not isinstance(batch, Mapping):
+            batch = dict(zip(self.graph.inputs, split_inputs(self.graph, batch)))
         inputs = _as_mapping(batch, self.graph.inputs, {name: np.dtype(kind) if (kind := self.graph.kind(name))
                                                         else self._dtype for name in self.graph.inputs})
         if self._session is None:

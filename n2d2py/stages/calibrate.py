@@ -149,7 +149,7 @@ def correction_samples(graph: Graph, network: Network, settings: Settings, calib
 
     With reloaded statistics they are read again; none, with a notice, where the data are no longer there.
     """
-    if len(graph.inputs) != 1 or set_to_calibrate(network) is None:
+    if set_to_calibrate(network) is None:
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
         return []
     count = min(calibrated, sample_count(graph), _MOST_SAMPLES[settings.arguments.quality])

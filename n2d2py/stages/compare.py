@@ -9,6 +9,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.compare import Accumulator, LayerComparison
 from n2d2py.quant.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
@@ -42,7 +43,7 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = {**dict(zip(graph.inputs, [x])), **engine.run(x)}
+        real = {**dict(zip(graph.inputs, split_inputs(graph, x))), **engine.run(x)}
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         worst.add(x, labels, names, real, stored)

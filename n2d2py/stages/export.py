@@ -38,14 +38,14 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
 
 def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
     """The stored integers (or floats) of stimuli, with the expected outputs of each target."""
-    if stimuli is None or len(graph.inputs) != 1:
+    if stimuli is None:
         return StoredStimuli()
-    parts = [quantize_inputs(graph, [x])[0] for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
+    parts = [quantize_inputs(graph, [x]) for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
     ids = stimuli.labels
     if stimuli.label_map is not None:
         ids = np.stack([stimuli.label_map(index) for index in range(len(stimuli))])
     labels = tuple(_target_labels(network, target, graph.shape(target.tensor), ids) for target in network.targets)
-    return StoredStimuli((np.concatenate(parts),), labels, tuple(stimuli.names))
+    return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts)), labels, tuple(stimuli.names))
 
 
 def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from n2d2py import log
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
+from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
@@ -17,6 +18,7 @@ from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.targets import Target, read_targets
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
+from n2d2py.graph.inputs import stimulus_shape
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators import is_quantized
@@ -149,16 +151,19 @@ def _provided(provider: StimuliProvider, settings: Settings) -> DataSet:
     provider.write_statistics(settings.out)
     data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps))
     if settings.arguments.calib_data:
-        given = _opened(settings, provider.shape)
+        given = _opened(settings, {"": provider.shape})
         data = replace(data, sets={**sets, "Validation": given.sets["Validation"]}, value_range=None,
                        origin=data.origin + given.origin)
     return data
 
 
-def _opened(settings: Settings, shape: tuple[int, ...]) -> DataSet:
-    """The stimuli of `-calib-data`; they are scored too when all have labels."""
+def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
+    """The stimuli of `-calib-data` for inputs of these shapes; they are scored too when all have labels."""
     path = settings.arguments.calib_data
-    stimuli = open_source(path, shape, _input_range(settings))
+    if len(inputs) > 1:
+        stimuli = open_several(path, inputs, _input_range(settings))
+    else:
+        stimuli = open_source(path, *inputs.values(), _input_range(settings))
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
@@ -185,14 +190,10 @@ def _load_onnx(path: Path, settings: Settings) -> Network:
     graph = import_onnx(path)
     targets = [Target(f"{name}.Target", name) for name in graph.outputs]
     data = DataSet({})
-    if settings.needs_data and len(graph.inputs) > 1:
-        raise N2D2Error("E230", f"the network has {len(graph.inputs)} inputs ({', '.join(graph.inputs)})",
-                        where=Location(str(path)), remedy="data for several inputs are not supported yet; "
-                        "export in floating point with -nbbits -32 -db-export 0")
     if settings.needs_data:
-        shape = graph.shape(graph.inputs[0])[1:]
+        shape = stimulus_shape(graph)
         if settings.arguments.calib_data:
-            data = _opened(settings, shape)
+            data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
         elif settings.calibrates and not settings.arguments.calib_reload and not is_quantized(graph):
             count = settings.arguments.calib if settings.arguments.calib > 0 else 32
             low, high = _input_range(settings)

@@ -10,6 +10,7 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference import FloatEngine
 
@@ -24,7 +25,6 @@ def matrix_text(values: np.ndarray) -> str:
         padded = np.zeros(rows * columns, values.dtype)
         padded[:values.size] = values
         values = padded.reshape(1, rows, columns)
-    form = "{:d}".format if values.dtype.kind in "iu" else "{:.9g}".format
     form = "{:d}".format if values.dtype.kind in "iu" else "{:.9g}".format
     return "\n".join("".join(" ".join(map(form, row)) + "\n" for row in np.atleast_2d(channel).tolist())
                      for channel in values)
@@ -45,13 +45,14 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     x = stimuli[number - 1][None]
     if quantized is None:
         nodes = [(node.name, node.output) for node in graph.nodes]
-        values = {graph.inputs[0]: x, **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x)}
+        values = {**dict(zip(graph.inputs, split_inputs(graph, x))), **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x)}
     else:
         nodes = [(node.name, node.output) for node in quantized.nodes]
         values = simulate(quantized, quantize_inputs(quantized, [x]), keep=True)
     target = folder / f"outputs_{tag}_{number}"
     target.mkdir(parents=True, exist_ok=True)
-    (target / "env.dat").write_text(matrix_text(values[graph.inputs[0]][0]))
+    for index, name in enumerate(graph.inputs):
+        (target / f"env{index or ''}.dat").write_text(matrix_text(values[name][0]))
     for name, tensor in nodes:
         safe = re.sub(r'[\\/:*?"<>|\s]', "_", name)
         (target / f"{safe}.dat").write_text(matrix_text(values[tensor][0]))

@@ -31,7 +31,7 @@ def sensitivity_stage(calibration: Calibration, settings: Settings, stimuli: Sti
     lost = 0.0 if settings.arguments.nbbits < 0 else points_lost(scores)
     asked = settings.arguments.sensitivity
     graph = calibration.float_graph
-    if calibration.types is None or stimuli is None or len(graph.inputs) != 1 or not (asked or lost > LARGE_LOSS):
+    if calibration.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return ""
     chosen = spread(stimuli, asked or _STIMULI)
     inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])

@@ -148,7 +148,8 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
             raise N2D2Error("E812", f"the {project.label} output '{name}' differs from the simulated one at element "
                             f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
                             remedy="run again with -compare to see the first layer; this is a defect, report it")
-    real = graph.type(graph.inputs[0]).dequantize(stored.inputs[0])
+    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs)]
+    real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     for target, labels in zip(network.targets, stored.labels):
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape

@@ -62,14 +62,22 @@ def test_float_in_cpp(name, tmp_path, monkeypatch):
                                    atol=1e-4 * float(np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("name", ["two_inputs"])
-def test_data_for_several_inputs_are_refused(name, tmp_path, monkeypatch, capsys):
-    assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8") == 1
-    assert "N2D2-E230" in capsys.readouterr().err
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", ["8", "16"])
+def test_data_of_several_inputs_in_cpp(bits, tmp_path, monkeypatch, capsys):
+    """Calibrated on data, and run on the exported stimuli, a file for each input."""
+    rng = np.random.default_rng(4)
+    np.savez(tmp_path / "data.npz", right=rng.normal(size=(20, 3, 8, 8), scale=3).astype(np.float32),
+             left=rng.normal(size=(20, 3, 8, 8)).astype(np.float32))
+    assert exported("two_inputs", tmp_path, monkeypatch, "-nbbits", bits, "-calib", "16", "-calib-data", "data.npz", "-db-export",
+                    "4", "-compare", "4", "-sensitivity", "4", "-log-outputs", "1") == 0
+    assert "compiled values identical to Python's" in capsys.readouterr().out
+    assert (tmp_path / f"export_CPP_int{bits}" / "stimuli.list").read_text().splitlines()[3] == (
+        "stimuli/left003.ppm stimuli/right003.ppm")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in UNSEEN if name != "two_inputs"])
+@pytest.mark.parametrize("name", UNSEEN)
 def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
     """Every layer, the floating-point ones too, bit for bit."""
     assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8", "-db-export", "2", "-compare", "4",

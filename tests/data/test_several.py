@@ -1,0 +1,97 @@
+"""Stimuli of networks with several inputs: where they are read from, and how they reach the inputs."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.data.several import open_several
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph
+from n2d2py.graph.inputs import split_inputs, stimulus_shape
+
+INPUTS = {"left:0": (2, 1, 3), "right": (4,)}
+LEFT = np.arange(5 * 6, dtype=np.float32).reshape(5, 2, 1, 3)
+RIGHT = -np.arange(5 * 4, dtype=np.int64).reshape(5, 2, 2)  # an input of a vector may have any axes
+WANTED = np.concatenate([LEFT.reshape(5, -1), RIGHT.reshape(5, -1)], axis=1)
+
+
+def network() -> Graph:
+    graph = Graph("net")
+    for name, shape in INPUTS.items():
+        graph.add_input(name, (1, *shape))
+    return graph
+
+
+def values(stimuli) -> np.ndarray:
+    return np.concatenate([x for x, _, _ in stimuli.batches(2)])
+
+
+def test_an_npz_with_an_array_for_each_input(tmp_path):
+    np.savez(tmp_path / "d.npz", **{"right": RIGHT, "left:0": LEFT, "y": np.arange(5)})
+    stimuli = open_several(tmp_path / "d.npz", INPUTS)
+    np.testing.assert_array_equal(values(stimuli), WANTED)
+    assert stimuli.labels.tolist() == [0, 1, 2, 3, 4] and stimuli.shape == stimulus_shape(network()) == (10,)
+
+
+def test_a_folder_with_a_file_for_each_input(tmp_path):
+    np.save(tmp_path / "left_0.npy", LEFT)
+    np.save(tmp_path / "right.npy", RIGHT)
+    stimuli = open_several(tmp_path, INPUTS)
+    np.testing.assert_array_equal(values(stimuli), WANTED)
+    assert stimuli.labels.tolist() == [-1] * 5
+
+
+def test_a_folder_with_a_file_for_each_stimulus(tmp_path):
+    for index in range(5):
+        np.savez(tmp_path / f"s{index}.npz", **{"left:0": LEFT[index:index + 1], "right": RIGHT[index]})
+    stimuli = open_several(tmp_path, INPUTS)
+    np.testing.assert_array_equal(values(stimuli), WANTED)
+    assert stimuli.names[2] == "s2.npz"
+
+
+def test_bytes_are_scaled_to_the_input_range(tmp_path):
+    np.savez(tmp_path / "d.npz", **{"left:0": np.full((1, 2, 1, 3), 255, np.uint8), "right": np.ones((1, 4), np.float32)})
+    assert values(open_several(tmp_path / "d.npz", INPUTS, (-1.0, 3.0))).tolist() == [[3.0] * 6 + [1.0] * 4]
+
+
+def test_split_gives_each_input_its_shape():
+    left, right = split_inputs(network(), WANTED.astype(np.float32))
+    np.testing.assert_array_equal(left, LEFT)
+    np.testing.assert_array_equal(right, RIGHT.reshape(5, 4))
+
+
+@pytest.mark.parametrize("arrays, code, text", [
+    ({"left:0": LEFT}, "E414", "no array 'right', but left:0"),
+    ({"left:0": LEFT, "right": RIGHT[:3]}, "E414", "right holds 3 stimuli, left:0 5"),
+    ({"left:0": LEFT.transpose(0, 2, 3, 1), "right": RIGHT}, "E414", "transpose it to channels, height, width"),
+    ({"left:0": LEFT, "right": RIGHT[:, :1]}, "E414", "right holds Nx1x2, the network takes 4"),
+    ({"left:0": LEFT[:0], "right": RIGHT[:0]}, "E416", "no stimulus"),
+    ({"left:0": LEFT, "right": RIGHT, "y": np.zeros(3, int)}, "E414", "y has no integer"),
+    ({"left:0": LEFT, "right": np.full((5, 4), "a")}, "E414", "cannot be used"),
+])
+def test_what_does_not_fit(arrays, code, text, tmp_path):
+    np.savez(tmp_path / "d.npz", **arrays)
+    with pytest.raises(N2D2Error) as caught:
+        open_several(tmp_path / "d.npz", INPUTS)
+    assert caught.value.code == code and text in caught.value.line()
+
+
+def test_not_a_number_is_told_with_its_input(tmp_path):
+    np.savez(tmp_path / "d.npz", **{"left:0": LEFT, "right": np.full((5, 4), np.nan, np.float32)})
+    with pytest.raises(N2D2Error) as caught:
+        values(open_several(tmp_path / "d.npz", INPUTS))
+    assert caught.value.code == "E418" and "stimulus 0 of d.npz: right" in caught.value.line()
+
+
+def test_folders_without_data_and_with_a_part(tmp_path):
+    with pytest.raises(N2D2Error) as caught:
+        open_several(tmp_path, INPUTS)
+    assert caught.value.code == "E416"
+    np.save(tmp_path / "right.npy", RIGHT)
+    with pytest.raises(N2D2Error) as caught:
+        open_several(tmp_path, INPUTS)
+    assert caught.value.code == "E401" and "lacks left_0.npy" in caught.value.line()
+    for path in (tmp_path / "right.npy", tmp_path / "nothing"):
+        with pytest.raises(N2D2Error) as caught:
+            open_several(path, INPUTS)
+        assert caught.value.code in ("E401", "E414")
