@@ -14,6 +14,7 @@ from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
 from n2d2py.operators import Activation, Affine, Clip, Concat, Conv, ElemWise, Fc, Pool
+from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import collect
@@ -59,6 +60,7 @@ def typed(graph: Graph, precision: int, samples: np.ndarray):
     if precision == FP16:
         return float_graph(graph, -32)
     options = QuantOptions(8, unsigned=False, equalize=False, correct_bias=False, adaptive_rounding=False)
+    graph = insert_conversions(graph)
     return quantize(graph, collect(graph, [samples], "key").histograms, options, {"x": None})[0]
 
 

@@ -115,11 +115,13 @@ def _scales(request: ExportRequest) -> dict[str, float]:
 
 
 def _types(request: ExportRequest) -> list[N2D2Error]:
-    """E715 for tensors that are not signed, symmetric bytes."""
+    """E715 for tensors of integers that are not signed, symmetric bytes."""
     found = []
     for tensor in request.graph.tensors.values():
         kind = tensor.type
-        if kind.is_float or kind.bits != 8 or not kind.signed or kind.zero_point:
+        if kind.is_float:
+            continue
+        if kind.bits != 8 or not kind.signed or kind.zero_point:
             found.append(N2D2Error("E715", f"the tensor '{tensor.name}' is {kind.name} with zero point {kind.zero_point}; "
                                    "the accelerator has signed bytes without zero point", where=request.graph.name,
                                    remedy="calibrate here, with -no-unsigned, -input-bits 8 and -output-bits 8"))

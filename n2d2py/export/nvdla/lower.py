@@ -246,9 +246,12 @@ def lower(graph: QuantGraph, config: Config, precision: int,
 
     `scales` are those that tensors shall have in place of the scales of their types.
     """
-    from n2d2py.export.nvdla import layers  # noqa: F401  registers the rules
+    from n2d2py.export.nvdla import layers  # registers the rules
+    from n2d2py.export.nvdla.islands import island_problem, island_scales
 
     state = Lowering(graph, config, precision)
+    if state.integer:
+        state.scales.update(island_scales(graph))
     tables = {node.output for node in graph.nodes if "table" in node.params}
     state.scales.update({name: scale for name, scale in (scales or {}).items() if name not in tables})
     problems: list[N2D2Error] = []
@@ -267,8 +270,11 @@ def lower(graph: QuantGraph, config: Config, precision: int,
                 continue
         rule = _RULES.get(node.op.kind)
         try:
-            if rule is None:
-                raise refuse(node, "the accelerator has no such operation")
+            problem = island_problem(state, node) if state.integer else None
+            if problem is None and rule is None:
+                problem = refuse(node, "the accelerator has no such operation")
+            if problem is not None:
+                raise problem
             rule(state, node)
         except N2D2Error as problem:
             problems.append(problem)

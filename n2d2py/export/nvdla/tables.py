@@ -8,7 +8,8 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import single_bits
 from n2d2py.nvdla import firmware
 
-__all__ = ["integer_table", "function_table", "normalization_table", "RANGE"]
+__all__ = ["integer_table", "function_table", "normalization_table",
+           "integer_normalization_table", "RANGE"]
 
 RANGE = 8.0
 """fp16 functions are tabulated from -RANGE to RANGE."""
@@ -65,6 +66,27 @@ def normalization_table(alpha: float, beta: float, k: float) -> np.void:
     lut["linear_only_end"] = single_bits(float(points[-1]))
     lut["underflow_priority"] = lut["hybrid_priority"] = 1
     return lut[()]
+
+
+def integer_normalization_table(alpha: float, beta: float, k: float, size: int) -> tuple[np.void, int]:
+    """int8: ((k + alpha * s)^-beta for the sum s of `size` squares of stored values, the fraction bits of its entries).
+
+    LO goes over all sums in 256 steps, LE over the first 64th of them in 64 steps, and is preferred there.
+    """
+    lut = np.zeros((), firmware.LUT)
+    step = max(0, (size * 128 ** 2 - 1).bit_length() - 8)
+    peak = max(k ** -beta, (k + alpha * 256 * 2.0 ** step) ** -beta)
+    fraction = int(np.floor(np.log2(32767 / peak)))
+
+    def values(count: int, shift: int) -> np.ndarray:
+        return np.rint((k + alpha * np.arange(count) * 2.0 ** shift) ** -beta * 2.0 ** fraction).astype("<i2")
+
+    for name, count, shift in (("linear_only", 257, step), ("linear_exp", 65, max(step - 4, 0))):
+        lut[f"{name}_table"] = values(count, shift)
+        lut[f"{name}_offset"]["value"] = shift
+        lut[f"{name}_end"] = (count - 1) << shift
+    lut["method"] = 1
+    return lut[()], fraction
 
 
 def _prefer_linear(lut: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Layers that move values: concatenation, reshape; and those of other engines: LRN, softmax."""
+"""Layers that move values: concatenation, reshape; and the softmax, which the CPU computes."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,10 +8,7 @@ from n2d2py.export.nvdla.convolution import Window, convolution_chains
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
-from n2d2py.export.nvdla.tables import normalization_table
 from n2d2py.graph import QuantNode
-from n2d2py.nvdla import firmware
-from n2d2py.nvdla.firmware import CDP
 
 __all__ = ["plan_concatenations"]
 
@@ -119,23 +116,6 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     state.values[node.output] = value
 
 
-@lowering("LRN")
-def _lrn(state: Lowering, node: QuantNode) -> None:
-    op, value = node.op, state.values[node.inputs[0]]
-    if state.integer or op.size not in (3, 5, 7, 9) or node.activation is not None:
-        raise refuse(node, f"LRN over {op.size} channels" + (" in int8" if state.integer else ""),
-                     "use fp16 and 3, 5, 7 or 9 channels")
-    cdp = np.zeros((), firmware.CDP_OP)
-    cdp["in_precision"] = cdp["out_precision"] = state.precision
-    cdp["local_size"] = op.size
-    for name in ("in_cvt", "out_cvt"):
-        cdp[name]["scale"], cdp[name]["enable"] = 1, 1
-    result = state.result(node.output)
-    chain = [HwOp(CDP, cdp[()], {"src_data": value.region, "dst_data": result},
-                  normalization_table(op.alpha, op.beta, op.k))]
-    state.finish(node, node.output, result, 1.0, [chain])
-
-
 @lowering("Softmax")
 def _softmax(state: Lowering, node: QuantNode) -> None:
     """At the end of the network, over the channels of one position: on the CPU, by NVIDIA's emulator."""
@@ -144,7 +124,7 @@ def _softmax(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, "the emulator has a softmax over all channels of one position only", "take the logits")
     if node.output not in state.graph.outputs:
         raise refuse(node, "a softmax inside of the network", "take the logits")
-    scale = 1.0 if not state.integer else 1 / 127
+    scale = state.scale_of(node.output)
     result = Region.whole(state.buffer(node.output, "output"))
     state.out.emulated.append(EmuLayer(node.name, node.output, value.region, result, value.scale, scale))
     state.values[node.output] = Value(result, scale)

@@ -1,0 +1,156 @@
+"""Every kind of layer, compiled for every configuration that has its unit, against the integers of the quantized network."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.nvdla.config import CONFIGS
+from n2d2py.nvdla.firmware import FP16, INT8
+from n2d2py.operators import LRN, Deconv, Softmax
+from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+
+SHAPE = (6, 14, 13)
+
+
+def lrn(net: Net) -> str:
+    a = net.conv("a", "x", 20, pads=(1, 1, 1, 1), activation=RELU)
+    return net.conv("b", net.add("p", Pool("Max", (2, 2), (2, 2)), net.add("n", LRN(5, 0.2, 0.75, 1.0), a)), 8)
+
+
+def wide_lrn(net: Net) -> str:
+    return net.conv("b", net.add("n", LRN(9, 0.01, 0.5, 2.0), net.conv("a", "x", 11)), 8, kernel=(1, 1))
+
+
+def sigmoid(net: Net) -> str:
+    return net.conv("b", net.add("s", Activation(Logistic()), net.conv("a", "x", 10)), 8)
+
+
+def tanh(net: Net) -> str:
+    return net.conv("b", net.add("s", Activation(Tanh()), net.conv("a", "x", 10)), 8)
+
+
+def swish(net: Net) -> str:
+    return net.conv("b", net.add("s", Activation(Swish()), net.add("p", Pool("Max", (2, 2), (1, 1)), "x")), 8)
+
+
+def leaky(net: Net) -> str:
+    return net.conv("b", net.add("s", Activation(LeakyRectifier(0.2)), net.conv("a", "x", 10)), 8)
+
+
+def relu6(net: Net) -> str:
+    return net.conv("b", net.conv("a", "x", 10, activation=Clip(0.0, 0.8)), 8)
+
+
+def deconv(net: Net) -> str:
+    a = net.conv("a", "x", 6, kernel=(1, 1), activation=RELU)
+    weights = (net.random.standard_normal((10, 6, 4, 4)) / 6).astype(np.float32)
+    bias = net.random.standard_normal(10).astype(np.float32) / 4
+    return net.add("d", Deconv((2, 2), (1, 1, 1, 1)), a, params={"weights": weights, "bias": bias})
+
+
+def dilated(net: Net) -> str:
+    return net.conv("b", net.conv("a", "x", 12, dilation=(2, 3), activation=RELU), 8, dilation=(3, 2), pads=(3, 2, 3, 2))
+
+
+def grouped(net: Net) -> str:
+    return net.conv("b", net.conv("a", "x", 12, groups=3, activation=RELU), 8, groups=4, pads=(1, 0, 1, 2))
+
+
+def depthwise(net: Net) -> str:
+    a = net.conv("a", "x", 72, kernel=(1, 1), activation=RELU)
+    return net.conv("c", net.conv("b", a, 72, groups=72, pads=(1, 1, 1, 1), stride=(2, 2), activation=RELU), 8, kernel=(1, 1))
+
+
+def concat(net: Net) -> str:
+    parts = [net.conv(f"a{n}", "x", n, activation=RELU) for n in (32, 8, 5, 19)]
+    return net.conv("d", net.add("c", Concat(), *parts), 8)
+
+
+def average_without_padding(net: Net) -> str:
+    a = net.conv("a", "x", 10, activation=RELU)
+    return net.add("p", Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1), count_pad=False), a)
+
+
+def global_average(net: Net) -> str:
+    a = net.conv("a", "x", 10, activation=RELU, pads=(1, 1, 1, 1))
+    return net.fc("f", net.add("g", Pool("Average", tuple(net.graph.shape(a)[2:])), a), 7)
+
+
+def global_maximum(net: Net) -> str:
+    a = net.conv("a", "x", 10, kernel=(3, 2), activation=RELU)
+    return net.fc("f", net.add("g", Pool("Max", tuple(net.graph.shape(a)[2:])), a), 7)
+
+
+def residual(net: Net) -> str:
+    a = net.conv("a", "x", 12, pads=(1, 1, 1, 1), activation=RELU)
+    return net.add("s", ElemWise("Sum"), net.conv("b", a, 12, pads=(1, 1, 1, 1)), a, activation=RELU)
+
+
+def gate(net: Net) -> str:
+    a, b = net.conv("a", "x", 10, activation=RELU), net.conv("b", "x", 10, activation=RELU)
+    squeezed = net.add("g", Pool("Average", tuple(net.graph.shape(b)[2:])), b)
+    return net.conv("c", net.add("m", ElemWise("Prod"), a, squeezed), 8)
+
+
+def minimum(net: Net) -> str:
+    return net.conv("c", net.add("m", ElemWise("Min"), net.conv("a", "x", 10), net.conv("b", "x", 10)), 8)
+
+
+TABLES = (sigmoid, tanh, swish)
+NETWORKS = (lrn, wide_lrn, *TABLES, leaky, relu6, deconv, dilated, grouped, depthwise, concat, average_without_padding,
+            global_average, global_maximum, residual, gate, minimum)
+FAST = {"nv_small", "nv_full"}
+
+
+def targets():
+    for network in NETWORKS:
+        for name, config in CONFIGS.items():
+            if (network in TABLES and not config.has_y) or (network is deconv and not config.has_rubik):
+                continue
+            marks = [] if name in FAST else [pytest.mark.slow]
+            yield pytest.param(network, name, INT8, id=f"{network.__name__}-{name}-int8", marks=marks)
+        yield pytest.param(network, "nv_full", FP16, id=f"{network.__name__}-nv_full-fp16")
+
+
+def samples(shape=SHAPE) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal((2, *shape)).astype(np.float32)
+
+
+@pytest.mark.parametrize("network, config, precision", list(targets()))
+def test_layers(network, config, precision):
+    net = Net(SHAPE)
+    graph = net.done(network(net))
+    x = samples()
+    quantized, lowered, program = compiled(graph, config, precision, x)
+    found = run(lowered, program, x)
+    if precision == FP16:
+        assert cosine(found, expected(graph, x)) > 0.99999
+        return
+    name = graph.outputs[0]
+    stored = simulate(quantized, quantize_inputs(quantized, [x]))[name].reshape(found.shape)
+    real = stored * quantized.type(name).scale
+    steps = np.abs(found - real) / max(quantized.type(name).scale, lowered.outputs[name][1])
+    assert steps.max() <= 4 and steps.mean() < 0.7, (steps.max(), steps.mean())
+
+
+@pytest.mark.parametrize("config", [name for name, one in CONFIGS.items() if not one.has_y])
+def test_tables_are_refused_without_the_unit(config):
+    net = Net(SHAPE)
+    graph = net.done(sigmoid(net))
+    with pytest.raises(N2D2Error, match=f"E715.*{config} has no look-up table for Logistic"):
+        compiled(graph, config, INT8, samples())
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_softmax_on_the_cpu(config):
+    """int8: bytes of 1/127 that the emulator cuts; the same class, and a step from the truth."""
+    net = Net((6, 1, 1))
+    graph = net.done(net.add("s", Softmax(), net.conv("a", "x", 10, kernel=(1, 1))))
+    x = 2 * samples((6, 1, 1))
+    _, lowered, program = compiled(graph, config, INT8, x)
+    found, wanted = run(lowered, program, x), expected(graph, x)
+    assert len(program.tasks) == 2 and np.abs(found - wanted).max() < 3 / 127
+    assert np.array_equal(found.argmax(axis=1), wanted.argmax(axis=1))
