@@ -101,3 +101,18 @@ def test_nhwc_network_behind_a_chw_provider(model, tmp_path):
     assert [node.op.kind for node in fused.nodes] == ["Conv"]
     for engine in (FloatEngine(graph), FloatEngine(fused)):
         np.testing.assert_allclose(engine.run(x)["y"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_two_files_may_need_the_same_helpers(model, tmp_path):
+    """Layers that the import adds, named after inputs of the same name, do not stand in each other's way."""
+    graph = provider(3, 4, 6)
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 6)).astype(np.float32)
+    expected = x
+    for name in ("first", "second"):
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(model(f"float[N,3,4,6] x => float[N,3,4,6] {name}", f"{name} = CumSum(x, axis)", axis=np.array(3)), path)
+        attach_onnx(graph, path, ["sp" if name == "first" else "first"])
+        expected = original_engine(path).run(expected)[name]
+    assert len({node.name for node in graph.nodes}) == len(graph.nodes) > 2
+    graph.verify()
+    np.testing.assert_allclose(FloatEngine(graph).run(x)["second"].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)

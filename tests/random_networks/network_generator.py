@@ -1,8 +1,14 @@
-"""Random networks as INI text: branches, concatenations, residuals, every operator, odd sizes. Seeded."""
+"""Random networks as INI text: branches, concatenations, residuals, every operator, odd sizes. Seeded.
+
+Operators that only ONNX has come as sections of Type=ONNX with a small model each (`network_blocks.py`).
+"""
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+
+from network_blocks import BLOCKS, LIBRARY, PAIRS, STEPS, draw_block, has_table, model_text
+from network_values import ValueLayers
 
 __all__ = ["Layer", "Spec", "generate"]
 
@@ -17,15 +23,17 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Layer:
-    """One section: its name, type, parents and further keys."""
+    """One section: its name, type, parents and further keys; of Type=ONNX the text of its model too."""
 
     name: str
     type: str
     parents: tuple[str, ...]
     keys: dict[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def text(self) -> str:
-        lines = [f"[{self.name}]", f"Input={','.join(self.parents)}", f"Type={self.type}"]
+        lines = [f"[{self.name}_block]" if self.model else f"[{self.name}]", f"Input={','.join(self.parents)}", f"Type={self.type}"]
+        lines += [f"File={self.name}.onnx"] if self.model else []
         return "\n".join(lines + [f"{key}={value}" for key, value in self.keys.items()])
 
 
@@ -60,11 +68,15 @@ def _out(extent: int, kernel: int, stride: int, pad: int, dilation: int = 1) -> 
     return (extent + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
 
 
-class _Maker:
+class _Maker(ValueLayers):
     """Adds layers to a network whose shapes it follows; each method returns the new layer's name or None."""
 
     def __init__(self, rng: random.Random, spec: Spec, bits: int):
         self.rng, self.spec, self.bits = rng, spec, bits
+        self.tables = bits != 16 and rng.random() < 0.6
+        """Whether functions are drawn that take integers of 8 bits; else layers of 16 bits are."""
+        self.flat: set[str] = set()
+        """Vectors without height and width, which no image of 1 x 1 can be added to."""
         self.shapes: dict[str, Shape] = {"sp": spec.size}
         self.layers: list[Layer] = []
         self.pools: list[tuple[str, str]] = []
@@ -74,12 +86,14 @@ class _Maker:
         written = {key.replace("__", "."): str(value) for key, value in keys.items() if value is not None}
         self.layers.append(Layer(name, type, parents, {"NbOutputs": str(shape[2]), **written}))
         self.shapes[name] = shape
+        if type == "Fc" or (type in ("BatchNorm", "Activation", "ElemWise", "Dropout", "Scaling") and self.flat.issuperset(parents)):
+            self.flat.add(name)
         return name
 
     def activation(self, tables: bool = True) -> dict[str, object]:
         rng = self.rng
         kind = rng.choice(["Linear", "Linear", "Rectifier", "Rectifier", "Rectifier6", "Leaky", "Saturation", *TABLES])
-        if kind in (*TABLES, "Leaky") and (not tables or self.bits == 16):
+        if kind in (*TABLES, "Leaky") and not (tables and self.tables):
             kind = "Rectifier"
         if kind == "Rectifier6":
             return {"ActivationFunction": "Rectifier", "ActivationFunction__Clipping": rng.choice([6, 1.5])}
@@ -95,7 +109,7 @@ class _Maker:
         draw = self.rng.random()
         if draw < 0.05:
             return {"Quantize": 0}
-        if draw < 0.1 and self.bits == 8:
+        if draw < 0.2 and self.bits == 8 and not self.tables:
             return {"QuantBits": 16, "QuantWeightBits": self.rng.choice([8, 16])}
         return {}
 
@@ -152,7 +166,17 @@ class _Maker:
         mode = self.rng.choice(["Max", "Average"])
         name = self.add("Pool", (x,), (height, width, c), Pooling=mode, Mapping__ChannelsPerGroup=1, **keys,
                         **self.activation(tables=False), **self.precision())
+        kernel, stride = keys["PoolDims"], keys["StrideDims"]
+        if mode == "Max" and kernel == stride and keys["PaddingDims"] == "0 0" and self.rng.random() < 0.4:
+            self.unpool(x, name, str(kernel))
         return name
+
+    def unpool(self, x: str, pool: str, kernel: str) -> None:
+        """What the pool let through, back where it came from, behind another layer."""
+        shape = self.shapes[pool]
+        middle = self.add("Conv", (pool,), shape, KernelSize=1, WeightsFiller="HeFiller", **self.activation())
+        self.add("Unpool", (middle,), self.shapes[x], Pooling="Max", ArgMax=pool, PoolDims=kernel, StrideDims=kernel,
+                 Mapping__Size=1)
 
     def fc(self, x: str) -> str:
         return self.add("Fc", (x,), (1, 1, self.rng.choice([1, 2, 5, 10, 33])), WeightsFiller="HeFiller", **self.activation(), **self.precision())
@@ -163,9 +187,12 @@ class _Maker:
     def scaling(self, x: str) -> str:
         return self.add("Activation", (x,), self.shapes[x], **self.activation(), **self.precision())
 
-    def elemwise(self, x: str) -> str:
+    def elemwise(self, x: str) -> str | None:
         rng, shape = self.rng, self.shapes[x]
-        same = [name for name, other in self.shapes.items() if other == shape and name != "sp" and name != x]
+        same = [name for name, other in self.shapes.items() if other == shape and name != "sp" and name != x
+                and (name in self.flat) == (x in self.flat)]
+        if not same and x in self.flat:
+            return None
         others = [rng.choice(same) for _ in range(rng.choice([1, 1, 2]))] if same else []
         if not others:  # a residual: a convolution of the same shape beside
             others = [self.add("Conv", (x,), shape, KernelSize=3, Padding=1, WeightsFiller="HeFiller", **self.activation())]
@@ -184,7 +211,8 @@ class _Maker:
     def concat(self, x: str) -> str | None:
         """A 1x1 convolution over several parents: the concatenation is inserted by the tool."""
         rng, (h, w, _) = self.rng, self.shapes[x]
-        others = [name for name, shape in self.shapes.items() if shape[:2] == (h, w) and name not in ("sp", x)]
+        others = [name for name, shape in self.shapes.items() if shape[:2] == (h, w) and name not in ("sp", x)
+                  and (name in self.flat) == (x in self.flat)]
         if not others or x == "sp":
             return None
         parents = (x, *rng.sample(others, min(len(others), rng.choice([1, 1, 2, 3]))))
@@ -195,39 +223,23 @@ class _Maker:
                             **self.activation())
         return self.add("Conv", parents, (h, w, rng.choice([3, 8, 11])), KernelSize=1, WeightsFiller="HeFiller", **self.activation(), **self.precision())
 
-    def padding(self, x: str) -> str | None:
-        rng, (h, w, c) = self.rng, self.shapes[x]
-        top, left, bottom, right = (rng.randint(-1, 2) for _ in range(4))
-        if h + top + bottom < 1 or w + left + right < 1 or min(h, w) < 3:
+    def block(self, x: str) -> str | None:
+        """A small ONNX model."""
+        rng, shape = self.rng, self.shapes[x]
+        if x in self.flat:
             return None
-        return self.add("Padding", (x,), (h + top + bottom, w + left + right, c), TopPadding=top, LeftPadding=left,
-                        BottomPadding=bottom, RightPadding=right)
-
-    def resize(self, x: str) -> str | None:
-        rng, (h, w, c) = self.rng, self.shapes[x]
-        height, width = rng.choice([(2 * h, 2 * w), (h + 1, 2 * w), (max(1, h // 2), w), (h, w + 3)])
-        if height * width > 400:
+        kinds = STEPS if x == "sp" and rng.random() < 0.5 else BLOCKS if self.bits > 0 else (*BLOCKS, *LIBRARY)
+        parents = (x,)
+        same = [name for name, other in self.shapes.items() if other == shape and name not in ("sp", x) and name not in self.flat]
+        if same and kinds is not STEPS and rng.random() < 0.2:
+            kinds, parents = PAIRS, (x, rng.choice(same))
+        found = next((found for _ in range(4) if (found := draw_block(kinds, rng, shape)) is not None), None)
+        if found is None or (has_table(found) and not self.tables and self.bits > 0):
             return None
-        return self.add("Resize", (x,), (height, width, c), OutputWidth=width, OutputHeight=height,
-                        Mode=rng.choice(["NearestNeighbor", "Bilinear", "BilinearTF"]))
-
-    def transpose(self, x: str) -> str | None:
-        shape = self.shapes[x]
-        if max(shape) > 24:
-            return None
-        perm = self.rng.choice([(1, 0, 2), (0, 2, 1), (2, 0, 1), (1, 2, 0), (2, 1, 0)])
-        dims = (shape[1], shape[0], shape[2])  # X Y C
-        x_, y, c = (dims[axis] for axis in perm)
-        return self.add("Transpose", (x,), (y, x_, c), Perm=f"{perm[0]} {perm[1]} {perm[2]} 3")
-
-    def dropout(self, x: str) -> str:
-        return self.add("Dropout", (x,), self.shapes[x])
-
-    def normalization(self, x: str) -> str:
-        """Layers without integers: islands of floating point."""
-        kind = self.rng.choice(["LRN", "Normalize"])
-        keys = {"Quantize": 0} if self.bits > 0 else {}
-        return self.add(kind, (x,), self.shapes[x], **({"Norm": "L2"} if kind == "Normalize" else {}), **keys)
+        name = f"onnx{len(self.layers)}"
+        self.layers.append(Layer(name, "ONNX", parents, {}, model_text(name, found, [self.shapes[one] for one in parents])))
+        self.shapes[name] = found.shape
+        return name
 
     def step(self) -> None:
         rng = self.rng
@@ -236,7 +248,7 @@ class _Maker:
         x = rng.choice(recent)
         kinds = [self.conv] * 8 + [self.pool] * 3 + [self.elemwise] * 4 + [self.concat] * 4 + [
             self.fc, self.batchnorm, self.scaling, self.padding, self.resize, self.transpose, self.dropout, self.deconv,
-            self.normalization]
+            self.normalization, self.spread] + [self.value] * 2 + [self.block] * 7
         rng.choice(kinds)(x)
 
 
@@ -247,7 +259,7 @@ def generate(seed: int) -> Spec:
     size = (rng.choice([1, 2, 5, 7, 9, 12, 16]), rng.choice([1, 3, 5, 8, 11, 16]), rng.choice([1, 1, 2, 3, 3, 4, 9]))
     spec = Spec(seed, size, ())
     maker = _Maker(rng, spec, bits)
-    for _ in range(rng.randint(2, 10)):
+    for _ in range(rng.randint(2, 11)):
         maker.step()
     if not maker.layers:
         maker.fc("sp")

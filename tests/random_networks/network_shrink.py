@@ -91,5 +91,6 @@ def _simpler_keys(layer: Layer) -> Iterator[dict[str, str]]:
 
 def report(spec: Spec, failure: Failure) -> str:
     """The failure with all that reproduces it."""
+    models = "".join(f"; {layer.name}.onnx, as onnx.parser.parse_model reads it\n{layer.model}\n" for layer in spec.layers if layer.model)
     return (f"seed {spec.seed}: {failure.kind}: {failure.text}\n\n{spec.command()}\n\n; net.ini\n{spec.ini()}\n"
-            f"; params.ini\n{spec.parameter_text()}")
+            f"{models}; params.ini\n{spec.parameter_text()}")

@@ -141,14 +141,20 @@ def _ordered(document: Document, layers: list[_Layer]) -> list[_Layer]:
 
 
 def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer]) -> None:
-    """Sets the levels; those of layers in a cycle, or behind one, stay None."""
+    """Sets the levels; those of layers in a cycle, or behind one, stay None.
+
+    A parent that is no section is a tensor of an ONNX section: of one above in the file where there is any, else below.
+    """
     onnx_names = [layer.section.name for layer in layers if _is_onnx(layer.section)]
     missing: dict[str, int] = {}
     children: dict[str, list[_Layer]] = {name: [] for name in by_name}
+    above: list[str] = []
     for layer in layers:
         parents = {name for name in layer.parents if name in by_name}
         if any(name not in by_name and name not in PROVIDERS for name in layer.parents):
-            parents.update(name for name in onnx_names if name != layer.section.name)
+            parents.update(above or (name for name in onnx_names if name != layer.section.name))
+        if _is_onnx(layer.section):
+            above.append(layer.section.name)
         missing[layer.section.name] = len(parents)
         for name in sorted(parents):
             children[name].append(layer)

@@ -59,17 +59,26 @@ def _fit(shape: Shape, declared: tuple[int | None, ...], value: OnnxInput, model
 
 
 def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
-    names = {node.name for node in graph.nodes}
+    names = {node.name for node in graph.nodes} | set(graph.tensors)
+    written = {name for node in model.proto.graph.node for name in (node.name, *node.output)}
+    new = dict(feeds)
     for node in part.nodes:
-        if node.name in names or node.output in graph.tensors:
+        if node.name not in names and node.output not in names:
+            continue
+        if node.name in written or node.output in written or node.name != node.output:
             raise N2D2Error("E312", f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
                             where=model.place(node.name), remedy="rename the section")
+        count = 2  # a layer that the import added: another ONNX section has the same
+        while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
+            count += 1
+        new[node.name] = f"{node.name}_{count}"
     for node in part.nodes:
-        graph.add(Node(node.name, node.op, [feeds.get(name, name) for name in node.inputs], node.outputs, node.params,
+        graph.add(Node(new.get(node.name, node.name) if node.name in part.tensors else node.name, node.op,
+                       [new.get(name, name) for name in node.inputs], [new.get(name, name) for name in node.outputs], node.params,
                        node.activation, node.location, node.source))
-    for old, new in {**part.aliases, **feeds}.items():
+    for old, target in {**part.aliases, **feeds}.items():
         if old not in graph.tensors:
-            graph.aliases[old] = feeds.get(new, new)
-    outputs = [feeds.get(name, name) for name in part.outputs]
+            graph.aliases[old] = new.get(target, target)
+    outputs = [new.get(name, name) for name in part.outputs]
     graph.outputs += [name for name in outputs if name not in graph.outputs]
     return outputs
