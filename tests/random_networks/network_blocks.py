@@ -279,7 +279,7 @@ def _stepped(rng: random.Random, shape: Shape) -> Block:
 
 
 BLOCKS: tuple[Callable[[random.Random, Shape], Block | None], ...] = (
-    _function, _composed, _by_channel, _normalized, _pooled, _convolved, _moved, _resized, _reduced, _multiplied)
+    _function, _composed, _by_channel, _normalized, _pooled, _convolved, _moved, _moved, _resized, _reduced, _multiplied)
 LIBRARY = (_library_function,)
 PAIRS = (_paired,)
 STEPS = (_stepped,)

@@ -86,7 +86,7 @@ def test_the_generator_draws_everything():
     assert set(types) == {"Conv", "Deconv", "Pool", "Fc", "ElemWise", "BatchNorm", "Activation", "Padding", "Resize",
                           "Transpose", "Dropout", "LRN", "Normalize", "Unpool", "Reshape", "Scaling", "Softmax", "Threshold",
                           "Transformation", "ONNX"}
-    assert min(types.values()) >= 10
+    assert min(types.values()) >= 5
     nodes = {name for layer in layers for name in re.findall(r"= (\w+)[ (]", layer.model)}
     assert nodes >= {"PRelu", "ConvTranspose", "Conv", "Pad", "Slice", "Split", "Gather", "Softmax", "MaxPool", "AveragePool",
                      "ReduceMean", "ReduceSum", "CumSum", "MatMul", "Gemm", "Einsum", "Resize", "Tile",
