@@ -165,7 +165,7 @@ def _convolved(rng: random.Random, shape: Shape) -> Block | None:
         (_floats("w", (outputs, c // groups, 3, 3), rng), _floats("b", (outputs,), rng))))
 
 
-def _moved(rng: random.Random, shape: Shape) -> Block | None:
+def _moved(rng: random.Random, shape: Shape) -> Block:
     """Layers that move values: no arithmetic."""
     h, w, c = shape
     kind = rng.choice(["pad", "pad", "slice", "split", "gather", "depth", "depth", "space", "space", "flip", "tile", "reshape", "transpose", "concat"])
@@ -196,13 +196,13 @@ def _moved(rng: random.Random, shape: Shape) -> Block | None:
         return Block("a = Reshape(x, to)\nb = Relu(a)\nz = Reshape(b, back)", shape, ", ".join(
             (_ints("to", [0, -1, 1, w]), _ints("back", [0, c, h, w]))))
     if kind == "transpose":
-        return Block("z = Transpose <perm = [0, 2, 3, 1]> (x)", (w, c, h)) if max(shape) <= 24 else None
+        return Block("z = Transpose <perm = [0, 2, 3, 1]> (x)", (w, c, h)) if max(shape) <= 24 else _moved(rng, shape)
     if kind == "concat" and h * w * c <= 300:
         axis = rng.choice([1, 2, 3])
         sizes = [c, h, w]
         sizes[axis - 1] *= 2
         return Block(f"t = Sigmoid(x)\nz = Concat <axis = {axis}> (x, t)", (sizes[1], sizes[2], sizes[0]))
-    return None
+    return _moved(rng, shape)
 
 
 def _resized(rng: random.Random, shape: Shape) -> Block | None:
