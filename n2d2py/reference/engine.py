@@ -96,7 +96,8 @@ def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
 
 
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
-          "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}
+          "tensor(bool)": np.bool_, **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}") for sign in ("", "u")
+                                       for bits in (8, 16, 32, 64)}}
 
 
 def _as_mapping(batch: Batch, names: list[str], dtypes: Mapping[str, Any] | None) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import onnx
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
-from conformance_cases import EXCLUDED, LISTED, QUANTIZED, Case, Outcome, load_cases, run_case  # noqa: E402
+from conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
 from n2d2py.frontend.onnx import supported_operators  # noqa: E402
@@ -38,8 +38,8 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
         f"({100 * reals.count('passed') // len(reals)} %), the others are refused, {reals.count('wrong')} are wrong",
         f"- tests of the operators marked *: {listed.count('passed')} of {len(listed)} pass, "
         f"{listed.count('refused')} are refused for the reasons given",
-        f"- quantized operators ({', '.join(QUANTIZED)}) are no part of this sweep: see [quantized models](quantized_models.md)",
-        "", "Integer export: *integers* throughout, in *floating point* between conversions (bit for bit the same in Python "
+        "- quantized operators with scales that are inputs compute with integers of fixed types; networks of static scales keep "
+        "them: see [quantized models](quantized_models.md)", "", "Integer export: *integers* throughout, in *floating point* between conversions (bit for bit the same in Python "
         "and C++), *fixed types* (integers and truth values, the same in every export), or *refused*; single nodes, before "
         "anything is fused. Operators without tests of their own, and those that ONNX defines by others, work as far "
         "as their parts do.", "", "| operator | passed | integer export | refused |", "|---|---|---|---|"]
@@ -47,7 +47,7 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
         lines.append(_row(operator, by_operator[operator]))
     rest = by_operator[""]
     lines += [_row("(networks of several)", rest)] if rest else []
-    untested = sorted(name for name in supported_operators() if name not in by_operator and name not in QUANTIZED)
+    untested = sorted(name for name in supported_operators() if name not in by_operator)
     return "\n".join([*lines, "", f"Supported without node tests here: {', '.join(untested)}.", ""])
 
 

@@ -258,7 +258,7 @@ def test_weights_off_their_scale_are_refused():
     assert error.code == "E514"
 
 
-@pytest.mark.parametrize("what", ["other scale", "arithmetic", "dynamic", "by channel"])
+@pytest.mark.parametrize("what", ["other scale", "arithmetic", "by channel"])
 def test_forms_that_are_refused(what):
     model = Model((3, 8, 8))
     scale, zero = model.step(0.02, 3)
@@ -267,9 +267,6 @@ def test_forms_that_are_refused(what):
         y = model.add("DequantizeLinear", q, *model.step(0.03, 3))
     elif what == "arithmetic":
         y = model.add("DequantizeLinear", model.add("Relu", q), scale, zero)
-    elif what == "dynamic":
-        model.nodes.append(models.helper.make_node("DynamicQuantizeLinear", ["x"], ["dq", "ds", "dz"]))
-        y = model.add("DequantizeLinear", "dq", "ds", "dz")
     else:
         scales = model.constant(np.full(3, 0.02, np.float32))
         zeros = model.constant(np.zeros(3, np.int8))

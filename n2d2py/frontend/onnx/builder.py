@@ -9,6 +9,7 @@ import onnx
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import grids
+from n2d2py.frontend.onnx.arrays.integers import has_plain_integers
 from n2d2py.frontend.onnx.arrays.values import Value, constant_kind
 from n2d2py.frontend.onnx.initial import initial_values
 from n2d2py.frontend.onnx.model import OnnxModel
@@ -34,6 +35,7 @@ class Builder:
         is_batched: the first axes of inputs have a fixed size above 1: stimuli side by side.
         read: ONNX tensors that a node reads, and the model's outputs.
         grids: the scale of each element of a constant that a DequantizeLinear gave.
+        plain_integers: the network has no static scales: integers of the file are integers of a fixed type.
         integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
     """
 
@@ -49,6 +51,7 @@ class Builder:
         self.whole = whole
         self.is_batched = model.batch not in (None, 1) and not whole
         self.read = tensors_read(model.proto.graph)
+        self.plain_integers = has_plain_integers(model.proto.graph)
         self._taken = {name for node in model.proto.graph.node for name in node.output}
 
     def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray] | None = None,

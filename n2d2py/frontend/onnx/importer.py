@@ -166,6 +166,10 @@ class _Walk:
         builder = self.builder
         converter = find_converter(proto.op_type, proto.domain)
         on_arrays = None if builder.is_batched else find_array_converter(proto.op_type, proto.domain)
+        if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and on_arrays is not None:
+            plain = proto.input[0] not in builder.constants and (builder.plain_integers or
+                                                                 proto.input[1] not in builder.constants)
+            converter, on_arrays = (None, on_arrays) if plain else (converter, None)
         if converter is None and on_arrays is None:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)

@@ -13,9 +13,6 @@ from n2d2py.graph.shapes import Shape
 __all__ = ["Preflight"]
 
 _REMEDIES = {
-    "DynamicQuantizeLinear": "its scales are computed at run time: quantize the model with static scales",
-    "ConvInteger": "its scales are computed at run time: quantize the model with static scales",
-    "MatMulInteger": "its scales are computed at run time: quantize the model with static scales",
     "ArgMax": "let the model end with the scores",
     "TopK": "let the model end with the scores",
     "NonMaxSuppression": "let the model end before its post-processing",

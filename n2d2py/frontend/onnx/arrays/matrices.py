@@ -10,8 +10,8 @@ from n2d2py.operators import ArrayProduct
 __all__ = ["CONVERTERS", "product"]
 
 
-def product(a: Arrays, left: Value, right: Value) -> Value:
-    """left @ right by the rules of numpy.matmul."""
+def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
+    """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
     if not left.dims or not right.dims:
         raise Unsupported("one of its operands is a single value")
     x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
@@ -21,7 +21,7 @@ def product(a: Arrays, left: Value, right: Value) -> Value:
     if x.dims[-1] != y.dims[-2]:
         raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
-    op = ArrayProduct(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind)
+    op = ArrayProduct(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
     made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
     dims = list(made.dims)
     if len(right.dims) == 1:

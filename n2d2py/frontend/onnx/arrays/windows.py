@@ -7,7 +7,7 @@ from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import ArrayWindow
 
-__all__ = ["CONVERTERS"]
+__all__ = ["CONVERTERS", "convolved"]
 
 
 def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
@@ -59,8 +59,8 @@ def window(a: Arrays, function: str, x: Value, weights: Value | None, outputs: i
     return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
 
 
-def _conv(a: Arrays) -> None:
-    x, weights = a.value(0), a.value(1)
+def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
+    """The convolution by the node's attributes, without bias."""
     spatial = _spatial(x)
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     if len(kernel) != spatial:
@@ -71,7 +71,11 @@ def _conv(a: Arrays) -> None:
     groups = int(a.node.attribute("group", 1))
     if x.dims[1] != groups * weights.dims[1] or weights.dims[0] % groups:
         raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
-    a.bind(_biased(a, window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups)))
+    return window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
+
+
+def _conv(a: Arrays) -> None:
+    a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
 
 
 def _biased(a: Arrays, made: Value) -> Value:
