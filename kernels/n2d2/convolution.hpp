@@ -151,7 +151,12 @@ N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const 
 }  // namespace n2d2
 
 #if N2D2_PANELS
-#include "n2d2/x86/panel_convolution.hpp"
+#include "n2d2/panels/float_tile.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Machine> {};
+}  // namespace n2d2
 #endif
 #if N2D2_AVX512VNNI
 #include "n2d2/x86/avx512_tile.hpp"

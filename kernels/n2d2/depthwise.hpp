@@ -137,6 +137,9 @@ N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const ty
 
 }  // namespace n2d2
 
+#if N2D2_PANELS
+#include "n2d2/panels/float_depthwise.hpp"
+#endif
 #if N2D2_AVX512VNNI
 #include "n2d2/x86/avx512_depthwise.hpp"
 #elif N2D2_AVX2

@@ -76,7 +76,12 @@ N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, con
 }  // namespace n2d2
 
 #if N2D2_PANELS
-#include "n2d2/x86/panel_fullyconnected.hpp"
+#include "n2d2/panels/float_tile.hpp"
+#include "n2d2/panels/panel_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Machine> {};
+}  // namespace n2d2
 #endif
 #if N2D2_AVX512VNNI
 #include "n2d2/x86/avx512_tile.hpp"

@@ -68,6 +68,7 @@ struct Avx2 {};
 struct Avx512Vnni {};
 struct Neon {};
 struct NeonDot {};
+struct RealVectors {};
 
 #if N2D2_AVX512VNNI
 typedef Avx512Vnni Native;
@@ -81,6 +82,13 @@ typedef NeonDot Native;
 typedef Neon Native;
 #else
 typedef Portable Native;
+#endif
+
+// The same for layers in float32, whose kernels are written for vectors of any width.
+#if N2D2_PANELS
+typedef RealVectors RealNative;
+#else
+typedef Portable RealNative;
 #endif
 
 // Special where the code is compiled for the instruction set Wanted, else Otherwise.

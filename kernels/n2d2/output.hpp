@@ -118,6 +118,20 @@ struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded>, L
     }
 };
 
+// A clip in floating point in the same way.
+template <class T, class Parameters, bool Varying>
+struct PortableRun<Activated<T, Clip<T, Parameters> >, Varying> {
+    template <int Count, class Sum>
+    static N2D2_INLINE void run(const Sum* sums, int, T* out) {
+        const T low = Parameters::low(), high = Parameters::high();
+        T x[Count];
+        for (int i = 0; i < Count; ++i)
+            x[i] = sums[i] > low ? sums[i] : low;
+        for (int i = 0; i < Count; ++i)
+            out[i] = x[i] < high ? x[i] : high;
+    }
+};
+
 // The same with the instructions of an instruction set, which specialises it where it has better ones.
 template <class Stage, bool Varying, class Isa>
 struct StageRun : PortableRun<Stage, Varying> {};

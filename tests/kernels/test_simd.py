@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from itertools import cycle
 from pathlib import Path
 
@@ -13,14 +14,14 @@ from kernel_cases import S8, S16, U8, U16
 from test_kernel_overlap import over, overlapping_cases
 from test_sweep import need, sweep_cases
 
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.export.cpp import variants
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 
-FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"), "avx2": ("-mavx2",)}
+FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"), "avx2": ("-mavx2", "-mfma")}
 """What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
-NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2"}}
+NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2", "fma"}}
 EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi")
 """The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
 ISAS = sorted(FLAGS)
@@ -106,10 +107,23 @@ def run_cases(sweep: cases.Sweep) -> list[harness.Case]:
     return made
 
 
+def real_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """float32: outputs around 16, channels around 4, 8 and 16, pixels around a tile, padding, strides, groups of 16."""
+    kinds, placed, made = (FLOAT32, FLOAT32), cycle(LAYOUTS), []
+    for outputs, channels, (kernel, stride, pads, dilation) in zip((1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70), (1, 3, 8, 16, 17, 20, 5),
+                                                                   cases.GEOMETRY[:5] + cases.GEOMETRY[6:8]):
+        made.append(sweep.conv((1, channels, 6, 7), outputs, kernel, stride, pads, dilation, 1, kinds, next(placed)))
+    made.append(sweep.conv((1, 12, 5, 7), 64, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 4, kinds, "apart"))
+    for channels, (kernel, stride, pads, dilation) in zip((3, 8, 9, 16, 20, 33, 4), cases.GEOMETRY[1:]):
+        made.append(sweep.conv((1, channels, 9, 7), channels, kernel, stride, pads, dilation, channels, kinds, next(placed)))
+    made += [sweep.fc((1, 37), outputs, kinds, layout) for outputs, layout in ((10, "apart"), (65, "strided"), (144, "apart"))]
+    return made
+
+
 def simd_cases(seed: int) -> list[harness.Case]:
     """The cases of all SIMD kernels; forwards and backwards over the input where there is room."""
     sweep = cases.Sweep(seed)
-    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep), *run_cases(sweep)]
+    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep), *run_cases(sweep), *real_cases(sweep)]
     apart = [sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
              for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
@@ -118,7 +132,7 @@ def simd_cases(seed: int) -> list[harness.Case]:
 def test_cases_use_the_panels():
     made = simd_cases(1)
     texts = [layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)) for case in made]
-    native = [code for code in texts if "typedef n2d2::Native Isa;" in code.config]
+    native = [code for code in texts if re.search("typedef n2d2::(Real)?Native Isa;", code.config)]
     assert len(native) > 0.9 * len(made)
     assert all(code.kernel for code in native)
     for code in native:
@@ -210,6 +224,7 @@ def test_bias_of_signed_inputs():
     ({"sum_type": "std::int64_t"}, "no panels of 16 outputs: its sums are int64; it takes int32"),
     ({"groups": 4, "outputs": 2}, "no panels of 16 outputs: its groups have 2 outputs; it takes 8 and more"),
     ({"inputs": 3, "taps": 1}, "no panels of 16 outputs: an output has 3 inputs; it takes 4 and more"),
+    ({"weight_type": "double"}, "no panels of 16 outputs in floating point: its weights are double; it takes float"),
     ({"kernel": "softmax"}, "")])
 def test_other_layers_stay_portable(change, reason):
     facts = {"kernel": "convolution", "input": U8, "output": U8, "weight_type": "std::int8_t",

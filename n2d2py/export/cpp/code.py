@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
 __all__ = ["Array", "LayerCode", "layer_code", "register_layer", "layer_kinds", "override_kernel", "plane_struct", "float_literal",
-           "PORTABLE", "NATIVE"]
+           "PORTABLE", "NATIVE", "REAL_NATIVE"]
 
-PORTABLE, NATIVE = "n2d2::Portable", "n2d2::Native"
+PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
 
 _DTYPES = {"std::int8_t": "i1", "std::uint8_t": "u1", "std::int16_t": "i2", "std::uint16_t": "u2",
@@ -114,7 +114,7 @@ class LayerCode:
 
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
-        return replace(self, config=self.config.replace(NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none",
+        return replace(self, config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none",
                        arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays))
 
 
@@ -165,7 +165,7 @@ def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
             continue
         special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
         config = code.config
-        for old in (NATIVE, PORTABLE):
+        for old in (NATIVE, REAL_NATIVE, PORTABLE):
             config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
         others = f", elsewhere {code.kernel}" if isa and code.kernel else ""
         code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag}{others}",

@@ -17,12 +17,16 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 
 __all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
-           "depthwise_order"]
+           "packed_floats", "depthwise_order"]
 
 PANEL_SETS = ("avx512vnni", "avx2", "neondot", "neon")
 """Instruction sets whose kernels read panels, as N2D2_ISA_NAME spells them (N2D2_PANELS in `kernels/n2d2/isa.hpp`)."""
 VECTOR_SETS = ("avx512vnni", "avx2")
 """Those with the last stage of runs of sums in registers (StageRun)."""
+FLOATS = "panels of 16 outputs in floating point"
+"""The kernel of float32 layers."""
+REAL_VECTORS = "vectors of channels in floating point"
+"""The kernel of depthwise float32 layers."""
 VECTORS = "vectors of sums"
 """The kernel of layers whose constants have one order in all instruction sets."""
 
@@ -52,8 +56,8 @@ class Panels:
     """Constants in the order of SIMD kernels.
 
     Attributes:
-        weights: int8, flat.
-        bias: int32, with what the moving of inputs by half their range adds taken out; modulo 2^32.
+        weights: int8, or float32, flat.
+        bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
         signed_bias: the same where bytes are multiplied as signed ones, unsigned ones - 128 (ARM's dot product).
         order: position -> output, for all constants per output; None when it is the identity.
     """
@@ -78,6 +82,7 @@ class Implementation:
         sets: the instruction sets that it is written for, best first.
         needs: what a layer must have, in the order of the report.
         pack: (weights (O, inputs of an output in the kernel's order), bias, facts) -> Panels.
+        real: whether it is for floating point; the others are for integers.
     """
 
     kernel: str
@@ -85,6 +90,7 @@ class Implementation:
     sets: tuple[str, ...]
     needs: tuple[Callable[[Facts], str], ...]
     pack: Callable[[np.ndarray, np.ndarray, Facts], Panels]
+    real: bool = False
 
     def ruled_out(self, facts: Facts) -> str:
         """The first need that a layer does not meet; "" where it can use this implementation."""
@@ -113,6 +119,14 @@ def _depth(f: Facts) -> str:
 
 def _wide_groups(f: Facts) -> str:
     return "" if f.groups == 1 or f.outputs >= 8 else f"its groups have {f.outputs} outputs; it takes 8 and more"
+
+
+def _floats_only(f: Facts) -> str:
+    return "" if f.weight_type == "float" else f"its weights are {_plain(f.weight_type)}; it takes float"
+
+
+def _whole_groups(f: Facts) -> str:
+    return "" if f.groups == 1 or f.outputs % OUTPUTS == 0 else f"its groups have {f.outputs} outputs; it takes multiples of {OUTPUTS}"
 
 
 def _no_multiplier(f: Facts) -> str:
@@ -160,6 +174,24 @@ def _matrix(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     return Panels(packed, _moved_bias(weights, bias, facts), signed_bias=_signed_bias(weights, bias, facts))
 
 
+def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+    """Constants in the order of the portable kernel, (KH, KW, C)."""
+    return Panels(weights.transpose(1, 2, 0).reshape(-1), bias)
+
+
+def packed_floats(weights: np.ndarray) -> np.ndarray:
+    """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
+    padded = np.zeros((-(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1]), np.float32)
+    padded[:len(weights)] = weights
+    return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
+
+
+def _floats(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+    padded = np.zeros(-(-len(bias) // OUTPUTS) * OUTPUTS, np.float32)
+    padded[:len(bias)] = bias
+    return Panels(packed_floats(weights.reshape(len(weights), -1)), padded)
+
+
 def depthwise_order(channels: int) -> np.ndarray:
     """Position -> channel: each 64 channels as the unpack instructions leave them, the others in order.
 
@@ -196,6 +228,9 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
                    _depthwise),
     Implementation("fullyConnected", "panels of 16 outputs", PANEL_SETS,
                    (_inputs_of(8, 16), _byte_weights, _word_sums, _depth), _matrix),
+    Implementation("convolution", FLOATS, PANEL_SETS, (_floats_only, _whole_groups), _floats, True),
+    Implementation("depthwise", REAL_VECTORS, PANEL_SETS, (_floats_only, _no_multiplier), _as_they_are, True),
+    Implementation("fullyConnected", FLOATS, PANEL_SETS, (_floats_only,), _floats, True),
 )
 
 
@@ -203,7 +238,7 @@ def choose(facts: Facts) -> tuple[Implementation | None, str]:
     """The first implementation that fits, None for the portable kernel alone; and what ruled out those before."""
     ruled_out = []
     for one in IMPLEMENTATIONS:
-        if one.kernel == facts.kernel:
+        if one.kernel == facts.kernel and one.real == (facts.weight_type in ("float", "double")):
             reason = one.ruled_out(facts)
             if not reason:
                 return one, "; ".join(ruled_out)

@@ -11,7 +11,7 @@ from n2d2py import resources
 from n2d2py.arithmetic import (FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale,
                                StepRescale)
 from n2d2py.errors import InternalError
-from n2d2py.export.cpp.code import NATIVE, PORTABLE, Array, LayerCode, float_literal
+from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.variants import VECTOR_SETS, VECTORS, Facts, Panels, choose
@@ -130,8 +130,6 @@ class LayerBuilder:
 
         `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one.
         """
-        if not self.integer:
-            return
         dense = kernel != "depthwise"
         inputs = weights.shape[-1] if dense else 1
         facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
@@ -139,7 +137,7 @@ class LayerBuilder:
         found, self._reason = choose(facts)
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
-            self._reason = f"{facts.input.name} inputs, int8 weights, int32 sums"
+            self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")
             self._panels = found.pack(weights, self.node.params["bias"], facts)
 
     def vectors(self) -> None:
@@ -171,6 +169,11 @@ class LayerBuilder:
         panels = None if self._panels is None else self._panels.sorted(np.asarray(values).reshape(-1))
         return self.array(role, values, ctype, panels)
 
+    def _isa(self) -> str:
+        if not (self._panels or self._native):
+            return PORTABLE
+        return NATIVE if self.integer else REAL_NATIVE
+
     # ---- structs --------------------------------------------------------------------------
     def config(self, description: str, types: dict[str, str], constants: dict[str, int],
                suffix: str = "config") -> str:
@@ -182,7 +185,7 @@ class LayerBuilder:
             constants = {**constants, "Serial": self.serial or self.streamed, "Reverse": self.backwards,
                          "Streamed": self.streamed}
         self._structs.append(_environment().get_template("config.hpp.j2").render(
-            name=name, description=comment(description), types={**types, "Isa": NATIVE if self._panels or self._native else PORTABLE},
+            name=name, description=comment(description), types={**types, "Isa": self._isa()},
             constants={key: int(value) for key, value in constants.items()}))
         return name
 

@@ -4,8 +4,8 @@
 // first copied to the stack in that form. Layers are limited by the reading of their weights;
 // groups of panels are independent.
 // Stack: the bytes of the input + 64, unless in place.
-#ifndef N2D2_X86_PANEL_FULLYCONNECTED_HPP
-#define N2D2_X86_PANEL_FULLYCONNECTED_HPP
+#ifndef N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
+#define N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
 
 #include <cstring>
 
@@ -22,8 +22,11 @@ struct PanelFullyConnected {
     typedef typename Cfg::Stage Stage;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
     typedef PlaneTraits<Input> Traits;
-    static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
+    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
+                  "8-bit weights and 32-bit sums, or float");
 
     enum : int {
         C = Input::Channels,
@@ -55,12 +58,12 @@ struct PanelFullyConnected {
         N2D2_INLINE Out* operator()(int) const { return out; }
     };
 
-    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const std::int8_t* weights,
-                                     const std::int32_t* bias) {
+    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const Weight* weights,
+                                     const Sum* bias) {
         constexpr long work = static_cast<long>(K) * Group * 16 / N2D2_SIMD_SPEED;
         Tasks<false, 1, Groups, work>::run([=](int, int group) N2D2_INLINE_LAMBDA {
             const int output = group * Group * 16;
-            const std::int8_t* const w = weights + static_cast<long>(output) * Words * Each;
+            const Weight* const w = weights + static_cast<long>(output) * Words * Each;
             const At at = {line<Output>(out, 0)};
             if (group + 1 < Groups)
                 Machine::template Tile<In, 1, Group, Words, 16, Stage>::template run<0>(x, w, bias, output, at);
@@ -76,8 +79,8 @@ struct PanelFullyConnected {
             Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Size);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights,
+                                const Sum* bias) {
         if (InPlace) {
             multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
             return;
@@ -97,4 +100,4 @@ struct PanelFullyConnected {
 
 }  // namespace n2d2
 
-#endif  // N2D2_X86_PANEL_FULLYCONNECTED_HPP
+#endif  // N2D2_PANELS_PANEL_FULLYCONNECTED_HPP

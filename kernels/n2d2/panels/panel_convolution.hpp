@@ -14,8 +14,8 @@
 //
 // Machine: Windows<In, Words> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its
 // size. Windows whose parts are no multiples of its Unit are gathered as they are and then arranged.
-#ifndef N2D2_X86_PANEL_CONVOLUTION_HPP
-#define N2D2_X86_PANEL_CONVOLUTION_HPP
+#ifndef N2D2_PANELS_PANEL_CONVOLUTION_HPP
+#define N2D2_PANELS_PANEL_CONVOLUTION_HPP
 
 #include <cstring>
 
@@ -32,7 +32,10 @@ struct PanelConvolution {
     typedef typename Cfg::Stage Stage;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
-    static_assert(sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit weights, 32-bit sums");
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
+                  "8-bit weights and 32-bit sums, or float");
 
     enum : int {
         KH = Cfg::KernelHeight,
@@ -162,7 +165,7 @@ struct PanelConvolution {
 
     template <int Count, int Panels_, int Last>
     static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
-                                 const std::int8_t* weights, const std::int32_t* bias) {
+                                 const Weight* weights, const Sum* bias) {
         constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
         const At at = {out, y, first};
         typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
@@ -172,7 +175,7 @@ struct PanelConvolution {
     // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, y: line of the sequence.
     template <int Panels_, int Last>
     static N2D2_INLINE void tiles(const std::uint8_t* x, int y, int begin, int end, int output, unsigned char* out,
-                                  const std::int8_t* weights, const std::int32_t* bias) {
+                                  const Weight* weights, const Sum* bias) {
         constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
         constexpr bool large = Large > 0;
         int first = firstPixel(begin);
@@ -191,10 +194,10 @@ struct PanelConvolution {
 
     // The panels of a group; `index` counts the groups of panels of all groups of channels.
     static N2D2_INLINE void panels(const std::uint8_t* x, int y, int begin, int end, int index, unsigned char* out,
-                                   const std::int8_t* weights, const std::int32_t* bias) {
+                                   const Weight* weights, const Sum* bias) {
         const int group = index % Groups;
         const int output = index / Groups * O + group * Group * 16;
-        const std::int8_t* const w =
+        const Weight* const w =
             weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
         if (group + 1 < Groups)
             tiles<Group, 16>(x, y, begin, end, output, out, w, bias);
@@ -209,7 +212,7 @@ struct PanelConvolution {
 
     // ---- blocks -----------------------------------------------------------------------------
     static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
-                                  int from, int to, const std::int8_t* weights, const std::int32_t* bias) {
+                                  int from, int to, const Weight* weights, const Sum* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes + 64];
         if (!InPlace)
             gather(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
@@ -218,8 +221,8 @@ struct PanelConvolution {
             panels(x, y, begin, end, channels * Groups + group, out, weights, bias);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights,
+                                const Sum* bias, const Rows& rows = Rows::all<Output>()) {
         if (Ordered) {
             serial(in, out, weights, bias);
             return;
@@ -230,8 +233,8 @@ struct PanelConvolution {
     }
 
     // All blocks of the sequence from line y on, in any order.
-    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const std::int8_t* weights,
-                                   const std::int32_t* bias) {
+    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Weight* weights,
+                                   const Sum* bias) {
         constexpr long work = static_cast<long>(K) * O * (Small + 1) * PerBlock / N2D2_SIMD_SPEED;
         // A small layer is split by outputs too, so that there is work for some threads.
         constexpr int splits = Blocks >= 8 ? 1 : largest(1, least(int(Groups), 8 / Blocks));
@@ -242,8 +245,8 @@ struct PanelConvolution {
         });
     }
 
-    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                   const std::int32_t* bias) {
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Weight* weights,
+                                   const Sum* bias) {
         // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
@@ -289,4 +292,4 @@ struct PanelConvolution {
 
 }  // namespace n2d2
 
-#endif  // N2D2_X86_PANEL_CONVOLUTION_HPP
+#endif  // N2D2_PANELS_PANEL_CONVOLUTION_HPP

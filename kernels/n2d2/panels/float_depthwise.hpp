@@ -1,0 +1,102 @@
+// Depthwise convolution in float32: the weights of a vector of channels stay in registers along a line.
+//
+// A sum adds the taps of a window in order, those outside the input left out. The constants are those of the portable
+// kernel, which also takes the channels that fill no vector.
+#ifndef N2D2_PANELS_FLOAT_DEPTHWISE_HPP
+#define N2D2_PANELS_FLOAT_DEPTHWISE_HPP
+
+#include "n2d2/panels/float_vector.hpp"
+
+namespace n2d2 {
+
+template <class Cfg>
+struct Depthwise<Cfg, RealVectors> {
+    typedef Depthwise<Cfg, Portable> Scalar;
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Stage Stage;
+    static_assert(int(Cfg::InputZero) == 0, "floating point has no zero point");
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = Input::Channels,
+        H = Input::Height,
+        W = Input::Width,
+        OW = Output::Width,
+        Lanes = floats::Lanes,
+        Whole = C / Lanes,    // vectors of channels
+        Rest = C % Lanes,
+        Blocks = Whole + (Rest > 0 ? 1 : 0),
+        Extent = (KW - 1) * Cfg::DilationWidth + 1
+    };
+
+    struct Constants {
+        floats::Vector taps[KH * KW];
+        floats::Vector bias;
+        N2D2_INLINE Constants(const float* w, const float* b) : bias(floats::load(b)) {
+            N2D2_UNROLL
+            for (int t = 0; t < KH * KW; ++t)
+                taps[t] = floats::load(w + t * C);
+        }
+    };
+
+    // The output of column x; Inside: no tap of the window is outside of the input.
+    template <bool Inside>
+    static N2D2_INLINE void pixel(const float* const* rows, const Constants& constants, int x, int channel, float* out) {
+        constexpr int width = W, step = Cfg::DilationWidth;
+        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
+        floats::Vector sum[1] = {constants.bias};
+        N2D2_UNROLL
+        for (int u = 0; u < KH; ++u) {
+            if (!Inside && !rows[u])
+                continue;
+            const float* const from = rows[u] + left * Input::Stride + channel;
+            N2D2_UNROLL
+            for (int v = 0; v < KW; ++v)
+                if (Inside || (left + v * step >= 0 && left + v * step < width))
+                    sum[0] = floats::add(sum[0], floats::load(from + v * step * Input::Stride), constants.taps[u * KW + v]);
+        }
+        floats::Finish<Stage>::template run<Lanes>(sum, channel, out + x * Output::Stride + channel);
+    }
+
+    static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const float* weights,
+                                  const float* bias) {
+        constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = OW;
+        constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
+        constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
+        constexpr int end = largest(begin, least(pixels, last < 0 ? 0 : last / stride + 1));
+        bool inside = true;  // no line of the window is padding
+        for (int u = 0; u < KH; ++u)
+            inside = inside && rows[u];
+        const Constants constants(weights + channel, bias + channel);
+        const int innerBegin = inside ? begin : pixels, innerEnd = inside ? end : pixels;
+        for (int x = 0; x < innerBegin; ++x)
+            pixel<false>(rows, constants, x, channel, out);
+        for (int x = innerBegin; x < innerEnd; ++x)
+            pixel<true>(rows, constants, x, channel, out);
+        for (int x = innerEnd; x < pixels; ++x)
+            pixel<false>(rows, constants, x, channel, out);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const float* weights, const float* bias,
+                                const Rows& rows = Rows::all<Output>()) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work = static_cast<long>(KH) * KW * Lanes * static_cast<int>(OW) / 4;
+        Tasks<serial, Output::Height, Blocks, work, reverse>::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+            const float* taps[KH];
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+            }
+            if (index < Whole)
+                block(taps, index * Lanes, line<Output>(out, y), weights, bias);
+            else
+                Scalar::template piece<(Rest > 0 ? int(Rest) : 1)>(taps, Whole * Lanes, line<Output>(out, y), weights, bias);
+        });
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_FLOAT_DEPTHWISE_HPP
