@@ -155,9 +155,9 @@ def _window_faults(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> 
     top, left, bottom, right = op.attributes["pads"]
     if (
         min(op.attributes[key] for key in ("kh", "kw", "sh", "sw")) < 1
-        or min(top, left, bottom, right) < 0
+        or min(top, left, bottom, right) < 0 < max(op.attributes["kh"], op.attributes["kw"]) - 1
     ):
-        return ["kernel and stride must be at least 1, pads at least 0"]
+        return ["kernel and stride must be at least 1, pads at least 0 but for a window of one pixel"]
     if op.type == "pool" and source.channels != output.channels:
         return [f"a pool keeps the channels; {source.channels} in, {output.channels} out"]
     return []

@@ -46,6 +46,7 @@ def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
 def _pool(node: QuantNode, graph: QuantGraph) -> OpSpec:
     spec = OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
                          stride=node.op.stride, pads=node.op.pads)
+    spec.attributes["kind"] = node.op.mode.lower()
     if "scales" in node.params and node.op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # no sums of lines
         spec.attributes["by_lines"] = False
     else:
@@ -66,7 +67,10 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
 
 
 def _padding(node: QuantNode, graph: QuantGraph) -> OpSpec:
-    return OpSpec(node.name, "pad", (node.inputs[0],), node.output, {"pads": list(node.op.pads)})
+    """A window of one pixel."""
+    spec = OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=(1, 1), pads=node.op.pads)
+    spec.attributes["kind"] = "padding"
+    return spec
 
 
 def _concat(node: QuantNode, graph: QuantGraph) -> OpSpec:
@@ -78,12 +82,17 @@ def _plain(type: str) -> Layout:
     return lambda node, graph: OpSpec(node.name, type, tuple(node.inputs), node.output)
 
 
+def _whole(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """A layer that may read all of its inputs for each element of its output, as a fully connected one does."""
+    return OpSpec(node.name, "fc", tuple(node.inputs), node.output, {"layer": node.op.kind})
+
+
 def _same_order(node: QuantNode, graph: QuantGraph) -> OpSpec:
     """A view where the elements keep their order in HWC memory, else a copy."""
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
     first, second = ((channels(s), height(s), width(s)) for s in shapes)
     kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
-    return OpSpec(node.name, "reshape" if kept else "copy", (node.inputs[0],), node.output)
+    return OpSpec(node.name, "reshape", (node.inputs[0],), node.output) if kept else _whole(node, graph)
 
 
 def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
@@ -91,19 +100,19 @@ def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
     op, shape = node.op, graph.shape(node.inputs[0])
     factors = [new // old for new, old in zip(op.size, shape[2:])]
     if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size)):
-        return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": factors})
-    return OpSpec(node.name, "resize", (node.inputs[0],), node.output)
+        return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": factors if factors[0] != factors[1] else factors[0]})
+    return _whole(node, graph)
 
 
 for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), ("Concat", _concat),
-                       ("Fc", _plain("fc")), ("PoolSum", _plain("copy")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
+                       ("Fc", _plain("fc")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
                        ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Convert", _plain("ew")),
-                       ("Quantize", _plain("ew")), ("Reshape", _same_order),
-                       ("Transpose", _plain("copy")), ("Take", _plain("copy")),
-                       ("DepthToSpace", _plain("copy")), ("SpaceToDepth", _plain("copy")), ("Identity", _same_order), ("Dropout", _same_order),
-                       ("Deconv", _plain("deconv")), ("Resize", _resize), ("Unpool", _plain("unpool")),
-                       *((f"Array{name}", _plain("copy")) for name in (
+                       ("Quantize", _plain("ew")), ("Reshape", _same_order), ("Identity", _same_order),
+                       ("Dropout", _same_order), ("Resize", _resize),
+                       *((name, _whole) for name in (
+                           "DepthToSpace", "Deconv", "LRN", "Normalize", "PoolSum", "SpaceToDepth", "Take", "Transpose",
+                           "Unpool")),
+                       *((f"Array{name}", _whole) for name in (
                            "Gather", "Interpolate", "Join", "Map", "Norm", "Product", "Reduce", "Scan", "Scatter",
-                           "Softmax", "Take", "Window")),
-                       ("LRN", _plain("normalize")), ("Normalize", _plain("normalize"))):
+                           "Softmax", "Take", "Window"))):
     register_layout(_kind, _layout)

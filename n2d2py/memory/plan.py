@@ -212,10 +212,15 @@ class MemoryPlan:
                 entry.update(loop="-h-w-c" if step.backwards else "hwc", unit="elem")
             entry["clock"] = step.clock
             schedule.append(entry)
+        planes = {name: plane.to_json() for name, plane in self.planes.items()}
+        end = max([len(schedule), *(step.clock + 1 for step in self.schedule)])
+        for plane in planes.values():
+            if plane["release"] > max((step.clock for step in self.schedule), default=-1):
+                plane["release"] = end  # whether a reader's last clock counts steps or stamps
         return {
             "arena_size": self.arena_bytes,
             "strategy": self.strategy,
             "options": dict(self.options),
-            "tensors": {name: plane.to_json() for name, plane in self.planes.items()},
+            "tensors": planes,
             "schedule": schedule,
         }

@@ -80,8 +80,12 @@ class OpSpec:
         groups: int = 1,
         scratch_bytes: int = 0,
     ) -> "OpSpec":
-        """A conv or pool; pairs are (vertical, horizontal), pads are top, left, bottom, right."""
-        dil = dilation[0] if dilation[0] == dilation[1] else list(dilation)
+        """A conv or pool; pairs are (vertical, horizontal), pads are top, left, bottom, right.
+
+        The dilation is one number where the two axes have the same, or the kernel has one line or column.
+        """
+        used = {d for d, k in zip(dilation, kernel) if k > 1} or {1}
+        dil = used.pop() if len(used) == 1 else list(dilation)
         attributes = {
             "kh": kernel[0],
             "kw": kernel[1],

@@ -262,7 +262,7 @@ def _layout(node: QuantNode, graph: Any) -> OpSpec:
         spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride,
                              pads=op.pads)
     else:
-        kind = "copy" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
+        kind = "fc" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
         spec = OpSpec(node.name, kind, tuple(node.inputs), node.output)
     spec.attributes["by_lines"] = False
     return spec

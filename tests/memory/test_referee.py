@@ -1,0 +1,109 @@
+"""A reader written from the description of the map files alone accepts the maps of every strategy, and no others."""
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import networks
+import pytest
+from n2d2py.memory import MODES, MemoryProblem, OpSpec, Settings, StreamPlanner, plan_memory, plan_mode, strategies
+from networks import Net
+from random_graphs import random_problem
+from referee import referee
+
+STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
+
+
+def in_terms_of_the_format(problem: MemoryProblem) -> MemoryProblem:
+    """Operators that only this project's graphs in memory know, as `memory.from_graph` spells them."""
+    def spelt(op: OpSpec) -> OpSpec:
+        if op.type == "pad":
+            return OpSpec.window(op.name, "pool", op.inputs[0], op.output, kernel=(1, 1), pads=tuple(op.attributes["pads"]))
+        return replace(op, type="fc") if op.type == "copy" else op
+
+    return replace(problem, ops=tuple(map(spelt, problem.ops)))
+
+
+def accepted(problem: MemoryProblem, plan) -> list[str]:
+    return referee(json.loads(json.dumps(problem.to_json())), json.loads(json.dumps(plan.to_json())))
+
+
+def branches() -> MemoryProblem:
+    """Two inputs, a concatenation, sums, a reshape, two outputs, one of them read again."""
+    net = Net(6, 5, 3)
+    other = net.tensor("other", 6, 5, 2)
+    joined = net.concat(net.conv(net.input, 3, 3), net.conv(other, 4, 1), net.dw(net.input, 3))
+    x = net.conv(joined, 4, 3, 2)
+    y = net.add(x, net.conv(x, 4, 1))
+    z = net.softmax(net.fc(net.flatten(net.global_pool(net.ew(y))), 5))
+    net.upsample(y, 2)
+    problem = net.done(y, z, net.ops[-1].output)
+    return replace(problem, inputs=(net.input, other))
+
+
+def chain() -> MemoryProblem:
+    net = Net(12, 5, 2)
+    net.softmax(net.fc(net.global_pool(net.conv(net.dw(net.conv(net.input, 4, 3), 3, 2), 3, 1)), 3))
+    return net.done()
+
+
+@pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
+@pytest.mark.parametrize("settings", [
+    Settings(), Settings(alignment=4, buffer_alignment=1), pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
+    pytest.param(Settings(no_branch_concat=False, buffer_alignment=64), marks=pytest.mark.slow),
+], ids=["default", "aligned 4 1", "apart", "copied 64"])
+def test_every_strategy_and_mode(problem, settings):
+    keys = {"optimize_buffer": settings.optimize_buffer, "no_branch_concat": settings.no_branch_concat,
+            "alignment": settings.alignment, "buffer_alignment": settings.buffer_alignment}
+    for name in STRATEGIES:
+        assert accepted(problem, plan_memory(problem, strategy=name, **keys)) == [], name
+    for mode in MODES:
+        assert accepted(problem, plan_mode(problem, settings, mode)) == [], mode
+        assert accepted(problem, plan_mode(problem, settings, mode, stream_input=True)) == [], mode
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
+def test_random_networks(seed):
+    problem = in_terms_of_the_format(random_problem(seed, ops=8))
+    for plan in (*(plan_memory(problem, strategy=name) for name in STRATEGIES), StreamPlanner().plan(problem, Settings()),
+                 StreamPlanner(True).plan(problem, Settings())):
+        assert accepted(problem, plan) == [], plan.strategy
+
+
+def test_wrong_maps_are_refused():
+    problem = chain()
+    graph, good = problem.to_json(), StreamPlanner().plan(problem, Settings()).to_json()
+    assert referee(graph, good) == []
+    ring = next(name for name, plane in good["tensors"].items() if plane.get("ring_rows", 0) > 1)
+    wrapped = plan_memory(problem, strategy=networks.N2D2).to_json()
+    turned = next(name for name, plane in wrapped["tensors"].items() if "limit" in plane)
+
+    def refused(data, change) -> bool:
+        broken = copy.deepcopy(data)
+        change(broken)
+        return bool(referee(graph, broken))
+
+    assert refused(good, lambda d: d["tensors"][ring].update(ring_rows=d["tensors"][ring]["ring_rows"] - 1))
+    assert refused(good, lambda d: d["schedule"].pop(2))
+    assert refused(good, lambda d: d["tensors"][ring].update(release=-1))
+    assert refused(wrapped, lambda d: d["tensors"][turned].update(wrap_offset=d["tensors"][turned]["wrap_offset"] + 1))
+
+
+def test_graphs_of_networks_use_the_terms_of_the_format():
+    """Layers of an INI file, those included that the format has no word for."""
+    from n2d2py import log
+    from n2d2py.options import parse_arguments
+    from n2d2py.stages.fuse import fuse_stage
+    from n2d2py.stages.load import load_stage
+    from n2d2py.stages.memory_report import report_problem
+    from n2d2py.stages.settings import read_settings
+
+    log.setup(quiet=True)
+    path = Path(__file__).resolve().parents[1] / "e2e" / "branches.ini"
+    settings = read_settings(parse_arguments([str(path), "-memory-report", "-seed", "1"]))
+    graph, _ = fuse_stage(load_stage(settings), integer=True)
+    problem = report_problem(graph.graph, 8)
+    assert {op.type for op in problem.ops} >= {"conv", "concat", "fc"}
+    assert accepted(problem, plan_mode(problem, Settings(), "Small")) == []
