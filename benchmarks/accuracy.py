@@ -1,10 +1,13 @@
 """Measures how near integers come to floating point, beside ONNX Runtime's static quantization, as a Markdown table.
 
-    python benchmarks/accuracy.py [-calib N] [-test N] [-way "NAME: OPTIONS"]... [-no-onnxruntime] [NET.ini ...]
+    python benchmarks/accuracy.py [-calib N] [-test N] [-way "NAME: OPTIONS"]... [-held-out] [-no-onnxruntime] [NET.ini ...]
 
 Both tools calibrate on the same stimuli (the first N, spread evenly, of the validation set) and are scored on the
 same ones. Ours are simulated integers, which the compiled export gives bit for bit. ONNX Runtime: QDQ, int8, a
 weight scale for each output channel, after its own pre-processing; four ways to choose the ranges.
+
+With -held-out the test set is not touched: the even stimuli of the calibration set calibrate, the odd ones are scored.
+Defaults are chosen by that.
 
 Agreement: share of stimuli with the same top-1 output as floating point. Error: mean |output - float output|.
 """
@@ -34,7 +37,7 @@ from n2d2py.options import parse_arguments  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.quant.statistics import batch_size  # noqa: E402
 from n2d2py.reference import FloatEngine, original_engine  # noqa: E402
-from n2d2py.stages.calibrate import calibrate_stage, calibration_stimuli, spread  # noqa: E402
+from n2d2py.stages.calibrate import calibrate_stage, calibration_stimuli, set_to_calibrate, spread  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
 from n2d2py.stages.load import Network, graph_files, load_stage  # noqa: E402
 from n2d2py.stages.settings import read_settings  # noqa: E402
@@ -55,11 +58,15 @@ class Case:
     inputs: np.ndarray
     labels: np.ndarray
     real: np.ndarray
+    held_out: bool = False
 
 
-def _loaded(path: Path, words: list[str]) -> tuple[Network, object]:
+def _loaded(path: Path, words: list[str], held_out: bool) -> tuple[Network, object]:
     settings = read_settings(parse_arguments([str(path), "-seed", "1", "-w", "/dev/null", "-export", "CPP", *words]))
     network, _ = fuse_stage(load_stage(settings), integer=True)
+    if held_out:
+        every = set_to_calibrate(network)
+        network.data.sets.update(Validation=every.take(range(0, len(every), 2)), Test=every.take(range(1, len(every), 2)))
     return network, settings
 
 
@@ -71,9 +78,9 @@ def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, size: in
     return np.concatenate([run(x[start:start + size]) for start in range(0, len(x), size)]).reshape(len(x), -1)
 
 
-def prepare(path: Path, calib: int, test: int) -> Case:
+def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     """Loads a network and its data, and computes the float outputs."""
-    network, settings = _loaded(path, ["-calib", str(calib)])
+    network, settings = _loaded(path, ["-calib", str(calib)], held_out)
     stimuli = test_stimuli(network, settings)
     stimuli = stimuli if test < 0 else spread(stimuli, test)
     x = _stacked(stimuli)
@@ -81,12 +88,13 @@ def prepare(path: Path, calib: int, test: int) -> Case:
     real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
     labels = expected_labels(network, network.targets[0].name, stimuli.labels)
     files = graph_files(network.document)
-    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real)
+    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real,
+                held_out)
 
 
 def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
     """Real values of the outputs (n, C) of the integer network that these options give."""
-    network, settings = _loaded(case.path, ["-calib", str(calib), *words])
+    network, settings = _loaded(case.path, ["-calib", str(calib), *words], case.held_out)
     graph = calibrate_stage(network, settings).graph
     output, size = graph.outputs[0], batch_size(network.graph)
     stored = simulate_all(graph, quantize_inputs(graph, [case.inputs]), size)[output]
@@ -143,6 +151,7 @@ def main() -> None:
     parser.add_argument("-calib", type=int, default=100)
     parser.add_argument("-test", type=int, default=-1)
     parser.add_argument("-way", action="append", help='a row of ours, as "NAME: OPTIONS"')
+    parser.add_argument("-held-out", action="store_true")
     parser.add_argument("-no-onnxruntime", action="store_true")
     arguments = parser.parse_args()
     log.setup(quiet=True, verbose=False, strict=False)
@@ -151,7 +160,7 @@ def main() -> None:
     header = ["network", "quantization", "score %", "agreement %", "error", "s"]
     print("| " + " | ".join(header) + " |\n|---|---" + "|---:" * (len(header) - 2) + "|")
     for path in arguments.networks or sorted((ROOT / "tests" / "networks").glob("*.ini")):
-        case = prepare(path.resolve(), arguments.calib, arguments.test)
+        case = prepare(path.resolve(), arguments.calib, arguments.test, arguments.held_out)
         ways: list[tuple[str, Callable[[], np.ndarray]]] = [("float", lambda: case.real)]
         for text in arguments.way or WAYS:
             name, _, options = text.partition(":")

@@ -93,6 +93,8 @@ OPTIONS: tuple[Option, ...] = (
            "as -quality best does", _QUANT),
     Option("no-mixed-precision", "flag", False, "all activations between layers have 8 bits, also with -quality best",
            _QUANT),
+    Option("sequential-calibration", "flag", False, "ranges of activations are chosen again, layer by layer, on what the "
+           "integers of the layers before give", _QUANT),
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),

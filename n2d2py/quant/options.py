@@ -26,6 +26,7 @@ class QuantOptions:
         output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
         mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
         wide: these tensors, once they are known.
+        sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
     """
 
@@ -43,8 +44,9 @@ class QuantOptions:
     output_bits: int = 8
     mixed: bool = False
     wide: frozenset[str] = frozenset()
+    sequential: bool = False
 
     @property
     def needs_samples(self) -> bool:
         """Whether layers are quantized one after the other on stimuli."""
-        return self.correct_bias or self.adaptive_rounding
+        return self.correct_bias or self.adaptive_rounding or self.sequential

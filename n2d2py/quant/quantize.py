@@ -16,6 +16,7 @@ from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.moments import has_moments
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.rounding import CompensatedRounding, Remembered
+from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes, choose_types
 from n2d2py.quant.walk import Walk
 
@@ -39,6 +40,7 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
     result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
     errors: list[N2D2Error] = []
     walk = Walk(graph, result, samples) if samples and options.needs_samples else None
+    refinable = refinable_tensors(graph, types) if walk and options.sequential else {}
     for node in graph.nodes:
         if not isinstance(node.op, Convert) and any(
                 types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)):
@@ -47,6 +49,8 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
                 walk.advance(node, result.nodes[-1])
                 walk.forget()
             continue
+        if walk and not errors and not set(node.outputs).isdisjoint(refinable):
+            _refine(node, result, types, refinable[node.output], walk)
         layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options,
                            weight_bits=graph.precision(node).weight_bits)
         try:
@@ -57,6 +61,15 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
     result.verify()
     log.detail("quantized %d layers to %d bits", len(result.nodes), options.bits)
     return result, types
+
+
+def _refine(node: Node, result: QuantGraph, types: TensorTypes, held: list[str], walk: Walk) -> None:
+    """Chooses the range of the next layer's output again, for all tensors that share its integers."""
+    kind = refined_type(node, types.types[node.output], walk.reached(node))
+    for name in held:
+        types.types[name] = kind
+        result.tensors[name] = replace(result.tensors[name], type=kind)
+    types.thresholds[node.output] = kind.scale * kind.qmax
 
 
 def _corrected(node: Node, layer: LayerTypes, walk: Walk) -> QuantNode:

@@ -74,6 +74,17 @@ class Walk:
             result.merge(part)
         return result
 
+    def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
+            kinds = [self._quantized.type(name) for name in node.inputs]
+            real = [part.real[name] for name in node.inputs]
+            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs)]
+            first, second = (node.op.run(values, node)[0] for values in (real, stored))
+            return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
+
+        return list(ordered_map(run, self._parts))
+
     def advance(self, node: Node, typed: QuantNode) -> np.ndarray | None:
         """Computes the outputs of the next layer; of a layer with a bias, the mean error of each output channel (C).
 
