@@ -213,6 +213,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
     "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
+    "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""

@@ -68,6 +68,8 @@ PARAMETERS = Schema("export parameters", (
         "(prebuilt kernel modules, most FPGA ports)", ("0.11", "0.12")),
     Key("NVDLACalibration", Kind.STRING, "", "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA "
         "export, in place of the calibrated ones"),
+    Key("NVDLAFallback", Kind.BOOL, False, "layers that the accelerator does not have become extension operations of the CPU, "
+        "which NVIDIA's runtime does not have"),
 ), accepted=("DilatedWeights", "ImplicitCasting", "FakeQuantization", "NbDSPs", "NbMemoryBytes",
              "Network", "EstimationFrequency", "AccumulationNbBits", "OutputMapToRGB*"),
     doc="Given in the file of `-export-parameters`.")

@@ -14,7 +14,7 @@ from n2d2py.nvdla.config import config, config_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
 from n2d2py.nvdla.model import half_products, run_program
-from n2d2py.nvdla.program import Program
+from n2d2py.nvdla.program import EmuTask, Program
 from n2d2py.nvdla.tensors import dimg, raw_text, read_input, tensor_array
 
 __all__ = ["main"]
@@ -77,6 +77,10 @@ def _check(arguments: argparse.Namespace) -> None:
     check_program(program, chosen)
     print(f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
           f"{sum(1 for _ in program.dla_operations())} operations")
+    extensions = [f"{one.extension.name} ({one.extension.operator})" for task in program.tasks if isinstance(task, EmuTask)
+                  for one in task.operations if one.extension is not None]
+    if extensions:
+        print(f"NVIDIA's runtime lacks {len(extensions)} extension operations: {', '.join(extensions)}")
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import ENGINES, EVENTS, to_plain
-from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
+from n2d2py.nvdla.program import DlaTask, EmuOperation, EmuTask, Operation, Program
 from n2d2py.nvdla.tables import NAMES
 
 __all__ = ["dump", "dump_text"]
@@ -33,10 +33,21 @@ def _task(task: DlaTask | EmuTask) -> dict[str, Any]:
     addresses = [{"memory": m, "offset": o, "size": s} for m, o, s in task.addresses]
     if isinstance(task, EmuTask):
         return {"task": task.number, "interface": "EMU1", "addresses": addresses, "operations": [
-            {"operation": one.number, "type": _EMU_KINDS.get(one.kind, str(one.kind)), "op": to_plain(one.op),
-             "source": to_plain(one.source), "destination": to_plain(one.destination)} for one in task.operations]}
+            _emulated(one) for one in task.operations]}
     return {"task": task.number, "interface": "DLA1", "addresses": addresses, "network": to_plain(task.network),
             "operations": [_operation(one) for one in task.operations], "luts": [to_plain(lut) for lut in task.luts]}
+
+
+def _emulated(one: EmuOperation) -> dict[str, Any]:
+    if one.extension is None:
+        return {"operation": one.number, "type": _EMU_KINDS.get(one.kind, str(one.kind)), "op": to_plain(one.op),
+                "source": to_plain(one.source), "destination": to_plain(one.destination)}
+    extension = dataclasses.asdict(one.extension)
+    extension["constants"] = {role: f"{array.dtype.name} {'x'.join(map(str, array.shape))}"
+                              for role, array in one.extension.constants.items()}
+    return {"operation": one.number, "type": f"EXTENSION {one.extension.operator}", "op": to_plain(one.op),
+            "extension": extension, **{f"source{i}": to_plain(buffer) for i, buffer in enumerate(one.sources)},
+            **{f"destination{i}": to_plain(buffer) for i, buffer in enumerate(one.destinations)}}
 
 
 def _operation(one: Operation) -> dict[str, Any]:
@@ -63,7 +74,7 @@ def dump_text(program: Program) -> str:
             lines += ["  network", *_indented(plain["network"], 4)]
         for one in plain["operations"]:
             lines += [f"  operation {one['operation']} ({one.get('engine') or one['type']})"]
-            for part in [part for part in ("common", "op", "surface", "source", "destination") if part in one]:
+            for part in [part for part in one if part not in ("operation", "engine", "type")]:
                 lines += [f"    {part}", *_indented(one[part], 6)]
         for number, lut in enumerate(plain.get("luts", [])):
             lines += [f"  lut {number}", *_indented(lut, 4)]

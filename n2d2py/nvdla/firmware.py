@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["Abi", "ABIS", "BDMA", "CONV", "SDP", "PDP", "CDP", "RUBIK", "ENGINES", "EVENTS", "COMPLETED", "PROGRAMMED",
            "ENABLED", "INT8", "INT16", "FP16", "BYTES", "OPERATION_SIZE", "SURFACE_SIZE", "LUT", "NETWORK", "COMMON",
-           "OPERATIONS", "CUBES", "EMU_SLOT", "to_plain"]
+           "OPERATIONS", "CUBES", "EMU_SLOT", "EXTENSION", "to_plain"]
 
 BDMA, CONV, SDP, PDP, CDP, RUBIK = range(6)
 ENGINES = ("BDMA", "CONV", "SDP", "PDP", "CDP", "RUBIK")
@@ -28,6 +28,10 @@ OPERATION_SIZE, SURFACE_SIZE = 116, 644
 
 EMU_SLOT = 256
 """Bytes of the slot of an emulator task's network descriptor and of each buffer descriptor."""
+
+
+EXTENSION = 128
+"""Type of an emulator operation that NVIDIA's runtime does not have; its description names the operator."""
 
 
 def _record(*fields: tuple) -> np.dtype:
@@ -117,6 +121,7 @@ class Abi:
     emu_stride: int
     emu_power: np.dtype
     emu_softmax: np.dtype
+    emu_extension: np.dtype
     emu_buffer: np.dtype
 
 
@@ -138,7 +143,9 @@ def _abi(name: str, firmware: tuple[int, int, int], new: bool) -> Abi:
                   ("channel", "<u2"), ("line_stride", "<u4"), ("surf_stride", "<u4"))
     power = (("power", "<f4"), ("scale", "<f4"), ("shift", "<f4"))
     return Abi(name, firmware, cube, tuple(surfaces), 24 if new else 16, _packed(*common, *power),
-               _packed(*common, ("axis", "u1")), _packed(*buffer))
+               _packed(*common, ("axis", "u1")),
+               _packed(*common, ("description", "<i2"), ("first_buffer", "<u2"), ("inputs", "<u2"), ("outputs", "<u2")),
+               _packed(*buffer))
 
 
 ABIS = {"v10": _abi("v10", (0, 11, 0), False), "v12": _abi("v12", (0, 12, 3), True)}

@@ -12,7 +12,8 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.firmware import ABIS, BDMA, Abi
+from n2d2py.nvdla.extension import Extension, unpack_extension
+from n2d2py.nvdla.firmware import ABIS, BDMA, EXTENSION, Abi
 from n2d2py.nvdla.tables import DLA, EMU, FLAG_ALLOC, FLAG_INPUT, FLAG_OUTPUT, FLAG_SET, Loadable, TensorDesc
 
 __all__ = ["Program", "DlaTask", "EmuTask", "Operation", "EmuOperation", "LARGEST_MEMORY"]
@@ -56,13 +57,28 @@ class DlaTask:
 
 @dataclass(frozen=True)
 class EmuOperation:
-    """One operation of the emulator: record of the operation, source and destination buffers."""
+    """One operation of the emulator: record of the operation, source and destination buffers.
+
+    Attributes:
+        extension: what an extension operation computes; None for NVIDIA's operations.
+    """
 
     number: int
     kind: int
     op: np.void
-    source: np.void
-    destination: np.void
+    sources: tuple[np.void, ...]
+    destinations: tuple[np.void, ...]
+    extension: Extension | None = None
+
+    @property
+    def source(self) -> np.void:
+        """The first source."""
+        return self.sources[0]
+
+    @property
+    def destination(self) -> np.void:
+        """The first destination."""
+        return self.destinations[0]
 
 
 @dataclass(frozen=True)
@@ -249,27 +265,51 @@ class _Decoder:
         if count < 0:
             raise self._fail(f"it has {count} operations")
         ops = self._records(op_list, abi.emu_stride, count, "operation list")
-        buffers = self._records(buffer_list, firmware.EMU_SLOT, 2 * count, "operation buffer list")
-        operations = []
-        for i in range(count):
-            kind = int(ops[i][0])
-            record = abi.emu_power if kind == 0 else abi.emu_softmax
-            operations.append(EmuOperation(i, kind, self._one(ops[i], record), self._one(buffers[2 * i], abi.emu_buffer),
-                                           self._one(buffers[2 * i + 1], abi.emu_buffer)))
-        return EmuTask(self._number, self._addresses, tuple(operations))
+        return EmuTask(self._number, self._addresses, tuple(self._emulated(i, row, buffer_list) for i, row in enumerate(ops)))
+
+    def _emulated(self, number: int, row: np.ndarray, buffer_list: int) -> EmuOperation:
+        """An operation of the emulator; the two buffers of NVIDIA's lie by its number, those of an extension where it says."""
+        abi, kind = self._program.abi, int(row[0])
+        if kind != EXTENSION:
+            op = self._one(row, abi.emu_power if kind == 0 else abi.emu_softmax)
+            source, destination = self._buffers(buffer_list, 2 * number, 2)
+            return EmuOperation(number, kind, op, (source,), (destination,))
+        op = self._one(row, abi.emu_extension)
+        inputs, outputs = int(op["inputs"]), int(op["outputs"])
+        buffers = self._buffers(buffer_list, int(op["first_buffer"]), inputs + outputs)
+        index = int(op["description"])
+        if not 0 <= index < len(self._addresses):
+            raise self._fail(f"operation {number} has its description at address index {index}, outside of the address list")
+        try:
+            extension = unpack_extension(self._program.memories[self._addresses[index][0]].tobytes())
+        except ValueError as problem:
+            raise self._fail(f"the description of operation {number} is damaged: {problem}") from None
+        if (len(extension.inputs), len(extension.outputs)) != (inputs, outputs) or not outputs:
+            raise self._fail(f"operation {number} has {inputs} inputs and {outputs} outputs, its description "
+                             f"{len(extension.inputs)} and {len(extension.outputs)}")
+        return EmuOperation(number, kind, op, buffers[:inputs], buffers[inputs:], extension)
+
+    def _buffers(self, index: int, first: int, count: int) -> tuple[np.void, ...]:
+        rows = self._records(index, firmware.EMU_SLOT, first + count, "operation buffer list")
+        return tuple(self._one(row, self._program.abi.emu_buffer) for row in rows[first:])
 
 
 def _detect(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -> str:
     """The ABI under which the fewest data cubes are nonsense; the version of the descriptor blobs breaks ties."""
-    wrong = {}
+    wrong: dict[str, int] = {}
+    failed: list[N2D2Error] = []
     for abi in ("v12", "v10"):
         program = Program(loadable, name, ABIS[abi], memories)
-        program.tasks = [_Decoder(program, number).task() for number in _submitted(loadable, name)
-                         if loadable.task_list[number].interface == DLA]
-        wrong[abi] = sum(_nonsense(task, operation) for task, operation in program.dla_operations())
-        if not program.tasks:
-            wrong[abi] = sum(_emu_nonsense(one) for one in _emu_tasks(program))
-    if wrong["v10"] != wrong["v12"]:
+        try:
+            program.tasks = [_Decoder(program, number).task() for number in _submitted(loadable, name)
+                             if loadable.task_list[number].interface == DLA]
+            wrong[abi] = sum(_nonsense(task, operation) for task, operation in program.dla_operations()) if program.tasks else \
+                sum(_emu_nonsense(one) for one in _emu_tasks(program))
+        except N2D2Error as problem:
+            failed.append(problem)
+    if not wrong:
+        raise failed[0]
+    if len(wrong) == 1 or wrong["v10"] != wrong["v12"]:
         return min(wrong, key=lambda abi: wrong[abi])
     versions = [blob.version for blob in loadable.blobs if blob.interface == DLA]
     return "v12" if any((0, 12, 0) <= version < (1, 0, 0) for version in versions) else "v10"
@@ -283,7 +323,7 @@ def _emu_tasks(program: Program) -> list[EmuTask]:
 def _emu_nonsense(task: EmuTask) -> int:
     return sum(not (0 <= int(buffer["address"]) < len(task.addresses) and 0 < int(buffer["channel"])
                     and int(buffer["format"]) < 64) for operation in task.operations
-               for buffer in (operation.source, operation.destination))
+               for buffer in (*operation.sources, *operation.destinations))
 
 
 def _nonsense(task: DlaTask, operation: Operation) -> int:

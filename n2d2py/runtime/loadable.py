@@ -64,9 +64,9 @@ class LoadableRunner(Runner):
         whole = np.zeros(shape, np.float32)
         for number in range(layer["first"], layer["last"] + 1):
             place = layer["places"][number - layer["first"]]
-            if place is not None and (0, number) in trace:
+            if place is not None and (layer["task"], number) in trace:
                 c, rows = place
-                values = trace[0, number]
+                values = trace[layer["task"], number]
                 whole[c:c + values.shape[0], rows:rows + values.shape[1]] = values.astype(np.float32) * layer["scale"]
         return whole
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.export.base import Exporter, ExportRequest
 from n2d2py.export.nvdla.emit import Compiled, emit
@@ -69,7 +70,7 @@ class NvdlaExporter(Exporter):
             problems = _types(request) if precision == INT8 else []
             if problems:
                 return problems
-            lowered, problems = lower(request.graph, config, precision, _scales(request))
+            lowered, problems = lower(request.graph, config, precision, _scales(request), _fallback(request))
             if not problems:
                 emit(lowered, abi)
             return problems
@@ -79,7 +80,7 @@ class NvdlaExporter(Exporter):
     def compile(self, request: ExportRequest) -> tuple[Lowered, Compiled]:
         """The hardware layers and the loadable of a checked request."""
         config, precision, abi = target_of(request)
-        lowered, _ = lower(request.graph, config, precision, _scales(request))
+        lowered, _ = lower(request.graph, config, precision, _scales(request), _fallback(request))
         return lowered, emit(lowered, abi)
 
     def details(self, request: ExportRequest) -> dict[str, Any]:
@@ -99,6 +100,11 @@ class NvdlaExporter(Exporter):
         if found:
             raise N2D2Error("E717", f"the loadable that was made is not valid: {found[0]}",
                             remedy="this is a defect of n2d2py; report it")
+        extensions = [layer.name for layer in lowered.emulated if layer.extension is not None]
+        if extensions:
+            log.warning("W701", "on the CPU as extension operations, which NVIDIA's runtime does not have: "
+                        f"{', '.join(extensions[:6])}{', ...' if len(extensions) > 6 else ''}", where=request.graph.name,
+                        remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)")
         (folder / LOADABLE).write_bytes(data)
         (folder / LAYERS).write_text(json.dumps(layers_json(lowered, compiled), indent=1) + "\n", encoding="utf-8")
         if lowered.precision == INT8:
@@ -112,6 +118,10 @@ class NvdlaExporter(Exporter):
 def _scales(request: ExportRequest) -> dict[str, float]:
     path = request.parameters.get("NVDLACalibration")
     return given_scales(path, request.graph) if path and request.graph.bits > 0 else {}
+
+
+def _fallback(request: ExportRequest) -> bool:
+    return bool(request.parameters.get("NVDLAFallback", False))
 
 
 def _types(request: ExportRequest) -> list[N2D2Error]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
 __all__ = ["Buffer", "Region", "Constants", "HwOp", "HwLayer", "EmuLayer", "Lowered"]
@@ -140,14 +141,24 @@ class HwLayer:
 
 @dataclass(frozen=True, eq=False)
 class EmuLayer:
-    """A softmax that NVIDIA's runtime computes on the CPU."""
+    """A layer that the CPU computes: NVIDIA's softmax, or an extension operation.
+
+    Attributes:
+        name, tensors: of the layer, and of the network that its results are.
+        sources, results: where its tensors lie.
+        source_scale, scale: real value of 1 of the softmax's input, and of the first result.
+        after: layers of the accelerator that come before it.
+        extension: the operator, None for the softmax.
+    """
 
     name: str
-    tensor: str
-    source: Region
-    result: Region
+    tensors: tuple[str, ...]
+    sources: tuple[Region, ...]
+    results: tuple[Region, ...]
     source_scale: float
     scale: float
+    after: int
+    extension: Extension | None = None
 
 
 @dataclass(eq=False)
@@ -156,7 +167,8 @@ class Lowered:
 
     Attributes:
         inputs, outputs: buffer and scale by tensor, in the order of the network.
-        layers: in execution order; emulator layers are at the end.
+        layers: those of the accelerator, in order.
+        emulated: those of the CPU, in order; each says how many of the accelerator come before it.
     """
 
     name: str
@@ -166,3 +178,18 @@ class Lowered:
     outputs: dict[str, tuple[Buffer, float]] = field(default_factory=dict)
     layers: list[HwLayer] = field(default_factory=list)
     emulated: list[EmuLayer] = field(default_factory=list)
+
+    def segments(self) -> list[tuple[str, list[Any]]]:
+        """("DLA", layers) and ("EMU", layers) in the order of execution: one task each."""
+        found: list[tuple[str, list[Any]]] = []
+        at = 0
+        for emulated in [*self.emulated, None]:
+            until = len(self.layers) if emulated is None else emulated.after
+            if until > at:
+                found.append(("DLA", self.layers[at:until]))
+            if emulated is not None:
+                if not found or found[-1][0] == "DLA":
+                    found.append(("EMU", []))
+                found[-1][1].append(emulated)
+            at = until
+        return found

@@ -17,7 +17,7 @@ from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import INT8, SDP
 from n2d2py.operators.activations import Clip, Function, LeakyRectifier
 
-__all__ = ["Lowering", "Value", "lower", "lowering", "refuse"]
+__all__ = ["Lowering", "Value", "chw", "flat", "lower", "lowering", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ def chw(shape: Shape) -> tuple[int, int, int]:
     """(C, H, W) of a tensor shape with batch; missing axes are 1."""
     c, h, w = (*shape[1:], 1, 1)[:3]
     return int(c), int(h), int(w)
+
+
+def flat(shape: Shape) -> tuple[int, int, int]:
+    """(C, H, W) of any tensor; all elements are channels where it has other axes than an image."""
+    return chw(shape) if len(shape) <= 4 else (int(np.prod(shape)), 1, 1)
 
 
 class Lowering:
@@ -241,12 +246,14 @@ def _blocks(source: Region, result: Region, weights: np.ndarray, groups: int, la
 
 
 def lower(graph: QuantGraph, config: Config, precision: int,
-          scales: dict[str, float] | None = None) -> tuple[Lowered, list[N2D2Error]]:
+          scales: dict[str, float] | None = None, fallback: bool = False) -> tuple[Lowered, list[N2D2Error]]:
     """The hardware layers of a network, and one error for each layer that has none.
 
-    `scales` are those that tensors shall have in place of the scales of their types.
+    `scales` are those that tensors shall have in place of the scales of their types. With `fallback` layers that the
+    accelerator does not have become extension operations of the CPU where they can.
     """
     from n2d2py.export.nvdla import layers  # registers the rules
+    from n2d2py.export.nvdla.fallback import fall_back
     from n2d2py.export.nvdla.islands import island_problem, island_scales
 
     state = Lowering(graph, config, precision)
@@ -260,14 +267,9 @@ def lower(graph: QuantGraph, config: Config, precision: int,
         state.values[name] = Value(Region.whole(buffer), state.scale_of(name))
         state.out.inputs[name] = (buffer, state.scale_of(name))
     layers.plan_concatenations(state)
-    failed: set[str] = set()
     for node in graph.nodes:
         if node.name in state.done:
             continue
-        if failed & set(node.inputs):
-            failed.update(node.outputs)
-            if node.op.kind in _RULES:
-                continue
         rule = _RULES.get(node.op.kind)
         try:
             problem = island_problem(state, node) if state.integer else None
@@ -277,8 +279,12 @@ def lower(graph: QuantGraph, config: Config, precision: int,
                 raise problem
             rule(state, node)
         except N2D2Error as problem:
-            problems.append(problem)
-            failed.update(node.outputs)
+            reason = fall_back(state, node) if fallback else ""
+            if reason is None:
+                continue
+            problems.append(replace_text(problem, f"{problem.what}; not on the CPU either: {reason}") if reason else problem)
+            for name in node.outputs:  # what follows is looked at all the same
+                state.values[name] = Value(Region.whole(state.buffer(name, shape=flat(graph.shape(name)))), state.scale_of(name))
     if not problems:
         for name in graph.outputs:
             value = state.values[name]
@@ -287,6 +293,11 @@ def lower(graph: QuantGraph, config: Config, precision: int,
                                           where=graph.name, remedy="end the network with a layer"))
             state.out.outputs[name] = (value.region.buffer, value.scale)
     return state.out, problems
+
+
+def replace_text(problem: N2D2Error, what: str) -> N2D2Error:
+    """The same error with another text."""
+    return N2D2Error(problem.code, what, where=problem.where, remedy=problem.remedy)
 
 
 def int8_table(values: np.ndarray, qmin: int) -> np.void:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import Buffer, Lowered, Region
+from n2d2py.export.nvdla.hardware import Buffer, EmuLayer, HwLayer, Lowered, Region
 
 __all__ = ["Placement", "place"]
 
@@ -23,7 +23,7 @@ def _rounded(size: int) -> int:
 
 
 def lifetimes(lowered: Lowered) -> dict[Buffer, tuple[int, int]]:
-    """First and last layer that touch each activation buffer."""
+    """First and last step, counted over both kinds of layers, that touch each activation buffer."""
     spans: dict[Buffer, tuple[int, int]] = {}
 
     def touch(region: object, at: int) -> None:
@@ -31,14 +31,16 @@ def lifetimes(lowered: Lowered) -> dict[Buffer, tuple[int, int]]:
             first, last = spans.get(region.buffer, (at, at))
             spans[region.buffer] = (min(first, at), max(last, at))
 
-    for number, layer in enumerate(lowered.layers):
-        for chain in layer.chains:
-            for op in chain:
-                for cube in op.cubes.values():
-                    touch(cube, number)
-    for emulated in lowered.emulated:
-        touch(emulated.source, len(lowered.layers))
+    for number, layer in enumerate(_steps(lowered)):
+        cubes = (*layer.sources, *layer.results) if isinstance(layer, EmuLayer) else \
+            [cube for chain in layer.chains for op in chain for cube in op.cubes.values()]
+        for cube in cubes:
+            touch(cube, number)
     return spans
+
+
+def _steps(lowered: Lowered) -> list[HwLayer | EmuLayer]:
+    return [layer for _, layers in lowered.segments() for layer in layers]
 
 
 TRIALS = 200
@@ -52,7 +54,7 @@ def place(lowered: Lowered) -> Placement:
     """
     spans = lifetimes(lowered)
     live = max((sum(_rounded(one.size) for one in spans if spans[one][0] <= at <= spans[one][1])
-                for at in range(len(lowered.layers) + 1)), default=0)
+                for at in range(len(_steps(lowered)))), default=0)
     buffers = sorted(spans, key=lambda one: (-one.size, spans[one][0], one.name))
     orders = [buffers, sorted(buffers, key=lambda one: spans[one]), sorted(buffers, key=lambda one: -spans[one][1]),
               sorted(buffers, key=lambda one: -one.size * (1 + spans[one][1] - spans[one][0]))]

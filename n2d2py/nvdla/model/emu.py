@@ -5,7 +5,8 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8
-from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided
+from n2d2py.nvdla.model.extended import run_extension, stored
+from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided, write_feature
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import EmuOperation, EmuTask
 
@@ -20,6 +21,9 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
     """Runs the operations of a task; `new` says that the structures are those of firmware 0.12."""
     for operation in task.operations:
         what = f"EMU task {task.number} op {operation.number}"
+        if operation.extension is not None:
+            _extended(machine, task, operation, new, what)
+            continue
         if operation.kind not in (POWER, SOFTMAX):
             raise N2D2Error("E903", f"{what}: operation {operation.kind} is unknown to NVIDIA's emulator",
                             where=machine.name, remedy="use POWER and SOFTMAX")
@@ -34,11 +38,64 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
         else:
             channels = int(operation.source["channel"])
             x = _vector(machine, task, operation.source, channels, precision, what).copy()
+            _writable(machine, task, operation.destination, what)
             y = _softmax(x, operation, precision)
             _vector(machine, task, operation.destination, channels, precision, what)[:] = y
             y = y.reshape(channels, 1, 1)
         if machine.trace is not None:
             machine.trace[task.number, operation.number] = y
+
+
+def _extended(machine: Machine, task: EmuTask, operation: EmuOperation, new: bool, what: str) -> None:
+    """An extension operation: stored values in, stored values out."""
+    extension = operation.extension
+    assert extension is not None
+    arrays = []
+    for buffer, port in zip(operation.sources, extension.inputs):
+        precision, atom = _format(machine, buffer, new, what)
+        x = _array(machine, task, buffer, precision, atom, what)
+        if x.size != np.prod(port.shape, dtype=object):
+            raise N2D2Error("E906", f"{what}: a buffer of {x.size} elements for a tensor of shape {list(port.shape)}",
+                            where=machine.name, remedy="compile it again")
+        arrays.append(x)
+    results = run_extension(extension, arrays, machine.name)
+    for buffer, result in zip(operation.destinations, results):
+        precision, atom = _format(machine, buffer, new, what)
+        shape = (int(buffer["channel"]), int(buffer["height"]), int(buffer["width"]))
+        if result.size != np.prod(shape, dtype=object):
+            raise N2D2Error("E906", f"{what}: a result of {result.size} elements for a buffer of {shape}", where=machine.name,
+                            remedy="compile it again")
+        values = stored(result.reshape(shape), precision)
+        _store_atoms(machine, task, buffer, values, atom, what)
+        if machine.trace is not None and buffer is operation.destinations[0]:
+            machine.trace[task.number, operation.number] = values
+
+
+def _format(machine: Machine, buffer: np.void, new: bool, what: str) -> tuple[int, int]:
+    """Precision and bytes of an atom of an extension's buffer; with the older structures 0 and 1 are int8 too, 2 is fp16."""
+    code = int(buffer["format"])
+    formats = FORMATS if new else {0: (INT8, 32), 1: (INT8, 8), 2: (FP16, 32)}
+    if code not in formats:
+        raise N2D2Error("E903", f"{what}: format {code} is not supported", where=machine.name, remedy="compile it again")
+    precision, atom = formats[code]
+    return precision, machine.config.atom if precision == INT8 else atom
+
+
+def _store_atoms(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
+    """Stores whole atoms: what fills the last one is 0, as convolutions leave it."""
+    lanes = atom // values.dtype.itemsize
+    padded = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
+    padded[:len(values)] = values
+    _writable(machine, task, buffer, what)
+    offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
+    memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what)
+    write_feature(memory, base, padded, int(buffer["line_stride"]), int(buffer["surf_stride"]), atom, what)
+
+
+def _writable(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> None:
+    index = int(buffer["address"])
+    if 0 <= index < len(task.addresses) and task.addresses[index][0] in machine.constant:
+        raise N2D2Error("E903", f"{what}: its result is in a memory of constants", where=machine.name, remedy="compile it again")
 
 
 def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> np.ndarray:
@@ -60,6 +117,7 @@ def _array(machine: Machine, task: EmuTask, buffer: np.void, precision: int, ato
 
 
 def _store(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
+    _writable(machine, task, buffer, what)
     data = _place(machine, task, buffer, what)
     line, surface = int(buffer["line_stride"]), int(buffer["surf_stride"])
     c, h, w = values.shape

@@ -126,5 +126,6 @@ def _softmax(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, "a softmax inside of the network", "take the logits")
     scale = state.scale_of(node.output)
     result = Region.whole(state.buffer(node.output, "output"))
-    state.out.emulated.append(EmuLayer(node.name, node.output, value.region, result, value.scale, scale))
+    state.out.emulated.append(EmuLayer(node.name, (node.output,), (value.region,), (result,), value.scale, scale,
+                                       len(state.out.layers)))
     state.values[node.output] = Value(result, scale)
