@@ -48,7 +48,11 @@ class LevelCounts:
         return 1 - (self.highest - self.lowest) / (self.type.qmax - self.type.qmin)
 
     def add(self, real: np.ndarray, stored: np.ndarray) -> None:
-        """Counts a batch of real values and of stored ones, of any shapes."""
+        """Counts a batch of real values and of stored ones, of any shapes.
+
+        Stored values beyond the type, which a target holds wider inside of a merged layer, count as its ends.
+        """
+        stored = np.clip(stored, self.type.qmin, self.type.qmax)
         self.real += self._counted(self.type.quantize(np.asarray(real)))
         self.stored += self._counted(stored)
         self.lowest, self.highest = min(self.lowest, int(stored.min())), max(self.highest, int(stored.max()))

@@ -95,3 +95,10 @@ def test_levels_count_every_value_where_its_integer_is(kind):
     assert np.array_equal(expected, levels.stored)
     levels.add(np.array([1e6]), np.array([kind.qmax], kind.dtype))
     assert levels.unused == 0 or levels.lowest > kind.qmin
+
+
+def test_values_that_a_target_holds_wider_count_as_the_ends_of_the_type():
+    kind = NumType(8, True, False, 0.5)
+    counts = LevelCounts(kind)
+    counts.add(np.array([0.0, 70.0]), np.array([-300, 140], np.int16))
+    assert counts.stored.sum() == 2 and (counts.lowest, counts.highest) == (kind.qmin, kind.qmax) and counts.unused == 0
