@@ -6,7 +6,7 @@ from pathlib import Path
 
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
-from n2d2py.frontend.ini.network import GLOBALS, ONNX_SECTION
+from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
@@ -27,7 +27,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "options.md": options_page(),
         "sections.md": schema_page([GLOBALS, *provider_schemas(), *database_schemas(), *transformation_schemas(),
-                                    ONNX_SECTION, TARGET, *layers],
+                                    ONNX_SECTION, INPUT_SECTION, TARGET, *layers],
                                    "INI sections and keys"),
         "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
     }

@@ -59,7 +59,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("new-operator", "text", None, "write a plug-in with an operator of this name, and its test, into the folder "
            "that stands in place of the network, and stop", _OUT, "NAME"),
     Option("export", "text", None, "write a project of this type into export_TYPE_<int|float><bits>", _EXPORT, "TYPE"),
-    Option("nbbits", "int", 8, "precision: 8 or 16 for integers, -32 or -64 for floating point", _EXPORT, "N"),
+    Option("nbbits", "int", 8, "precision: 8 or 16 for integers, -32 or -64 for floating point, -16 for weights stored in half precision, computed in "
+           "float32; 32 for integers of 32 bits as they are, without scales (max pools, sums behind them)", _EXPORT, "N"),
     Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N",
            minimum=-1),
     Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE"),

@@ -8,6 +8,7 @@
 #ifndef N2D2_DEPTHWISE_HPP
 #define N2D2_DEPTHWISE_HPP
 
+#include "n2d2/half.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"

@@ -5,13 +5,13 @@
 // for Pixels x Outputs at once, so that each loaded input serves all outputs and each weight all pixels.
 // Integer sums are exact in any order: the compiler may use its dot product instructions. Floating-point
 // sums are split into a fixed number of partial sums where the target has vectors, because a compiler must not
-// reorder them itself.
+// reorder them itself. Weights are of the type of the sums, or halves (n2d2/half.hpp).
 #ifndef N2D2_DOT_HPP
 #define N2D2_DOT_HPP
 
 #include <cstring>
 
-#include "n2d2/env.hpp"
+#include "n2d2/half.hpp"
 
 namespace n2d2 {
 
@@ -106,6 +106,11 @@ struct Partial {
         std::memcpy(&b, w, sizeof(b));
         lanes += a * b;
     }
+    N2D2_INLINE void add(const Sum* x, const Half* w) {
+        alignas(32) Sum wide[Lanes];
+        widen<Lanes>(w, wide);
+        add(x, wide);
+    }
     N2D2_INLINE Sum total() const {
         Sum sum = lanes[0];
         for (int l = 1; l < Lanes; ++l)
@@ -121,7 +126,8 @@ struct Partial {
     Sum sum;
 
     N2D2_INLINE Partial() : sum(0) {}
-    N2D2_INLINE void add(const Sum* x, const Sum* w) { sum += x[0] * w[0]; }
+    template <class Weight>
+    N2D2_INLINE void add(const Sum* x, const Weight* w) { sum += x[0] * static_cast<Sum>(w[0]); }
     N2D2_INLINE Sum total() const { return sum; }
 };
 #endif
@@ -131,14 +137,16 @@ struct Dot<Sum, false> {
     typedef Partial<Sum> P;
     enum : int { Lanes = P::Lanes };
 
-    static N2D2_INLINE Sum rest(int k, int count, const Sum* x, const Sum* w) {
+    template <class Weight>
+    static N2D2_INLINE Sum rest(int k, int count, const Sum* x, const Weight* w) {
         Sum sum = 0;
         for (; k < count; ++k)
-            sum += x[k] * w[k];
+            sum += x[k] * static_cast<Sum>(w[k]);
         return sum;
     }
 
-    static N2D2_INLINE void add1x1(int count, const Sum* x, const Sum* w, Sum& sum) {
+    template <class Weight>
+    static N2D2_INLINE void add1x1(int count, const Sum* x, const Weight* w, Sum& sum) {
         P a;
         int k = 0;
         for (; k + Lanes <= count; k += Lanes)
@@ -146,10 +154,11 @@ struct Dot<Sum, false> {
         sum += a.total() + rest(k, count, x, w);
     }
 
-    static N2D2_INLINE void add1x4(int count, const Sum* x, const Sum* w, int pitch, Sum* sums) {
-        const Sum* const w1 = w + pitch;
-        const Sum* const w2 = w1 + pitch;
-        const Sum* const w3 = w2 + pitch;
+    template <class Weight>
+    static N2D2_INLINE void add1x4(int count, const Sum* x, const Weight* w, int pitch, Sum* sums) {
+        const Weight* const w1 = w + pitch;
+        const Weight* const w2 = w1 + pitch;
+        const Weight* const w3 = w2 + pitch;
         P a0, a1, a2, a3;
         int k = 0;
         for (; k + Lanes <= count; k += Lanes) {
@@ -164,11 +173,12 @@ struct Dot<Sum, false> {
         sums[3] += a3.total() + rest(k, count, x, w3);
     }
 
-    static N2D2_INLINE void add2x4(int count, const Sum* x, const Sum* y, const Sum* w, int pitch, Sum* sums,
+    template <class Weight>
+    static N2D2_INLINE void add2x4(int count, const Sum* x, const Sum* y, const Weight* w, int pitch, Sum* sums,
                                    Sum* sumsY) {
-        const Sum* const w1 = w + pitch;
-        const Sum* const w2 = w1 + pitch;
-        const Sum* const w3 = w2 + pitch;
+        const Weight* const w1 = w + pitch;
+        const Weight* const w2 = w1 + pitch;
+        const Weight* const w3 = w2 + pitch;
         P a0, a1, a2, a3, b0, b1, b2, b3;
         int k = 0;
         for (; k + Lanes <= count; k += Lanes) {

@@ -3,18 +3,37 @@
 //   out[y][x][c] = Stage(largest in over the part of the window inside the input + other[y][x][c])
 //
 // Axes on which the pooled image, or `other`, has length 1 are repeated. A position outside the input never wins: a window
-// that has none is the lowest value. Types: floating point, or integers whose sums fit.
+// that has none is the lowest value. Types: floating point, or integers, whose sums are modulo 2^bits.
 //
-// in, other, out: planes in HWC, output apart from the inputs. The innermost loop runs over channels, with the taps of a
-// whole window unrolled, so that maxima stay in registers. Windows on the border take the part that is inside.
+// in, other, out: planes in HWC, output apart from the inputs. The innermost loop runs over channels. A line of the output
+// reads its lines of the input from left to right; the maxima of the columns that the next window has too are kept (one
+// third of the loads of a 3 x 3 window of stride 2). A maximum does not change when a value counts twice, so windows on the border
+// take the nearest line or column inside for one outside. With Streaming the output passes the caches (n2d2/stream.hpp).
+// Stack: two pixels of a tile, and the columns kept.
 // Config: planes Input, Other, Output; types Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
-// PadTop, PadLeft, PooledHeight, PooledWidth.
+// PadTop, PadLeft, PooledHeight, PooledWidth, Streaming.
 #ifndef N2D2_POOL_SUM_HPP
 #define N2D2_POOL_SUM_HPP
 
+#include <type_traits>
+
 #include "n2d2/pool.hpp"
+#include "n2d2/stream.hpp"
 
 namespace n2d2 {
+
+// a + b; of integers modulo 2^bits.
+template <class T, bool Integer = std::numeric_limits<T>::is_integer>
+struct PoolAdd {
+    static N2D2_INLINE T sum(T a, T b) { return a + b; }
+};
+template <class T>
+struct PoolAdd<T, true> {
+    static N2D2_INLINE T sum(T a, T b) {
+        typedef typename std::make_unsigned<T>::type Bits;
+        return static_cast<T>(static_cast<Bits>(a) + static_cast<Bits>(b));
+    }
+};
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolSum {
@@ -25,16 +44,24 @@ struct PoolSum {
     enum : int {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
+        SW = Cfg::StrideWidth,
+        H = Input::Height,
+        W = Input::Width,
         C = Output::Channels,
-        Tile = C < 32 ? int(C) : 32,
+        Most = 256 / int(sizeof(T)),
+        Tile = int(C) < int(Most) ? int(C) : int(Most),
         Rest = C % Tile,
+        Shared = KW > SW ? KW - SW : 0,
+        Kept = Shared <= 4 ? int(Shared) : 0,
         OnePooledChannel = int(Input::Channels) != int(C),
         OneOtherChannel = int(Other::Channels) != int(C),
         OnePooledLine = int(Cfg::PooledHeight) != int(Output::Height),
         OnePooledColumn = int(Cfg::PooledWidth) != int(Output::Width),
         OneOtherLine = int(Other::Height) != int(Output::Height),
         OneOtherColumn = int(Other::Width) != int(Output::Width),
-        Unrolled = KH * KW <= 25
+        // Every window has a position inside.
+        Inside = Cfg::PadTop < KH && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&  //
+                 Cfg::PadLeft < KW && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < W
     };
     static_assert((!int(OnePooledChannel) || int(Input::Channels) == 1) && (!int(OneOtherChannel) || int(Other::Channels) == 1) &&
                       (!int(OneOtherLine) || int(Other::Height) == 1) && (!int(OneOtherColumn) || int(Other::Width) == 1),
@@ -45,56 +72,100 @@ struct PoolSum {
                                                     : std::numeric_limits<T>::lowest();
     }
     static N2D2_INLINE T largest(T a, T b) { return a < b ? b : a; }
+    static N2D2_INLINE constexpr int nearest(int i, int size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
     template <int Count>
-    static N2D2_INLINE void finish(const T* best, const T* other, int channel, T* out) {
-        T values[Count];
+    static N2D2_INLINE void finish(const T* best, const T* other, int channel, T* out, bool streaming) {
+        alignas(16) T values[Count];
         for (int i = 0; i < Count; ++i)
-            values[i] = Cfg::Stage::apply(static_cast<T>(best[i] + other[OneOtherChannel ? 0 : i]), channel + i);
+            values[i] = Cfg::Stage::apply(PoolAdd<T>::sum(best[OnePooledChannel ? 0 : i], other[OneOtherChannel ? 0 : i]),
+                                          channel + i);
+        if (streaming) {
+            stream<Count * int(sizeof(T))>(values, out);
+            return;
+        }
         for (int i = 0; i < Count; ++i)
             out[i] = values[i];
     }
 
-    // A window inside the image; rows: its lines, at its first column and the first channel of the tile.
+    // The largest of a column of the window; rows: its lines.
+    static N2D2_INLINE T column(const T* const* rows, int at) {
+        T value = rows[0][at];
+        for (int v = 1; v < KH; ++v)
+            value = largest(value, rows[v][at]);
+        return value;
+    }
+
+    // The windows of a line from left to right, Count channels from `channel`.
     template <int Count>
-    static N2D2_INLINE void whole(const T* const* rows, const T* other, int channel, T* out) {
-        T best[Count];
-        for (int i = 0; i < Count; ++i) {
-            const int c = OnePooledChannel ? 0 : i;
-            T value = rows[0][c];
-            for (int v = 0; v < KH; ++v)
+    static N2D2_INLINE void windows(const T* const* rows, const T* others, int channel, T* to, bool streaming) {
+        constexpr int pooled = OnePooledChannel ? 1 : Count, first = Kept > 0 ? Kept : 1, end = Output::Width;
+        constexpr int width = OnePooledColumn ? 1 : end;
+        T kept[first][pooled] = {};
+        for (int u = 0; u < Kept; ++u)
+            for (int i = 0; i < pooled; ++i)
+                kept[u][i] = column(rows, nearest(u - Cfg::PadLeft, W) * Input::Stride + i);
+        for (int x = 0; x < width; ++x) {
+            int at[KW];
+            for (int u = Kept; u < KW; ++u)
+                at[u] = nearest(x * SW - Cfg::PadLeft + u, W) * Input::Stride;
+            alignas(16) T best[pooled];
+            for (int i = 0; i < pooled; ++i) {
+                T columns[KW];
                 for (int u = 0; u < KW; ++u)
-                    value = largest(value, rows[v][u * Input::Stride + c]);
-            best[i] = value;
+                    columns[u] = u < Kept ? kept[u < Kept ? u : 0][i] : column(rows, at[u] + i);
+                T value = columns[0];
+                for (int u = 1; u < KW; ++u)
+                    value = largest(value, columns[u]);
+                for (int u = 0; u < Kept; ++u)
+                    kept[u][i] = columns[u + SW < KW ? u + SW : 0];
+                best[i] = value;
+            }
+            for (int step = 0; step < (OnePooledColumn ? end : 1); ++step)
+                finish<Count>(best, others + (OneOtherColumn ? 0 : x + step) * Other::Stride, channel,
+                              to + (x + step) * Output::Stride, streaming);
         }
-        finish<Count>(best, other, channel, out);
     }
 
+    // The same where a window may have no position inside.
     template <int Count>
-    static N2D2_INLINE void part(const unsigned char* in, Span lines, Span columns, const T* other, int channel, T* out) {
-        T best[Count];
-        for (int i = 0; i < Count; ++i)
-            best[i] = lowest();
-        for (int v = lines.begin; v < lines.end; ++v) {
-            const T* const row = line<Input>(in, v) + (OnePooledChannel ? 0 : channel);
-            for (int u = columns.begin; u < columns.end; ++u)
-                for (int i = 0; i < Count; ++i)
-                    best[i] = largest(best[i], row[u * Input::Stride + (OnePooledChannel ? 0 : i)]);
+    static N2D2_INLINE void parts(const unsigned char* in, int y, const T* others, int channel, T* to) {
+        const Span lines = Span::of((OnePooledLine ? 0 : y) * Cfg::StrideHeight - Cfg::PadTop, KH, H);
+        constexpr int width = Output::Width;
+        for (int x = 0; x < width; ++x) {
+            const Span columns = Span::of((OnePooledColumn ? 0 : x) * SW - Cfg::PadLeft, KW, W);
+            T best[Count];
+            for (int i = 0; i < Count; ++i)
+                best[i] = lowest();
+            for (int v = lines.begin; v < lines.end; ++v) {
+                const T* const row = line<Input>(in, v) + (OnePooledChannel ? 0 : channel);
+                for (int u = columns.begin; u < columns.end; ++u)
+                    for (int i = 0; i < Count; ++i)
+                        best[i] = largest(best[i], row[u * Input::Stride + (OnePooledChannel ? 0 : i)]);
+            }
+            finish<Count>(best, others + (OneOtherColumn ? 0 : x) * Other::Stride, channel, to + x * Output::Stride, false);
         }
-        finish<Count>(best, other, channel, out);
     }
 
+    // Count channels of a line of the output, from `channel`.
     template <int Count>
-    static N2D2_INLINE void tile(const unsigned char* in, int y, int x, const T* other, int channel, T* out) {
-        const int top = (OnePooledLine ? 0 : y) * Cfg::StrideHeight - Cfg::PadTop;
-        const int left = (OnePooledColumn ? 0 : x) * Cfg::StrideWidth - Cfg::PadLeft;
-        if (Unrolled && top >= 0 && top + KH <= Input::Height && left >= 0 && left + KW <= Input::Width) {
-            const T* rows[KH];
-            for (int v = 0; v < KH; ++v)
-                rows[v] = line<Input>(in, top + v) + left * Input::Stride + (OnePooledChannel ? 0 : channel);
-            whole<Count>(rows, other, channel, out);
+    static N2D2_INLINE void tile(const unsigned char* in, const unsigned char* more, int y, int channel, T* to) {
+        const T* const others = line<Other>(more, OneOtherLine ? 0 : y) + (OneOtherChannel ? 0 : channel);
+        if (!Inside) {
+            parts<Count>(in, y, others, channel, to + channel);
+            return;
+        }
+        const T* rows[KH];
+        for (int v = 0; v < KH; ++v)
+            rows[v] = line<Input>(in, nearest((OnePooledLine ? 0 : y) * Cfg::StrideHeight - Cfg::PadTop + v, H)) +
+                      (OnePooledChannel ? 0 : channel);
+        constexpr int size = sizeof(T), bytes = Count * size, pitch = Output::Stride * size;
+        constexpr bool streaming = Cfg::Streaming != 0 && bytes % 16 == 0 && pitch % 16 == 0;
+        if (streaming && streamed<bytes>(to + channel)) {
+            windows<Count>(rows, others, channel, to + channel, true);
+            streamEnd();
         } else {
-            part<Count>(in, Span::of(top, KH, Input::Height), Span::of(left, KW, Input::Width), other, channel, out);
+            windows<Count>(rows, others, channel, to + channel, false);
         }
     }
 
@@ -102,17 +173,11 @@ struct PoolSum {
         constexpr int width = Output::Width, rest = Rest;
         constexpr long work = static_cast<long>(KH) * KW * C * width;
         Tasks<false, Output::Height, 1, work>::run([=](int y, int) N2D2_INLINE_LAMBDA {
-            const T* const others = line<Other>(more, OneOtherLine ? 0 : y);
             T* const to = line<Output>(out, y);
-            for (int x = 0; x < width; ++x) {
-                const T* const other = others + (OneOtherColumn ? 0 : x) * Other::Stride;
-                T* const pixel = to + x * Output::Stride;
-                for (int c = 0; c + Tile <= C; c += Tile)
-                    tile<Tile>(in, y, x, other + (OneOtherChannel ? 0 : c), c, pixel + c);
-                if (rest > 0)
-                    tile<(rest > 0 ? rest : 1)>(in, y, x, other + (OneOtherChannel ? 0 : C - rest), C - rest,
-                                                pixel + C - rest);
-            }
+            for (int c = 0; c + Tile <= C; c += Tile)
+                tile<Tile>(in, more, y, c, to);
+            if (rest > 0)
+                tile<(rest > 0 ? rest : 1)>(in, more, y, C - rest, to);
         });
     }
 };

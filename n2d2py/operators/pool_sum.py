@@ -1,4 +1,4 @@
-"""Max pooling plus a second input, in one pass over memory; floating point."""
+"""Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers as they are."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -46,3 +46,7 @@ class PoolSum(Op):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self.pool.run(inputs[:1], node)[0] + inputs[1]]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Sums modulo 2^32, as in C++."""
+        return self.run(inputs, node)

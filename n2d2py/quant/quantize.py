@@ -22,6 +22,9 @@ from n2d2py.quant.walk import Walk
 
 __all__ = ["quantize", "float_graph"]
 
+HALF_LAYERS = ("Conv", "Fc", "Deconv")
+"""Operators whose kernels take weights in binary16."""
+
 
 def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptions,
              ranges: dict[str, tuple[float, float] | None] | None = None,
@@ -88,13 +91,53 @@ def _corrected(node: Node, layer: LayerTypes, walk: Walk) -> QuantNode:
 
 
 def float_graph(graph: Graph, bits: int) -> QuantGraph:
-    """The same network with floating-point types on every edge; bits is -32 or -64."""
-    kind = FLOAT32 if bits == -32 else FLOAT64
+    """The same network with floating-point types on every edge; bits is -16, -32 or -64.
+
+    With -16 the weights of convolutions and fully connected layers are rounded to binary16, and kept so; the layers compute
+    in float32. With 32 every tensor holds 32-bit integers as they are.
+
+    Raises:
+        N2D2Error: E519 weights beyond binary16, E510 layers that cannot compute in plain integers.
+    """
+    if bits == 32:
+        return _plain_graph(graph)
+    kind = FLOAT64 if bits == -64 else FLOAT32
     result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
                         aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, plain_type(t.kind) if t.kind else kind)
                       for name, t in graph.tensors.items()}
     result.nodes = [_float_layer(node, kind) for node in graph.nodes]
+    if bits == -16:
+        ErrorList.raise_if([error for node in result.nodes for error in _halve(node)])
+    result.verify()
+    return result
+
+
+def _halve(node: QuantNode) -> list[N2D2Error]:
+    """Rounds the weights of a layer to binary16, ties to even; E519 where one is too large."""
+    if node.op.kind not in HALF_LAYERS:
+        return []
+    weights = node.params["weights"]
+    largest = float(np.abs(weights).max(initial=0))
+    if not largest < 65520:
+        return [N2D2Error("E519", f"layer '{node.name}' has a weight of magnitude {largest:.6g}, beyond the 65504 of binary16",
+                          where=node.location, remedy="export with -nbbits -32")]
+    node.params = {**node.params, "weights": weights.astype(np.float16)}
+    return []
+
+
+def _plain_graph(graph: Graph) -> QuantGraph:
+    """32-bit integers without scales, for layers that compare, add and move them."""
+    kind = plain_type("int32")
+    result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
+    result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
+    wrong = [node for node in graph.nodes if node.activation is not None or node.op.kind != "PoolSum" and not (
+        node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))]
+    ErrorList.raise_if([N2D2Error("E510", f"layer '{node.name}' ({node.op.kind}) does not compute in 32-bit integers as they are",
+                                  where=node.location, remedy="use -nbbits 8, 16 or -32; 32 takes max pools, a sum behind one, and moves")
+                        for node in wrong])
+    result.nodes = [QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), dict(node.params), clamp=(kind.qmin, kind.qmax),
+                              location=node.location, source=list(node.source)) for node in graph.nodes]
     result.verify()
     return result
 

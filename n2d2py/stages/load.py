@@ -14,7 +14,7 @@ from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.ini.network import build_graph
+from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import Target, read_targets
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
@@ -94,7 +94,8 @@ def load_stage(settings: Settings) -> Network:
 def _load_ini(path: Path, settings: Settings) -> Network:
     document = load_document(path)
     arguments = settings.arguments
-    provider = build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data else None
+    several = bool(further_inputs(document))
+    provider = build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data and not several else None
     without_data = arguments.describe or arguments.memory_report
     shape = provider.shape if provider else read_environment(document, for_data=not without_data).shape
     has_validation = provider is not None and provider.sizes().get("Validation", 0) > 0
@@ -113,6 +114,8 @@ def _load_ini(path: Path, settings: Settings) -> Network:
         files.append(weights.path)
     files += graph_files(document)
     data = DataSet({}) if provider is None else _provided(provider, settings)
+    if several and settings.needs_data and settings.arguments.calib_data:
+        data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
     network = Network(graph, targets, data, files, document)
     for target in targets:
         if target.mapping and provider is not None:

@@ -28,7 +28,7 @@ def sensitivity_stage(calibration: Calibration, settings: Settings, stimuli: Sti
 
     With it statistics/sensitivity.csv is written.
     """
-    lost = 0.0 if settings.arguments.nbbits < 0 else points_lost(scores)
+    lost = 0.0 if not settings.integer else points_lost(scores)
     asked = settings.arguments.sensitivity
     graph = calibration.float_graph
     if calibration.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):

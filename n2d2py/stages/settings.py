@@ -23,7 +23,7 @@ class Settings:
     @property
     def integer(self) -> bool:
         """Whether the export computes in integers."""
-        return self.arguments.nbbits > 0
+        return self.arguments.nbbits in (8, 16)
 
     @property
     def quant(self) -> QuantOptions:
@@ -68,9 +68,9 @@ def read_settings(arguments: Arguments) -> Settings:
             reading the export parameters raises.
     """
     a = arguments
-    if a.nbbits not in (8, 16, -32, -64):
+    if a.nbbits not in (8, 16, 32, -16, -32, -64):
         raise N2D2Error("E506", f"-nbbits {a.nbbits} is not supported",
-                        remedy="use 8 or 16 for integers, -32 or -64 for floating point")
+                        remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision")
     if not 0 < a.act_quantile_value <= 1:
         raise N2D2Error("E003", f"-act-quantile-value {a.act_quantile_value} is not a share",
                         remedy="give a number above 0 and at most 1")
@@ -80,13 +80,13 @@ def read_settings(arguments: Arguments) -> Settings:
     for name, bits in (("input-bits", a.input_bits), ("output-bits", a.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
-    if a.calibOnly and a.nbbits < 0:
+    if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     if a.test_index >= 0 and a.nb_test >= 0:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
     if a.compare and not a.export:
         raise N2D2Error("E007", "-compare needs an export", remedy="add -export CPP")
-    if a.sensitivity and not (a.export and a.nbbits > 0):
+    if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
         raise N2D2Error("E007", "-sensitivity needs an integer export", remedy="add -export CPP and -nbbits 8 or 16")
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")

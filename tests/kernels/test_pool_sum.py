@@ -1,4 +1,4 @@
-"""Max pool and sum in one pass: random shapes with axes repeated on either side, against NumPy; negative images."""
+"""Max pool and sum in one pass: random shapes with axes repeated on either side, against NumPy and PyTorch; negative images."""
 from __future__ import annotations
 
 import kernel_cases as cases
@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from test_sweep import SLOW_BUILDS, need
 
-from n2d2py.arithmetic import FLOAT32, FLOAT64
+from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
+from n2d2py.cli import main
+from n2d2py.export.cpp.layers import pool_sum
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Clip, ElemWise, Pool, PoolSum
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine
 
 SIZES = {"small": (1, 9), "mid": (8, 24), "large": (40, 71)}
+KINDS = (FLOAT32, FLOAT64, plain_type("int32"))
 LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped")
 
 
@@ -34,17 +37,57 @@ def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
         other = [channels, *(n if n > 1 else int(rng.integers(1, 6)) for n in pooled[2:])]
         other = (1, *(1 if rng.integers(3) == 0 else n for n in other))
         out = tuple(max(a, b) for a, b in zip(pooled, other))
-        kind = (FLOAT32, FLOAT64)[len(made) % 2]
+        kind = KINDS[len(made) % 3]
         graph = sweep.graph(op, {"x": (shape, kind), "z": (other, kind)}, (out, kind),
-                            activation=(None, Clip(-0.5, 0.5))[len(made) % 3 == 0])
-        inputs = {"x": sweep.stored(shape, kind) - 3 * (len(made) % 2), "z": sweep.stored(other, kind)}
+                            activation=(None, Clip(-0.5, 0.5))[len(made) % 6 == 0])
+        inputs = {"x": (sweep.stored(shape, kind) - 3 * (len(made) % 2)).astype(kind.dtype), "z": sweep.stored(other, kind)}
         made.append(sweep.case(f"pool sum {shape} + {other} {op}", graph, inputs, LAYOUTS[len(made) % 4]))
     return made
 
 
-def test_small_and_mid(tmp_path):
+def test_small(tmp_path):
     need("g++")
-    harness.check_all([*random_cases(1, 16, "small"), *random_cases(2, 4, "mid")], tmp_path)
+    harness.check_all(random_cases(1, 9, "small"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streamed", [0, 1 << 30])
+def test_small_and_mid(tmp_path, monkeypatch, streamed):
+    """All outputs stored past the caches, and none."""
+    need("g++")
+    monkeypatch.setattr(pool_sum, "STREAMED", streamed)
+    harness.check_all([*random_cases(1, 18, "small"), *random_cases(2, 6, "mid")], tmp_path, flags=("-O3", "-march=native"))
+
+
+@pytest.mark.parametrize("size", sorted(SIZES))
+def test_reference_is_pytorch(size):
+    """What the cases are compared with is PyTorch's result, where its rule for pads (half of the kernel) allows the case."""
+    torch = pytest.importorskip("torch")
+    compared = 0
+    for case in random_cases(7, 40 if size == "small" else 12, size):
+        op = case.node.op
+        if op.pads[:2] != op.pads[2:] or any(2 * p > k for p, k in zip(op.pads, op.kernel)) or case.node.activation:
+            continue
+        x, z = (torch.from_numpy(case.inputs[name]) for name in ("x", "z"))
+        expected = torch.nn.functional.max_pool2d(x, op.kernel, op.stride, op.pads[:2]) + z
+        np.testing.assert_array_equal(case.expected(), expected.numpy(), str(case.title))
+        compared += 1
+    assert compared >= (3 if size == "small" else 1)
+
+
+@pytest.mark.parametrize("bits, name, kind", [("-32", "float32", "float32"), ("-64", "float64", "float64"), ("32", "int32", "int32")])
+def test_model(tmp_path, bits, name, kind):
+    """models/MaxPoolAdd.ini is one layer in each type."""
+    model = harness.ROOT / "models" / "MaxPoolAdd.ini"
+    assert main([str(model), "-export", "CPP", "-nbbits", bits, "-db-export", "0", "-quiet", "-o", str(tmp_path)]) == 0
+    table = (tmp_path / f"export_CPP_{name}" / "statistics" / "layers.csv").read_text().splitlines()
+    assert len(table) == 2 and f"PoolSum,sp + src2,112x112x64 + 56x56x1,56x56x64" in table[1] and f"{kind} + {kind}" in table[1]
+
+
+def test_other_layers_refuse_plain_integers(tmp_path, capsys):
+    model = harness.ROOT / "models" / "LeNet.ini"
+    assert main([str(model), "-w", "/dev/null", "-export", "CPP", "-nbbits", "32", "-db-export", "0", "-o", str(tmp_path)]) == 1
+    assert "N2D2-E510" in capsys.readouterr().err and not list(tmp_path.glob("export*"))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["build_graph", "ONNX_SECTION", "GLOBALS", "PROVIDERS"]
+__all__ = ["build_graph", "further_inputs", "ONNX_SECTION", "INPUT_SECTION", "GLOBALS", "PROVIDERS"]
 
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one that is there counts."""
@@ -48,6 +48,13 @@ ONNX_SECTION = Schema("ONNX", (
     Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
 ), doc="An ONNX file inside the network.")
 
+INPUT_SECTION = Schema("Input", (
+    Key("Type", Kind.STRING, doc="Input"),
+    Key("SizeX", Kind.UINT, 1, "Width.", minimum=1),
+    Key("SizeY", Kind.UINT, 1, "Height.", minimum=1),
+    Key("NbChannels", Kind.UINT, 1, "Channels.", minimum=1),
+), doc="An input of the network beside [sp]; its name is that of the section. Data for several inputs come with -calib-data.")
+
 
 @dataclass
 class _Layer:
@@ -77,7 +84,10 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     graph.add_input(provider, input_shape)
     for name in PROVIDERS:
         graph.aliases.setdefault(name, provider) if name != provider else None
-    layers = _ordered(document, _collect(document))
+    for section in further_inputs(document):
+        given = INPUT_SECTION.read(section)
+        graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))
+    layers = _ordered(document, _collect(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
         raise N2D2Error("E241", f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
                         where=layers[MAX_LAYERS].section.location, remedy="reduce the loops of the templates")
@@ -93,6 +103,11 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         raise N2D2Error("E221", "the network has no layers", where=str(document.path),
                         remedy="add sections with Input= and Type=")
     return graph
+
+
+def further_inputs(document: Document) -> list[Section]:
+    """The sections that are inputs of the network beside the stimuli provider."""
+    return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
 def _check_globals(values: Values, describing: bool) -> None:
@@ -112,26 +127,26 @@ def _spiking(model: str, where: Location) -> N2D2Error:
 def _collect(document: Document) -> list[_Layer]:
     layers = []
     for section in document.sections:
-        if section.has("Input") and ".Target" not in section.name:
+        if section.has("Input") and ".Target" not in section.name and section not in further_inputs(document):
             names = [name.strip() for name in section.text("Input").split(",")]
             layers.append(_Layer(section, [name for name in names if name]))
     return layers
 
 
-def _ordered(document: Document, layers: list[_Layer]) -> list[_Layer]:
+def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
     """Layers by level (1 + the highest level of a known parent), in file order inside a level."""
     by_name = {layer.section.name: layer for layer in layers}
     has_onnx = any(_is_onnx(layer.section) for layer in layers)
     errors = []
     for layer in layers:
         for parent in layer.parents:
-            if parent not in by_name and parent not in PROVIDERS and not has_onnx:
-                like = nearest(parent, [*by_name, *PROVIDERS])
+            if parent not in by_name and parent not in PROVIDERS and parent not in inputs and not has_onnx:
+                like = nearest(parent, [*by_name, *PROVIDERS, *inputs])
                 errors.append(N2D2Error("E223", f"Input names '{parent}', which is not a layer",
                                         where=layer.section.where("Input"),
                                         remedy=f"did you mean '{like}'?" if like else "name a layer or sp"))
     ErrorList.raise_if(errors)
-    _set_levels(layers, by_name)
+    _set_levels(layers, by_name, {*PROVIDERS, *inputs})
     waiting = [layer for layer in layers if layer.level is None]
     if waiting:
         chain = " -> ".join(layer.section.name for layer in waiting[:6])
@@ -140,7 +155,7 @@ def _ordered(document: Document, layers: list[_Layer]) -> list[_Layer]:
     return sorted(layers, key=lambda layer: layer.level or 0)
 
 
-def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer]) -> None:
+def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
     """Sets the levels; those of layers in a cycle, or behind one, stay None.
 
     A parent that is no section is a tensor of an ONNX section: of one above in the file where there is any, else below.
@@ -151,7 +166,7 @@ def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer]) -> None:
     above: list[str] = []
     for layer in layers:
         parents = {name for name in layer.parents if name in by_name}
-        if any(name not in by_name and name not in PROVIDERS for name in layer.parents):
+        if any(name not in by_name and name not in inputs for name in layer.parents):
             parents.update(above or (name for name in onnx_names if name != layer.section.name))
         if _is_onnx(layer.section):
             above.append(layer.section.name)

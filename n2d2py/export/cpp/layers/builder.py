@@ -153,10 +153,13 @@ class LayerBuilder:
         return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -2 ** (bits - 1) <= low <= high < 2 ** (bits - 1))
 
     def weights(self, values: np.ndarray) -> tuple[str, str]:
-        """Adds the array "weights", already in the kernel's order; returns its name and element type.
+        """Adds the array "weights", already in the kernel's order; returns its address and element type.
 
-        Integers are stored in the narrowest of int8, int16, int32 that holds them.
+        Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits.
         """
+        if values.dtype == np.float16:
+            name = self.array("weights", np.ascontiguousarray(values).view(np.uint16), "std::uint16_t")
+            return f"reinterpret_cast<const n2d2::Half*>({name})", "n2d2::Half"
         ctype = self._weight_type(values)
         return self.array("weights", values, ctype, self._panels and self._panels.weights), ctype
 
