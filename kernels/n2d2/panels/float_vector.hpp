@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "n2d2/half.hpp"
 #include "n2d2/output.hpp"
 
 #if defined(__SSE2__)
@@ -68,6 +69,19 @@ enum : int { TilePixels = 3, TilePanels = 1, SinglePanels = 2 };
 #endif
 
 enum : int { Lanes = static_cast<int>(sizeof(Vector) / sizeof(float)) };
+
+// Weights in binary16 (n2d2/half.hpp).
+N2D2_INLINE Vector load(const Half* from) {
+#if N2D2_AVX512VNNI && N2D2_HALF_F16C
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#elif defined(__AVX__) && N2D2_HALF_F16C
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#else
+    float wide[Lanes];
+    widen<Lanes>(from, wide);
+    return load(wide);
+#endif
+}
 
 // Count sums, as values in order, to elements of the output. Vector by vector where the activation is one of instructions.
 template <class Stage>

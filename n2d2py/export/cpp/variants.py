@@ -30,6 +30,8 @@ REAL_VECTORS = "vectors of channels in floating point"
 VECTORS = "vectors of sums"
 """The kernel of layers whose constants have one order in all instruction sets."""
 
+HALF = "n2d2::Half"
+"""The type of weights that are stored in binary16."""
 OUTPUTS = 16
 """Outputs of a panel: 32-bit sums of one 512-bit register."""
 QUAD = 4
@@ -122,7 +124,7 @@ def _wide_groups(f: Facts) -> str:
 
 
 def _floats_only(f: Facts) -> str:
-    return "" if f.weight_type == "float" else f"its weights are {_plain(f.weight_type)}; it takes float"
+    return "" if f.weight_type in ("float", HALF) else f"its weights are {_plain(f.weight_type)}; it takes float"
 
 
 def _whole_groups(f: Facts) -> str:
@@ -238,7 +240,7 @@ def choose(facts: Facts) -> tuple[Implementation | None, str]:
     """The first implementation that fits, None for the portable kernel alone; and what ruled out those before."""
     ruled_out = []
     for one in IMPLEMENTATIONS:
-        if one.kernel == facts.kernel and one.real == (facts.weight_type in ("float", "double")):
+        if one.kernel == facts.kernel and one.real == (facts.weight_type in ("float", "double", HALF)):
             reason = one.ruled_out(facts)
             if not reason:
                 return one, "; ".join(ruled_out)

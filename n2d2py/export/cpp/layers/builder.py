@@ -14,7 +14,7 @@ from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
-from n2d2py.export.cpp.variants import VECTOR_SETS, VECTORS, Facts, Panels, choose
+from n2d2py.export.cpp.variants import HALF, VECTOR_SETS, VECTORS, Facts, Panels, choose
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
@@ -148,7 +148,7 @@ class LayerBuilder:
 
     def _weight_type(self, values: np.ndarray) -> str:
         if not self.integer:
-            return self.output.cpp
+            return HALF if values.dtype == np.float16 else self.output.cpp
         low, high = int(values.min(initial=0)), int(values.max(initial=0))
         return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -2 ** (bits - 1) <= low <= high < 2 ** (bits - 1))
 
@@ -158,8 +158,9 @@ class LayerBuilder:
         Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits.
         """
         if values.dtype == np.float16:
-            name = self.array("weights", np.ascontiguousarray(values).view(np.uint16), "std::uint16_t")
-            return f"reinterpret_cast<const n2d2::Half*>({name})", "n2d2::Half"
+            panels = self._panels and self._panels.weights.astype(np.float16).view(np.uint16)
+            name = self.array("weights", np.ascontiguousarray(values).view(np.uint16), "std::uint16_t", panels)
+            return f"reinterpret_cast<const {HALF}*>({name})", HALF
         ctype = self._weight_type(values)
         return self.array("weights", values, ctype, self._panels and self._panels.weights), ctype
 
