@@ -82,7 +82,7 @@ def test_model(tmp_path, bits, name, kind):
     model = harness.ROOT / "models" / "MaxPoolAdd.ini"
     assert main([str(model), "-export", "CPP", "-nbbits", bits, "-db-export", "0", "-quiet", "-o", str(tmp_path)]) == 0
     table = (tmp_path / f"export_CPP_{name}" / "statistics" / "layers.csv").read_text().splitlines()
-    assert len(table) == 2 and f"PoolSum,sp + src2,112x112x64 + 56x56x1,56x56x64" in table[1] and f"{kind} + {kind}" in table[1]
+    assert len(table) == 2 and "PoolSum,sp + src2,112x112x64 + 56x56x1,56x56x64" in table[1] and f"{kind} + {kind}" in table[1]
 
 
 @pytest.mark.slow
