@@ -148,6 +148,8 @@ def _check_compiled(network: Network, calibration: Calibration, settings: Settin
                     remedy=found.remedy)
         found = None
     with _running(found if stored.count or compared is not None else None, folder, manifest) as project:
+        if project is not None and (sizes := project.sizes()):
+            log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
         if project is not None and arguments.test and stored.count:
             compiled_scores(network, calibration.graph, project, stored, positions, scores)
         if compared is None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from n2d2py.errors import N2D2Error
-from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["draw_plan"]
 
-_NAMED = 12
+_NAMED = 16
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
+_WRAPPED, _RING = "///", "..."
 
 
 def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
-    """Writes a PNG: clock to the right, address upwards, wrapped parts hatched, the largest buffers
-    named.
+    """Writes a PNG: time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
 
-    Views are left out: their bytes are drawn with the tensors that were written. Raises E605
-    without matplotlib.
+    A clock is as wide as the operators that run at it. Views are left out: their bytes are drawn with the tensors that were
+    written. Raises E605 without matplotlib.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,65 +31,90 @@ def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
             "E605", "the memory picture needs matplotlib", remedy="pip install matplotlib"
         ) from error
 
-    outputs = {problem.op(name).output for name in plan.views}
-    drawn = [
-        name for name, plane in plan.planes.items() if name not in outputs and not plane.external
-    ]
-    last = max([step.clock for step in plan.schedule], default=0)
-    largest = set(sorted(drawn, key=lambda name: -plan.planes[name].bytes)[:_NAMED])
-    writers = {op.output: op.name for op in problem.ops}
-
-    figure = Figure(
-        figsize=(min(24.0, 6.0 + 0.22 * (last + 2)), 7.0), dpi=100, layout="constrained"
-    )
+    views = {problem.op(name).output for name in plan.views}
+    drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
+    edges = _edges(plan)
+    figure = Figure(figsize=(min(24.0, 6.0 + 0.22 * edges[-1]), 7.0), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
+
+    def box(alloc: int, release: int, begin: int, end: int, **style: Any) -> None:
+        left = edges[alloc + 1]
+        right = edges[min(release + 2, len(edges) - 1)]
+        axes.add_patch(Rectangle((left, begin), right - left, end - begin, **style))
+
     for index, name in enumerate(drawn):
         plane = plan.planes[name]
-        width = min(plane.release, last + 1) - plane.alloc + 1
         for part, (begin, end) in enumerate(plane.intervals()):
-            axes.add_patch(
-                Rectangle(
-                    (plane.alloc, begin),
-                    width,
-                    end - begin,
-                    alpha=0.75,
-                    linewidth=0.6,
-                    facecolor=_COLOURS[index % len(_COLOURS)],
-                    edgecolor="black",
-                    hatch="///" if part else None,
-                )
-            )
-        if name in largest:
-            begin, end = max(plane.intervals(), key=lambda part: part[1] - part[0])
-            axes.text(
-                plane.alloc + width / 2,
-                (begin + end) / 2,
-                f"{writers.get(name, name)}\n{plane.bytes:,}",
-                ha="center",
-                va="center",
-                fontsize=6,
-                clip_on=True,
-            )
+            box(plane.alloc, plane.release, begin, end, alpha=0.75, linewidth=0.6, edgecolor="black",
+                facecolor=_COLOURS[index % len(_COLOURS)],
+                hatch=_WRAPPED if part else _RING if plane.ring_rows is not None else None)
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
-        axes.add_patch(
-            Rectangle(
-                (clocks[name], scratch.offset),
-                1,
-                scratch.size,
-                facecolor="none",
-                edgecolor="red",
-                linewidth=0.8,
-                linestyle=":",
-            )
-        )
-    axes.set_xlim(-1, last + 2)
+        box(clocks[name], clocks[name], scratch.offset, scratch.offset + scratch.size, facecolor="none", edgecolor="red",
+            linewidth=0.8, linestyle=":")
+    _name_largest(axes, problem, plan, drawn, edges)
+    _dress(axes, plan, edges)
+    kinds = (("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in drawn)),
+             ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in drawn)))
+    marks = [Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="black", hatch=hatch, label=label)
+             for label, hatch, used in kinds if used]
+    if plan.scratch:
+        marks.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="red", linestyle=":", label="scratch"))
+    if marks:
+        axes.legend(handles=marks, loc="upper right", fontsize=8)
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _edges(plan: MemoryPlan) -> list[int]:
+    """Where each clock begins on the axis of time, from clock -1 on, and the end of the last one."""
+    last = max([step.clock for step in plan.schedule], default=0)
+    running: list[set[str]] = [set() for _ in range(last + 1)]
+    for step in plan.schedule:
+        if not step.view:
+            running[step.clock].add(step.op)
+    edges = [0]
+    for count in (1, *(max(1, len(names)) for names in running), 1):
+        edges.append(edges[-1] + count)
+    return edges
+
+
+def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: list[str], edges: list[int]) -> None:
+    """Name and bytes in the largest buffers and line buffers, each at the height where it covers no other name."""
+    writers = {op.output: op.name for op in problem.ops}
+    line, placed = plan.arena_bytes / 45, []
+    by_size = sorted(drawn, key=lambda name: -plan.planes[name].bytes)
+    rings = [name for name in by_size[_NAMED:] if plan.planes[name].ring_rows and plan.planes[name].bytes > 3 * line]
+    for name in by_size[:_NAMED] + rings:
+        plane = plan.planes[name]
+        begin, end = max(plane.intervals(), key=lambda part: part[1] - part[0])
+        left, right = edges[plane.alloc + 1], edges[min(plane.release + 2, len(edges) - 1)]
+        middle = (left + right) / 2
+        text = f"{writers.get(name, name)}\n{_size(plane)}"
+        half = 0.22 * max(map(len, text.split("\n")))
+        spots = [begin + (end - begin) * share for share in (0.5, 0.85, 0.15, 0.7, 0.3)]
+        free = [y for y in spots if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide
+                                        for x, other, wide in placed)]
+        if not free:
+            continue
+        placed.append((middle, free[0], half))
+        axes.text(middle, free[0], text, ha="center", va="center", fontsize=6, clip_on=True,
+                  bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1})
+
+
+def _size(plane: Plane) -> str:
+    if plane.ring_rows is None:
+        return f"{plane.bytes:,}"
+    return f"{plane.bytes:,}: {plane.ring_rows} of {plane.count} lines"
+
+
+def _dress(axes: Any, plan: MemoryPlan, edges: list[int]) -> None:
+    axes.set_xlim(0, edges[-1])
     axes.set_ylim(0, max(1, plan.arena_bytes))
-    axes.set_xlabel("clock (inputs are written at -1)")
+    step = max(1, len(edges) // 16)
+    axes.set_xticks(edges[1:-1:step], [str(clock) for clock in range(0, len(edges) - 2, step)])
+    what = {"segment": "segment", "level": "level of the graph", "op": "layer"}.get(plan.options.get("Clock"), "clock")
+    axes.set_xlabel(f"{what} (inputs are written before 0)")
     axes.set_ylabel("address (bytes)")
     axes.yaxis.set_major_formatter(lambda value, _: f"{int(value):,}")
-    axes.set_title(
-        f"arena {plan.arena_bytes:,} bytes, {plan.strategy}; hatched: wrapped part", fontsize=10
-    )
-    figure.savefig(path, metadata={"Software": None})
+    axes.set_title(f"arena {plan.arena_bytes:,} bytes, {plan.strategy}", fontsize=10)

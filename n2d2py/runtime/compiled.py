@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -88,6 +89,11 @@ class CompiledExport(Runner):
                             remedy="this is a defect of n2d2py; report it")
         return {name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
                 for i, name in enumerate(graph.outputs)}
+
+    def sizes(self) -> dict[str, int]:
+        """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""
+        printed = self._command("make", "-s", "size", what="measuring the export")
+        return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
 
     def network(self) -> Export:
         """The project's library, loaded."""

@@ -55,6 +55,10 @@ class Runner:
         """Stored outputs (count, C, H, W) by tensor over the `count` stimuli of the export."""
         raise NotImplementedError
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of what was built, by what they are for, such as "arena", "stack", "constants"; empty where not known."""
+        return {}
+
     def network(self) -> Network:
         """The export as a network on stored values; its `layers` may leave out layers that the target merged."""
         raise NotImplementedError

@@ -80,7 +80,7 @@ class Project:
 
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
-        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp"]
+        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp", "dnn/stack.awk"]
         once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))]
         once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")]
         return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
