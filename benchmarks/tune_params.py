@@ -1,0 +1,150 @@
+"""Compares export parameters: memory, stack, flash and time of networks under each of several parameter files.
+
+    bin/tune_params [NET.ini ...] [-params FILE ...] [-o DIR] [-rounds N] [-threads N] [-nbbits N] [-- N2D2PY OPTIONS]
+
+Without names: models/LeNet.ini and models/MobileNet.ini, and all files of params/. A network with NET.npz beside it has
+these weights, any other those of its file or random ones; options behind -- go to every export (-calib 10 by default).
+Exports stay in DIR (tune_params by default) as DIR/NET__PARAMS; DIR/tune_params.csv holds the printed table. The exports of
+a network are timed in turns; a ratio is the median over the rounds of its time over that of the first of the files.
+
+RAM is the arena and the stack of one inference, flash the constants and the code; what the C library and main.cpp need
+comes on top.
+"""
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import re
+import statistics
+import subprocess
+import sys
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from exports import machine  # noqa: E402
+from latency import MOMENT, bench  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Row:
+    """One export: bytes, and milliseconds of one inference; None where it failed, as `note` says."""
+
+    network: str
+    params: str
+    arena: int | None
+    stack: int | None
+    constants: int | None
+    code: int | None
+    ms: float | None
+    ratio: float | None
+    note: str = ""
+
+
+TITLES = {"network": "network", "params": "params", "arena": "arena B", "stack": "stack B", "constants": "constants B",
+          "code": "code B", "ms": "ms", "ratio": "time", "note": "note"}
+
+
+def export(network: Path, params: Path, folder: Path, nbbits: int, options: list[str]) -> tuple[Path | None, str]:
+    """The built export, or None and the error line of the tool or of make."""
+    weights = network.with_suffix(".npz")
+    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", str(nbbits),
+               "-w", str(weights) if weights.is_file() else "/dev/null", "-export-parameters", str(params),
+               "-o", str(folder),
+               "-quiet", *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode == 0:
+        (built,) = folder.glob("export_CPP_*")
+        done = subprocess.run(["make", "-s", "-j2"], cwd=built, capture_output=True, text=True)
+        if done.returncode == 0:
+            return built, ""
+    lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["failed"]
+    return None, lines[0]
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Bytes that `make size` prints: arena, constants, stack, and code over its sections."""
+    printed = subprocess.run(["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True).stdout
+    found: dict[str, int] = {}
+    for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE):
+        key = name.split(",")[0].strip()
+        found[key] = found.get(key, 0) + int(size)
+    return found
+
+
+def sweep(network: Path, params: list[Path], folder: Path, rounds: int, threads: int, nbbits: int,
+          options: list[str]) -> list[Row]:
+    """One row per file, in their order; exports that fail have a note."""
+    built, notes = {}, {}
+    for file in params:
+        print(f"{network.stem}, {file.stem} ...", file=sys.stderr, flush=True)
+        built[file], notes[file] = export(network, file, folder / f"{network.stem}__{file.stem}", nbbits, options)
+    running = [file for file in params if built[file] is not None]
+    times: dict[Path, list[float]] = {file: [] for file in params}
+    if running:
+        count = max(3, int(MOMENT / bench(built[running[0]], threads, 3)))
+        for number in range(rounds):
+            for file in running if number % 2 else reversed(running):
+                times[file].append(bench(built[file], threads, count))
+    rows = []
+    for file in params:
+        if built[file] is None:
+            rows.append(Row(network.stem, file.stem, None, None, None, None, None, None, notes[file]))
+            continue
+        found = sizes(built[file])
+        ratio = statistics.median(a / b for a, b in zip(times[file], times[running[0]]))
+        bytes_of = [found.get(name) for name in ("arena", "stack", "constants", "code")]
+        rows.append(Row(network.stem, file.stem, *bytes_of, 1e3 * statistics.median(times[file]), ratio))
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as aligned text."""
+    lines = [list(TITLES.values())] + [[_cell(value) for value in astuple(row)] for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
+    return "\n".join("  ".join(cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines)
+
+
+def _cell(value: str | int | float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if isinstance(value, float) else value
+
+
+def main(words: list[str]) -> int:
+    cut = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(prog="bin/tune_params", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", type=Path)
+    parser.add_argument("-params", nargs="+", type=Path, default=sorted((ROOT / "params").glob("*.ini")))
+    parser.add_argument("-o", type=Path, default=Path("tune_params"))
+    parser.add_argument("-rounds", type=int, default=11)
+    parser.add_argument("-threads", type=int, default=1)
+    parser.add_argument("-nbbits", type=int, default=8)
+    chosen = parser.parse_args(words[:cut])
+    networks = chosen.networks or [ROOT / "models" / "LeNet.ini", ROOT / "models" / "MobileNet.ini"]
+    for file in (*networks, *chosen.params):
+        if not file.is_file():
+            parser.error(f"{file} is missing")
+    options = words[cut + 1:] or ["-calib", "10", "-db-export", "1"]
+    rows: list[Row] = []
+    for network in networks:
+        rows += sweep(network.resolve(), [file.resolve() for file in chosen.params], chosen.o.resolve(), chosen.rounds,
+                      chosen.threads, chosen.nbbits, options)
+    chosen.o.mkdir(parents=True, exist_ok=True)
+    with (chosen.o / "tune_params.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([field.name for field in fields(Row)])
+        writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)
+    print(f"{machine()}; {chosen.threads} thread{'s' if chosen.threads > 1 else ''}; time: against the first file")
+    print(table(rows))
+    return 1 if any(row.note for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
