@@ -281,3 +281,36 @@ def test_a_quantize_layer_says_its_type():
     graph = import_onnx(model.proto())
     op = next(node.op for node in graph.nodes if isinstance(node.op, Quantize))
     assert (op.type.signed, op.type.zero_point, op.type.qmin) == (False, 200, 0)
+
+
+def test_sums_of_bytes_beyond_16_bits_are_exact():
+    """QLinearConv of uint8 by int8 at the ends of both ranges, where pairs of products leave 16 bits.
+
+    ONNX Runtime saturates them on processors without VNNI, so the reference is exact arithmetic, and ONNX Runtime on the
+    same network with its weights as uint8 around 128, whose sums it makes exactly.
+    """
+    rng = np.random.default_rng(2)
+    w = rng.choice([-127, -100, 100, 127], (6, 8, 3, 3)).astype(np.int8)
+    x = rng.integers(180, 256, (4, 8, 7, 7))
+    found, scale_y = {}, np.float32(8.0)
+    for name, dtype, zero in (("int8", np.int8, 0), ("uint8", np.uint8, 128)):
+        model = Model((8, 7, 7))
+        quantized, s, z = model.quantize("x", 0.02, 0, np.uint8), *model.step(0.02, 0, np.uint8)
+        sy, zy = model.step(float(scale_y), 131, np.uint8)
+        y = model.add("QLinearConv", quantized, s, z, model.constant((w.astype(int) + zero).astype(dtype)),
+                      model.constant(np.full(1, 0.01, np.float32)), model.constant(np.full(1, zero, dtype)), sy, zy)
+        model.outputs.append(model.add("DequantizeLinear", y, sy, zy))
+        graph, _ = typed(model)
+        real = (x * np.float32(0.02)).astype(np.float32)
+        stored = simulate(graph, quantize_inputs(graph, [real]))[graph.outputs[0]].astype(np.int64)
+        found[name] = stored - graph.type(graph.outputs[0]).zero_point
+        if name == "uint8":
+            reference = np.rint(models.reference(model.proto(), real)[0] / scale_y)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    sums = np.einsum("nchwij,ocij->nohw", windows, w.astype(int))
+    pairs = (windows[:, :, :, :, :, :2] * w[0, :, None, None, :, :2]).sum(-1)
+    assert np.abs(pairs).max() > 2 ** 15, "the case does not leave 16 bits"
+    exact = np.clip(np.rint(sums * (np.float64(np.float32(0.02)) * np.float64(np.float32(0.01)) / 8)), -131, 124)
+    np.testing.assert_array_equal(found["int8"], exact)
+    np.testing.assert_array_equal(found["uint8"], exact)
+    np.testing.assert_array_equal(reference, exact)
