@@ -79,6 +79,13 @@ def global_average(net: Net) -> str:
     return net.fc("f", net.add("g", Pool("Average", tuple(net.graph.shape(a)[2:])), a), 7)
 
 
+def long_global_average(net: Net) -> str:
+    a = net.conv("a", "x", 10, kernel=(1, 1), activation=RELU)
+    b = net.add("w", Concat(), a, net.conv("b", "x", 10, kernel=(1, 1), activation=RELU))
+    size = tuple(net.graph.shape(b)[2:])
+    return net.fc("f", net.add("g", Pool("Average", size, size), b), 7)
+
+
 def global_maximum(net: Net) -> str:
     a = net.conv("a", "x", 10, kernel=(3, 2), activation=RELU)
     return net.fc("f", net.add("g", Pool("Max", tuple(net.graph.shape(a)[2:])), a), 7)
@@ -101,7 +108,7 @@ def minimum(net: Net) -> str:
 
 TABLES = (sigmoid, tanh, swish)
 NETWORKS = (lrn, wide_lrn, *TABLES, leaky, relu6, deconv, dilated, grouped, depthwise, concat, average_without_padding,
-            global_average, global_maximum, residual, gate, minimum)
+            global_average, long_global_average, global_maximum, residual, gate, minimum)
 FAST = {"nv_small", "nv_full"}
 
 

@@ -28,7 +28,7 @@ def _pool(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, f"mode {op.mode}")
     if min(op.pads) < 0:
         raise refuse(node, "a pool that crops")
-    source, kernel, stride, pads = value.region, op.kernel, op.stride, op.pads
+    source, kernel, stride, pads = value.region, op.kernel, _stride(state, node), op.pads
     if not _activated_by_moving(state, node):
         raise refuse(node, "an activation behind a pool", "put the activation before the pool")
     if _finer_by_convolution(state, node, value):
@@ -54,12 +54,20 @@ def _pool(state: Lowering, node: QuantNode) -> None:
     state.finish(node, node.output, result, value.scale, chains)
 
 
+def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
+    """The steps of the windows; 1 along an axis with one window, where it means nothing."""
+    size = state.graph.shape(node.output)[2:]
+    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride))
+
+
 def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:  # noqa: ANN001
     """Whether an int8 average is worth a convolution: the PDP keeps the scale of the input, averages are smaller."""
     op = node.op
     if not state.integer or op.mode != "Average" or (not op.count_pad and any(op.pads)):
         return False
     area = op.kernel[0] * op.kernel[1]
+    if max(op.kernel) > 32 or max(_stride(state, node)) > LARGEST_STRIDE:
+        return False
     return area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and \
         value.region.channels * 32 * area <= LARGEST_WEIGHTS
 
@@ -77,7 +85,7 @@ def _stages(node: QuantNode, kernel, stride, pads, size):  # noqa: ANN001, ANN20
     """[(kernel, stride, pads)] of pools that together are this one; None when there are none."""
     if max(kernel) <= LARGEST_KERNEL and max(stride) <= LARGEST_STRIDE and max(pads) <= LARGEST_PAD:
         return [(kernel, stride, pads)]
-    whole = tuple(kernel) == tuple(size)
+    whole = tuple(kernel) == tuple(size)  # one window, whatever the stride
     if any(pads) or not (whole or tuple(kernel) == tuple(stride)):
         return None
     parts = [_factors(k) for k in kernel]
@@ -151,7 +159,7 @@ def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
     ones = np.ones((c, 1, *op.kernel), np.int8 if state.integer else np.float16)
     scale = state.scale_of(node.output)
     post = Post(np.array([value.scale / count]), None, scale)
-    state.convolve(node, node.output, value.region, ones, Window(op.stride, op.pads), c, post)
+    state.convolve(node, node.output, value.region, ones, Window(_stride(state, node), op.pads), c, post)
 
 
 __all__: list[str] = []
