@@ -8,7 +8,7 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT16, INT8
 from n2d2py.nvdla.program import Program
 
-__all__ = ["Config", "CONFIGS", "config", "config_of", "entries_per_slice"]
+__all__ = ["Config", "CONFIGS", "config", "config_of", "entries_per_slice", "widest_pool"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,18 @@ def entries_per_slice(one: Config, width: int, channels: int, precision: int) ->
     per_entry = one.width // one.atom
     full, rest = divmod(atoms, per_entry)
     return full * width + (width if rest == 3 else -(-rest * width // per_entry))
+
+
+_LINE_BUFFER = 7 * 1024 * 8
+"""Bits of the pooling engine's line buffer."""
+_OVERLAPS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
+"""Lines that it holds by the windows that overlap above each other."""
+
+
+def widest_pool(one: Config, precision: int, kernel: int, stride: int) -> int:
+    """Positions of a line that the pooling engine forms at once, for windows of `kernel` lines every `stride` lines."""
+    bits = one.kernel_group(precision) * (14 if precision == INT8 else 28)
+    return _LINE_BUFFER // (_OVERLAPS[min(-(-kernel // max(stride, 1)), 8)] * bits)
 
 
 def config_of(program: Program) -> Config:

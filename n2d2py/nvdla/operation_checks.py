@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from n2d2py.nvdla.config import Config, entries_per_slice
+from n2d2py.nvdla.config import Config, entries_per_slice, widest_pool
 from n2d2py.nvdla.firmware import BYTES, CDP, CONV, FP16, PDP, SDP
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.program import DlaTask, Operation
@@ -136,6 +136,8 @@ def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
     yield from _within(operation, 0, 7, "pool_width", "pool_height", "pad_left", "pad_right", "pad_top", "pad_bottom")
     yield from _within(operation, 1, 8, "stride_x", "stride_y")
     yield from _within(operation, 0, 2, "pool_mode")
+    if int(op["precision"]) == FP16 and any(op["padding_value"]):
+        yield "it has padding values in fp16, which firmware refuses"
     if int(src["channel"]) != int(dst["channel"]):
         yield f"src_data has {int(src['channel'])} channels, dst_data {int(dst['channel'])}"
     for axis, kernel, before, behind, stride in (("width", "pool_width", "pad_left", "pad_right", "stride_x"),
@@ -144,6 +146,11 @@ def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
         found = room // max(int(op[stride]), 1) + 1
         if room < 0 or found != int(dst[axis]):
             yield f"the {axis} of the result is {int(dst[axis])}; {int(src[axis])} with paddings, kernel and stride gives {found}"
+    most = widest_pool(config, min(int(op["precision"]), FP16), int(op["pool_height"]) + 1, int(op["stride_y"]))
+    parts = ("partial_width_first", "partial_width_mid", "partial_width_last") if int(op["split_num"]) > 1 else ()
+    wide = max((int(op[part]) for part in parts), default=int(dst["width"]))
+    if wide > most:
+        yield f"it forms {wide} positions of a line at once; the line buffer of {config.name} has room for {most}"
     parent = int(operation.common["fused_parent"]["index"])
     if int(src["type"]) == FLY and parent < 0:
         yield "its input comes from the SDP, but no fused parent is named"

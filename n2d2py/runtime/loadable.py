@@ -65,9 +65,10 @@ class LoadableRunner(Runner):
         for number in range(layer["first"], layer["last"] + 1):
             place = layer["places"][number - layer["first"]]
             if place is not None and (layer["task"], number) in trace:
-                c, rows = place
+                c, row, column = place
                 values = trace[layer["task"], number]
-                whole[c:c + values.shape[0], rows:rows + values.shape[1]] = values.astype(np.float32) * layer["scale"]
+                channels, rows, columns = values.shape
+                whole[c:c + channels, row:row + rows, column:column + columns] = values.astype(np.float32) * layer["scale"]
         return whole
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:

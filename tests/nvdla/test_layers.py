@@ -143,6 +143,26 @@ def test_layers(network, config, precision):
     assert steps.max() <= 4 and steps.mean() < 0.7, (steps.max(), steps.mean())
 
 
+@pytest.mark.parametrize("mode, kernel, stride, pads, width", [
+    ("Max", (3, 3), (1, 2), (1, 1, 1, 1), 150), ("Average", (5, 3), (1, 1), (2, 1, 2, 1), 70), ("Max", (2, 2), (2, 2), (0, 0, 0, 0), 300),
+    ("Average", (3, 4), (2, 4), (1, 2, 0, 1), 270)])
+@pytest.mark.parametrize("config, precision", [("nv_full", FP16), ("nv_full", INT8), ("nv_small", INT8)])
+def test_wide_pools_are_split_by_columns(mode, kernel, stride, pads, width, config, precision):
+    from n2d2py.nvdla.config import widest_pool
+
+    net = Net((5, 12, width))
+    graph = net.done(net.add("p", Pool(mode, kernel, stride, pads), "x"))
+    x = samples((5, 12, width))
+    _, lowered, program = compiled(graph, config, precision, x)
+    most = widest_pool(CONFIGS[config], precision, kernel[0], stride[0])
+    ops = [op for _, op in program.dla_operations()]
+    assert len(ops) == -(-graph.shape("p")[3] // most)
+    assert len(ops) > 1 or config == "nv_small"
+    found, wanted = run(lowered, program, x), expected(graph, x)
+    slack = 2e-3 * np.abs(wanted).max() if precision == FP16 else 1.51 * lowered.outputs["p"][1]
+    assert found.shape == wanted.shape and np.abs(found - wanted).max() <= slack
+
+
 @pytest.mark.parametrize("config", [name for name, one in CONFIGS.items() if not one.has_y])
 def test_tables_are_refused_without_the_unit(config):
     net = Net(SHAPE)

@@ -58,7 +58,7 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Channels and lines of a buffer; the first channel begins an atom."""
+    """Channels, lines and, where `columns` is not 0, columns of a buffer; the first channel begins an atom."""
 
     buffer: Buffer
     channel: int
@@ -66,6 +66,7 @@ class Region:
     row: int
     rows: int
     columns: int = 0
+    column: int = 0
 
     @staticmethod
     def whole(buffer: Buffer) -> "Region":
@@ -74,7 +75,7 @@ class Region:
 
     @property
     def width(self) -> int:
-        """Pixels of a line; the first `columns` when that is not 0."""
+        """Pixels of a line."""
         return self.columns or self.buffer.width
 
     @property
@@ -85,13 +86,14 @@ class Region:
     @property
     def begin(self) -> int:
         """Its first byte in the buffer."""
-        return self.channel // self.buffer.lanes * self.buffer.surface + self.row * self.buffer.line
+        return self.channel // self.buffer.lanes * self.buffer.surface + self.row * self.buffer.line + \
+            self.column * self.buffer.atom
 
     @property
     def size(self) -> int:
         """Bytes from its first to its last."""
         surfaces = -(-self.channels // self.buffer.lanes)
-        return (surfaces - 1) * self.buffer.surface + self.rows * self.buffer.line
+        return (surfaces - 1) * self.buffer.surface + (self.rows - 1) * self.buffer.line + self.width * self.buffer.atom
 
     def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> "Region":
         """A part of it, relative to its beginning."""

@@ -41,15 +41,15 @@ def _hardware(layer: HwLayer) -> dict[str, Any]:
 def _extension(layer: EmuLayer) -> dict[str, Any]:
     assert layer.extension is not None
     return {"tensor": layer.tensors[0], "operations": [f"CPU {layer.extension.operator}"], "shape": list(layer.results[0].shape),
-            "scale": layer.scale, "places": [[0, 0]]}
+            "scale": layer.scale, "places": [[0, 0, 0]]}
 
 
 def _place(op: HwOp, layer: HwLayer) -> list[int] | None:
-    """First channel and line of the layer's result that an operation writes; None when it writes something else."""
+    """First channel, line and column of the layer's result that an operation writes; None when it writes something else."""
     region = op.cubes["dst_data"]
     if not isinstance(region, Region) or region.buffer is not layer.result.buffer:
         return None
-    return [region.channel - layer.result.channel, region.row - layer.result.row]
+    return [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
 
 
 def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: str) -> str:
@@ -78,5 +78,4 @@ def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: st
         "(`n2d2py-nvdla check`). With `-test` it was also executed on the functional model, which gives the bits of "
         "NVIDIA's own runtime, firmware and C-model on their published files and on the vectors of this project's tests.",
         "",
-        "Not checked: real silicon. Also not modelled: timing, bandwidth, the width of the line buffer of the "
-        "pooling engine, SRAM.", ""])
+        "Not checked: real silicon. Also not modelled: timing, bandwidth, SRAM.", ""])

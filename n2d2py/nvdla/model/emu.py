@@ -38,9 +38,8 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
         else:
             channels = int(operation.source["channel"])
             x = _vector(machine, task, operation.source, channels, precision, what).copy()
-            _writable(machine, task, operation.destination, what)
             y = _softmax(x, operation, precision)
-            _vector(machine, task, operation.destination, channels, precision, what)[:] = y
+            _vector(machine, task, operation.destination, channels, precision, what, True)[:] = y
             y = y.reshape(channels, 1, 1)
         if machine.trace is not None:
             machine.trace[task.number, operation.number] = y
@@ -86,27 +85,19 @@ def _store_atoms(machine: Machine, task: EmuTask, buffer: np.void, values: np.nd
     lanes = atom // values.dtype.itemsize
     padded = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     padded[:len(values)] = values
-    _writable(machine, task, buffer, what)
+    write_feature(_place(machine, task, buffer, what, True), 0, padded, int(buffer["line_stride"]), int(buffer["surf_stride"]), atom, what)
+
+
+def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str, write: bool = False) -> np.ndarray:
     offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
-    memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what)
-    write_feature(memory, base, padded, int(buffer["line_stride"]), int(buffer["surf_stride"]), atom, what)
-
-
-def _writable(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> None:
-    index = int(buffer["address"])
-    if 0 <= index < len(task.addresses) and task.addresses[index][0] in machine.constant:
-        raise N2D2Error("E903", f"{what}: its result is in a memory of constants", where=machine.name, remedy="compile it again")
-
-
-def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str) -> np.ndarray:
-    offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
-    memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what)
+    memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what, write)
     return memory[base:]
 
 
-def _vector(machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str) -> np.ndarray:
+def _vector(machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str,
+            write: bool = False) -> np.ndarray:
     """The first `count` elements of a buffer, side by side whatever its strides: what the softmax reads and writes."""
-    data = _place(machine, task, buffer, what)
+    data = _place(machine, task, buffer, what, write)
     return strided(data, 0, (1, count * BYTES[precision]), (0, 1), what)[0].view(DTYPES[precision])
 
 
@@ -117,8 +108,7 @@ def _array(machine: Machine, task: EmuTask, buffer: np.void, precision: int, ato
 
 
 def _store(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
-    _writable(machine, task, buffer, what)
-    data = _place(machine, task, buffer, what)
+    data = _place(machine, task, buffer, what, True)
     line, surface = int(buffer["line_stride"]), int(buffer["surf_stride"])
     c, h, w = values.shape
     lanes = atom // values.dtype.itemsize

@@ -23,7 +23,7 @@ class Machine:
         memories: bytes by memory id.
         exact: whether fp16 convolutions follow the multipliers bit by bit (slow), or sum in float64.
         trace: results by (task, operation) when it is a dict.
-        weights: unpacked weights, kept where their memory is one of `constant`, which nothing writes.
+        weights: unpacked weights, kept where their memory is one of `constant`, which nothing has written so far.
     """
 
     name: str
@@ -34,8 +34,9 @@ class Machine:
     weights: dict[tuple, np.ndarray] = field(default_factory=dict)
     constant: set[int] = field(default_factory=set)
 
-    def at(self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str) -> tuple[np.ndarray, int]:
-        """Memory and byte of an address index.
+    def at(self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str,
+           write: bool = False) -> tuple[np.ndarray, int]:
+        """Memory and byte of an address index; with `write` a memory of constants becomes one of this run alone.
 
         Raises:
             N2D2Error: E906 for an index outside of the address list.
@@ -44,12 +45,17 @@ class Machine:
             raise N2D2Error("E906", f"{what} has address index {index}, outside of the address list of "
                             f"{len(addresses)}", where=self.name, remedy="compile it again")
         memory, start, _ = addresses[index]
+        if write and memory in self.constant:
+            self.memories[memory] = self.memories[memory].copy()
+            self.constant.discard(memory)
+            for key in [key for key in self.weights if key[0] == memory]:
+                del self.weights[key]
         return self.memories[memory], start + offset
 
-    def place(self, task: DlaTask, cube: np.void, what: str) -> tuple[np.ndarray, int]:
+    def place(self, task: DlaTask, cube: np.void, what: str, write: bool = False) -> tuple[np.ndarray, int]:
         """Memory and first byte of a data cube."""
         offset = int(cube["offset"]) if "offset" in cube.dtype.names else 0
-        return self.at(task.addresses, int(cube["address"]), offset, what)
+        return self.at(task.addresses, int(cube["address"]), offset, what, write)
 
     def read_cube(self, task: DlaTask, operation: Operation, name: str, precision: int) -> np.ndarray:
         """The feature cube `name` of an operation, (C rounded up to an atom, H, W)."""
@@ -57,14 +63,14 @@ class Machine:
         what = f"{operation.name} {name}"
         memory, base = self.place(task, cube, what)
         shape = (int(cube["channel"]), int(cube["height"]), int(cube["width"]))
-        return self._located(lambda: read_feature(memory, base, shape, int(cube["line_stride"]),
-                                                  int(cube["surf_stride"]), precision, self.config.atom, what))
+        return read_feature(memory, base, shape, int(cube["line_stride"]), int(cube["surf_stride"]), precision, self.config.atom,
+                            what)
 
     def write_cube(self, task: DlaTask, operation: Operation, name: str, values: np.ndarray) -> None:
         """Stores the result of an operation, (C, H, W); C is filled up with zeros to an atom."""
         cube = operation.surface[name]
         what = f"{operation.name} {name}"
-        memory, base = self.place(task, cube, what)
+        memory, base = self.place(task, cube, what, True)
         lanes = self.config.atom // values.dtype.itemsize
         wanted = -(-int(cube["channel"]) // lanes) * lanes
         h, w = int(cube["height"]), int(cube["width"])
@@ -73,15 +79,6 @@ class Machine:
                             where=self.name, remedy="compile it again")
         if values.shape[0] < wanted:
             values = np.concatenate([values, np.zeros((wanted - values.shape[0], h, w), values.dtype)])
-        self._located(lambda: write_feature(memory, base, values[:wanted], int(cube["line_stride"]),
-                                            int(cube["surf_stride"]), self.config.atom, what))
-        if int(cube["address"]) < len(task.addresses) and task.addresses[int(cube["address"])][0] in self.constant:
-            raise N2D2Error("E903", f"{what} is in a memory of constants", where=self.name, remedy="compile it again")
+        write_feature(memory, base, values[:wanted], int(cube["line_stride"]), int(cube["surf_stride"]), self.config.atom, what)
         if self.trace is not None:
             self.trace[task.number, operation.number] = values[:int(cube["channel"])].copy()
-
-    def _located(self, run):  # noqa: ANN001, ANN202
-        try:
-            return run()
-        except N2D2Error as error:
-            raise N2D2Error(error.code, error.what, where=self.name, remedy=error.remedy) from None

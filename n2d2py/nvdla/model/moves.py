@@ -23,7 +23,7 @@ def bdma(machine: Machine, task: DlaTask, operation: Operation) -> None:
         views = []
         for side in ("source", "destination"):
             what = f"{operation.name} transfer {number} {side}"
-            memory, base = machine.at(task.addresses, int(one[f"{side}_address"]), 0, what)
+            memory, base = machine.at(task.addresses, int(one[f"{side}_address"]), 0, what, side == "destination")
             views.append(strided(memory, base, shape, (int(one[f"{side}_surface"]), int(one[f"{side}_line"]), 1), what))
         views[1][...] = views[0].copy()
 
@@ -58,7 +58,7 @@ def rubik(machine: Machine, task: DlaTask, operation: Operation) -> None:
 def _planes(machine: Machine, task: DlaTask, operation: Operation, name: str, precision: int) -> np.ndarray:
     cube = operation.surface[name]
     what = f"{operation.name} {name}"
-    memory, base = machine.place(task, cube, what)
+    memory, base = machine.place(task, cube, what, name == "dst_data")
     size = BYTES[precision]
     shape = (int(cube["channel"]), int(cube["height"]), int(cube["width"]) * size)
     view = strided(memory, base, shape, (int(cube["plane_stride"]), int(cube["line_stride"]), 1), what)

@@ -21,10 +21,8 @@ _SIGN_BITS = {INT8: (7, 8, 9, 9, 10, 10, 10), INT16: (15, 16, 17, 17, 18, 18, 18
 
 
 def _from_fp17(bits: int) -> float:
-    """The number with the low 17 of these bits: 1 sign, 6 exponent, 10 mantissa bits."""
-    exponent, mantissa = bits >> 10 & 63, bits & 1023
-    value = (1 + mantissa / 1024) * 2.0 ** (exponent - 31) if exponent else 0.0
-    return -value if bits >> 16 & 1 else value
+    """The number with these bits of 6 exponent and 10 mantissa bits."""
+    return (1 + (bits & 1023) / 1024) * 2.0 ** ((bits >> 10) - 31)
 
 
 _RECIPROCALS17 = tuple(_from_fp17(bits) for bits in (0x7C00, 0x7800, 0x7555, 0x7400, 0x7266, 0x7155, 0x7092, 0x7000))
@@ -46,13 +44,13 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
         choose = _extreme(precision, mode)
         rows = _reduce(x, 2, kernel[1], stride[1], pads[1], size[1], choose)
         return _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(choose))
+    if precision == FP16:
+        if any(op["padding_value"]):
+            raise N2D2Error("E903", f"{operation.name}: padding values other than 0 in fp16, which firmware refuses",
+                            where=machine.name, remedy="pad with zeros")
+        return _average_floats(x, kernel, stride, pads, size)
     outside = (_missing(x.shape[2], kernel[1], stride[1], pads[1], size[1]),
                _missing(x.shape[1], kernel[0], stride[0], pads[0], size[0]))
-    if precision == FP16:
-        if kernel[1] == 8 and any(op["padding_value"]) and any(outside[1]):
-            raise N2D2Error("E903", f"{operation.name}: padding values in fp16 below or above windows of 8 columns, which "
-                            "hardware has no factor for", where=machine.name, remedy="pad with zeros")
-        return _average_floats(x, op, kernel, stride, pads, size, outside)
     table = _padding_table(op, precision)
     rows = _reduce(x.astype(np.int64), 2, kernel[1], stride[1], pads[1], size[1], np.add)
     total = _reduce(rows + table[outside[0]], 1, kernel[0], stride[0], pads[0], size[0], np.add)
@@ -62,15 +60,10 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
     return total.astype(DTYPES[precision])
 
 
-def _average_floats(x: np.ndarray, op: np.void, kernel, stride, pads, size, outside) -> np.ndarray:  # noqa: ANN001
-    """Sums in fp17 from left to right, then downwards, padding last; times both reciprocals."""
-    table = np.array([0.0, *(_from_fp17(int(bits)) for bits in op["padding_value"])])
+def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:  # noqa: ANN001
+    """Sums in fp17 from left to right, then downwards; times both reciprocals."""
     rows = _reduce(floats.half_to_fp17(x), 2, kernel[1], stride[1], pads[1], size[1], floats.fp17_add)
-    if table[outside[0]].any():
-        rows = floats.fp17_add(rows, table[outside[0]])
     total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(floats.fp17_add))
-    if table[outside[1]].any():
-        total = floats.fp17_add(total, floats.fp17_multiply(table[outside[1]], np.float64(kernel[1]))[:, None])
     scaled = floats.fp17_multiply(total, _RECIPROCALS17[kernel[1] - 1])
     return floats.fp17_to_half(floats.fp17_multiply(scaled, _RECIPROCALS17[kernel[0] - 1]))
 

@@ -16,7 +16,7 @@ from n2d2py.nvdla.model.moves import bdma, rubik
 from n2d2py.nvdla.model.pdp import pdp
 from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.model.sdp import sdp
-from n2d2py.nvdla.program import EmuTask, Operation, Program
+from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
 from n2d2py.nvdla.tables import FLAG_SET
 
 __all__ = ["Run", "half_products", "run_program"]
@@ -57,20 +57,29 @@ def run_program(program: Program, inputs: list[np.ndarray], config: Config | Non
     machine = Machine(program.name, config or config_of(program), memories, exact, {} if trace else None,
                       {} if cache is None else cache, constant)
     for task in program.tasks:
-        if isinstance(task, EmuTask):
-            emulate(machine, task, program.abi.name == "v12")
-            continue
-
-        def execute(chain: list[Operation], task=task) -> None:  # noqa: ANN001
-            result = None
-            for operation in chain:
-                result = _run(machine, task, operation, result)
-
-        Scheduler(task, program.name, execute).run()
+        try:
+            _task(machine, program, task)
+        except N2D2Error as problem:
+            if problem.where:
+                raise
+            raise N2D2Error(problem.code, problem.what, where=program.name, remedy=problem.remedy) from None
     return Run([memories[memory] for memory, _ in program.outputs], machine.trace or {})
 
 
-def _run(machine: Machine, task, operation: Operation, source: np.ndarray | None) -> np.ndarray | None:  # noqa: ANN001
+def _task(machine: Machine, program: Program, task: DlaTask | EmuTask) -> None:
+    if isinstance(task, EmuTask):
+        emulate(machine, task, program.abi.name == "v12")
+        return
+
+    def execute(chain: list[Operation]) -> None:
+        result = None
+        for operation in chain:
+            result = _run(machine, task, operation, result)
+
+    Scheduler(task, program.name, execute).run()
+
+
+def _run(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarray | None) -> np.ndarray | None:
     engine = operation.engine
     if engine == firmware.CONV:
         sums = convolve(machine, task, operation)

@@ -12,6 +12,7 @@ from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
 from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
+from n2d2py.nvdla.config import widest_pool
 from n2d2py.nvdla.firmware import PDP, SDP
 from n2d2py.operators.activations import Clip
 
@@ -47,7 +48,7 @@ def _pool(state: Lowering, node: QuantNode) -> None:
         last = number == len(stages) - 1
         size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s)]
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(source.channels, *size)))
-        chains.append([_pdp(state, current, target, MAXIMUM if op.mode == "Max" else AVERAGE, k, s, p)])
+        chains += _columns(state, current, target, MAXIMUM if op.mode == "Max" else AVERAGE, k, s, p)
         current = target
     if op.mode == "Average" and not op.count_pad and any(pads):
         chains.append([_correct(state, node, result)])
@@ -106,6 +107,22 @@ def _factors(k: int) -> list[int] | None:
         factors.append(divisor)
         k //= divisor
     return factors + [k]
+
+
+def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):  # noqa: ANN001, ANN202
+    """Operations for as many columns each as the engine's line buffer has room for."""
+    width = result.width
+    count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
+    if count == 1:
+        return [[_pdp(state, source, result, mode, kernel, stride, pads)]]
+    each, chains = -(-width // count), []
+    for first in range(0, width, each):
+        begin = first * stride[1] - pads[1]
+        left = max(0, begin)
+        part = replace(result, column=first, columns=min(each, width - first))
+        chains.append([_pdp(state, replace(source, column=left, columns=source.width - left), part, mode, kernel, stride,
+                            (pads[0], max(0, -begin), *pads[2:]))])
+    return chains
 
 
 def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads) -> HwOp:  # noqa: ANN001
