@@ -1,0 +1,60 @@
+"""Statistics of parts of the data, merged in any order, are those of all data to the last byte."""
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from branched import data, network
+
+from n2d2py.errors import N2D2Error
+from n2d2py.quant.statistics import Statistics, collect
+
+
+def stored(statistics: Statistics, path) -> bytes:
+    """The bytes of a statistics file, tensors in the order of the graph."""
+    names = sorted(statistics.histograms)
+    Statistics({name: statistics.histograms[name] for name in names}, statistics.stimuli, "key").save(path)
+    return path.read_bytes()
+
+
+def test_shards_merge_exactly_in_every_order(tmp_path):
+    graph, x = network(), data(60) * np.linspace(0.01, 50, 60, dtype=np.float32)[:, None, None, None]
+    whole = stored(collect(graph, [x]), tmp_path / "whole.npz")
+    shards = [collect(graph, [part]) for part in np.split(x, [1, 7, 30])]
+    for number, order in enumerate(permutations(range(4))):
+        merged = Statistics()
+        for k in order:
+            merged.merge(shards[k])
+        assert stored(merged, tmp_path / f"{number}.npz") == whole
+    nested = Statistics()
+    for pair in ((3, 0), (2, 1)):
+        half = Statistics()
+        for k in pair:
+            half.merge(shards[k])
+        nested.merge(half)
+    assert stored(nested, tmp_path / "nested.npz") == whole
+
+
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_batches_do_not_matter(tmp_path, size):
+    graph, x = network(), data(50)
+    parts = [x[start:start + size] for start in range(0, 50, size)]
+    assert stored(collect(graph, parts), tmp_path / "a.npz") == stored(collect(graph, [x]), tmp_path / "b.npz")
+
+
+def test_merging_leaves_the_shards_as_they_are(tmp_path):
+    graph = network()
+    first, second = collect(graph, [data(4)]), collect(graph, [data(4, 1) * 100])
+    before = stored(second, tmp_path / "before.npz")
+    first.merge(second)
+    first.merge(second)
+    assert stored(second, tmp_path / "after.npz") == before and first.stimuli == 12
+
+
+def test_another_key_is_refused(tmp_path):
+    statistics = collect(network(), [data(2)], "one")
+    statistics.save(tmp_path / "s.npz")
+    assert Statistics.load(tmp_path / "s.npz", "one").stimuli == 2
+    with pytest.raises(N2D2Error, match="E503"):
+        Statistics.load(tmp_path / "s.npz", "two")
