@@ -170,6 +170,12 @@ namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::Machine> {};
 }  // namespace n2d2
+#elif N2D2_SSE41
+#include "n2d2/x86/sse41_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Sse41> : PanelConvolution<Cfg, sse41::Machine> {};
+}  // namespace n2d2
 #elif N2D2_NEON_DOT
 #include "n2d2/arm/neon_dot_tile.hpp"
 namespace n2d2 {

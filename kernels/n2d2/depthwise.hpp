@@ -145,6 +145,8 @@ N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const ty
 #include "n2d2/x86/avx512_depthwise.hpp"
 #elif N2D2_AVX2
 #include "n2d2/x86/avx2_depthwise.hpp"
+#elif N2D2_SSE41
+#include "n2d2/x86/sse41_depthwise.hpp"
 #elif N2D2_NEON_DOT
 #include "n2d2/arm/neon_dot_depthwise.hpp"
 #elif N2D2_NEON

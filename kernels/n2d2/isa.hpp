@@ -1,8 +1,8 @@
 // The instruction set that the kernels are compiled for, from what the compiler may use.
 //
 //   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
-//   n2d2::Avx2        x86 with AVX2
-//   n2d2::Sse41       x86 with SSE4.1
+//   n2d2::Avx2        x86-64 with AVX2
+//   n2d2::Sse41       x86-64 with SSE4.1
 //   n2d2::NeonDot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        ARM with NEON
 //   n2d2::Portable    everything else, and everything with -DN2D2_ISA_PORTABLE
@@ -19,14 +19,14 @@
      defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
 #define N2D2_AVX512VNNI 1
 #define N2D2_AVX2 0
-#elif !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX2__)
+#elif !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX2__) && defined(__x86_64__)
 #define N2D2_AVX512VNNI 0
 #define N2D2_AVX2 1
 #else
 #define N2D2_AVX512VNNI 0
 #define N2D2_AVX2 0
 #endif
-#if !N2D2_AVX512VNNI && !N2D2_AVX2 && !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE4_1__)
+#if !N2D2_AVX512VNNI && !N2D2_AVX2 && !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE4_1__) && defined(__x86_64__)
 #define N2D2_SSE41 1
 #else
 #define N2D2_SSE41 0
@@ -58,7 +58,7 @@
 #define N2D2_ISA_NAME "portable"
 #endif
 
-#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2 || N2D2_NEON)
+#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2 || N2D2_SSE41 || N2D2_NEON)
 
 namespace n2d2 {
 

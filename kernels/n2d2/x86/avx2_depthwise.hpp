@@ -5,48 +5,37 @@
 // come four lines to a word, and shifts take them apart in the same way. A sum is then a 32-bit element of its own.
 //
 // Unpacking leaves channels 0 to 3 and 8 to 11 in one vector, the others in a second; packing brings
-// them back. The constants are read in that order: in each whole block of 64 channels, channels 16 l + 4 j to
-// 16 l + 4 j + 3 are at position 16 j + 4 l (depthwise_order of the exporter), behind the blocks they are in order.
+// them back. The constants are read in that order.
 // Stack: Columns * Pairs * 64 bytes, and the weights of 16 channels.
 #ifndef N2D2_X86_AVX2_DEPTHWISE_HPP
 #define N2D2_X86_AVX2_DEPTHWISE_HPP
 
+#include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx2.hpp"
 
 namespace n2d2 {
 
 template <class Cfg>
-struct Depthwise<Cfg, Avx2> {
+struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
+    typedef PanelDepthwise<Cfg> Base;
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Stage Stage;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
-    static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
-                  "8-bit inputs and weights, 32-bit sums");
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Fours = (KH + 3) / 4,
+        KH = Base::KH,
+        KW = Base::KW,
+        W = Base::W,
+        OW = Base::OW,
+        Fours = Base::Fours,
         Pairs = 2 * (Fours - 1) + (KH % 4 == 1 ? 1 : 2),  // of lines
-        Taps = Fours * KW,
-        Panels = (C + 15) / 16,
-        LastChannels = C - 16 * (Panels - 1),
-        Whole = C / 64 * 4,  // panels of the whole blocks of 64 channels
         Piece = OW < 16 ? int(OW) : 16,
         Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
     };
 
-    // The lines of a window: where column 0 is, and how far the next one; a line of padding is one pixel.
-    struct Lines {
-        const In* at[KH];
-        int step[KH];
-    };
+    typedef typename Base::Lines Lines;
 
     // Column x: for each pair of lines, two vectors of eight channels.
     template <int Count>
@@ -54,8 +43,7 @@ struct Depthwise<Cfg, Avx2> {
         __m256i values[KH];
         N2D2_UNROLL
         for (int u = 0; u < KH; ++u) {
-            const In* const from = lines.at[u] + x * lines.step[u] + (lines.step[u] ? channel : 0);
-            values[u] = _mm256_cvtepu8_epi16(avx2::flipped<In>(avx2::loadBytes<Count>(from)));
+            values[u] = _mm256_cvtepu8_epi16(avx2::flipped<In>(avx2::loadBytes<Count>(lines.pixel(u, x, channel))));
         }
         N2D2_UNROLL
         for (int i = 0; i < Pairs; ++i) {
@@ -65,22 +53,16 @@ struct Depthwise<Cfg, Avx2> {
         }
     }
 
-    // Where channels 4 j to 4 j + 3 of panel `panel` are among the positions of the constants.
-    static N2D2_INLINE int position(int panel, int j) {
-        return panel < Whole ? panel / 4 * 64 + 16 * j + panel % 4 * 4 : panel * 16 + 4 * j;
-    }
-
     // Four lines of a tap, of channels 4 j to 4 j + 3 and 4 j + 8 to 4 j + 11.
     template <int Count>
     static N2D2_INLINE __m256i weights(const std::int8_t* w, int panel, int tap, int j) {
         if (Count < 16) {  // the last panel, which has only its channels
             alignas(32) std::int8_t all[64] = {};
-            std::memcpy(all, w + static_cast<long>(panel) * Taps * 64 + tap * Count * 4, Count * 4);
+            std::memcpy(all, w + static_cast<long>(panel) * Base::Taps * 64 + tap * Count * 4, Count * 4);
             return avx2::eight<8>(all + 16 * j, all + 16 * j + 32);
         }
-        const int low = position(panel, j), high = position(panel, j + 2);
-        return avx2::eight<8>(w + static_cast<long>(low / 16) * Taps * 64 + tap * 64 + low % 16 * 4,
-                              w + static_cast<long>(high / 16) * Taps * 64 + tap * 64 + high % 16 * 4);
+        return avx2::eight<8>(Base::weightsAt(w, Base::position(panel, j), tap),
+                              Base::weightsAt(w, Base::position(panel, j + 2), tap));
     }
 
     // Channels of the vectors, of `Count` of a panel: 0 to 3 and 8 to 11, 4 to 7 and 12 to 15.
@@ -93,11 +75,11 @@ struct Depthwise<Cfg, Avx2> {
         };
         static N2D2_INLINE __m256i bias(const std::int32_t* from, int panel) {
             return All == 0 ? _mm256_setzero_si256()
-                            : avx2::eight<All>(from + position(panel, J), from + (High > 0 ? position(panel, J + 2) : 0));
+                            : avx2::eight<All>(from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + 2) : 0));
         }
         typedef avx2::Stage8<Stage, (All > 0 ? int(All) : 1)> Rescale;
         static N2D2_INLINE Rescale stage(int panel) {
-            return Rescale(All > 0 ? position(panel, J) : 0, High > 0 ? position(panel, J + 2) : 0);
+            return Rescale(All > 0 ? Base::position(panel, J) : 0, High > 0 ? Base::position(panel, J + 2) : 0);
         }
     };
 
@@ -178,27 +160,7 @@ struct Depthwise<Cfg, Avx2> {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        // A tap takes about four times as long as a product of the convolution.
-        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
-                              N2D2_SIMD_SPEED;
-        In zeros[16];
-        for (In& zero : zeros)
-            zero = static_cast<In>(Cfg::InputZero);
-        const In* const padding = zeros;
-        Tasks<serial, Output::Height, Panels, work, reverse>::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-            Lines lines;
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                const bool inside = from >= 0 && from < H;
-                lines.at[u] = inside ? line<Input>(in, from) : padding;
-                lines.step[u] = inside ? int(Input::Stride) : 0;
-            }
-            if (panel + 1 < Panels)
-                block<16>(lines, panel, line<Output>(out, y), w, bias);
-            else
-                block<LastChannels>(lines, panel, line<Output>(out, y), w, bias);
-        });
+        Base::template lines<Depthwise>(in, out, w, bias, rows);
     }
 };
 
