@@ -1,7 +1,7 @@
 """Times exports against other runtimes on the same networks, interleaved, and prints a Markdown table.
 
     python benchmarks/latency.py [-threads 1 2] [-rounds N] [-peers PYTHON] [-plot FILE] [-instructions]
-                                 [NET.ini[=QDQ.onnx] ...]
+                                 [-float] [NET.ini[=QDQ.onnx] ...]
 
 Without names: the networks of tests/networks that have a quantized twin in N2D2_MODELS; a folder is an export that is
 built already. Each network is exported by the command `n2d2py`, built by `make`, and timed by `bin/run_export -bench`; the
@@ -12,6 +12,7 @@ out.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
+-float exports in float32 (-nbbits -32); the peers run the float model beside the twin (its name without _qdq).
 -instructions counts those of one inference of the export with valgrind, which does not depend on other load (valgrind knows
 no AVX-512). -plot draws the ratios.
 """
@@ -161,15 +162,16 @@ class Peer:
 
 
 # ---- this project ------------------------------------------------------------------------------
-def export(network: Path, folder: Path) -> Path:
-    """The built export of a network."""
+def export(network: Path, folder: Path, real: bool) -> Path:
+    """The built export of a network, in integers of 8 bits or in float32."""
     weights = network.with_suffix(".npz")
-    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8",
+    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "-32" if real else "8",
                "-calib", "10", "-db-export", "4", "-quiet", "-o", str(folder),
                "-w", str(weights) if weights.is_file() else "/dev/null"]
     subprocess.run(command, cwd=ROOT, check=True)
-    subprocess.run(["make", "-s", "-j2"], cwd=folder / "export_CPP_int8", check=True, stdout=subprocess.DEVNULL)
-    return folder / "export_CPP_int8"
+    built = folder / ("export_CPP_float32" if real else "export_CPP_int8")
+    subprocess.run(["make", "-s", "-j2"], cwd=built, check=True, stdout=subprocess.DEVNULL)
+    return built
 
 
 def bench(folder: Path, threads: int, count: int) -> float:
@@ -198,7 +200,7 @@ def instructions(folder: Path) -> int | None:
     return counts[1] - counts[0]
 
 
-def plot(table: list[list[str]], path: Path) -> None:
+def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     """The ratios as bars, one group for each network and number of threads."""
     import matplotlib
     matplotlib.use("Agg")
@@ -217,7 +219,7 @@ def plot(table: list[list[str]], path: Path) -> None:
     names = [f"{name}\n{threads} thread{'s' if threads != '1' else ''}" for name, threads in groups]
     axes.set_xticks([g + width * (len(peers) - 1) / 2 for g in range(len(groups))], names, fontsize=7)
     axes.set_ylabel("time of the runtime / time of the export")
-    axes.set_title("One inference, batch 1, int8 (above 1: the export is faster)", fontsize=9)
+    axes.set_title(f"One inference, batch 1, {numbers} (above 1: the export is faster)", fontsize=9)
     axes.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)
@@ -282,6 +284,7 @@ def main() -> None:
     parser.add_argument("-rounds", type=int, default=15)
     parser.add_argument("-peers", default=sys.executable, metavar="PYTHON")
     parser.add_argument("-plot", type=Path)
+    parser.add_argument("-float", action="store_true", dest="real")
     parser.add_argument("-instructions", action="store_true")
     arguments = parser.parse_args()
     given = [(Path(text.partition("=")[0]).resolve(), text.partition("=")[2]) for text in arguments.networks]
@@ -291,9 +294,11 @@ def main() -> None:
     print("| " + " | ".join(header) + " |\n|---|---:|---|---:|---:|---:|")
     for network, model in given or _known():
         with tempfile.TemporaryDirectory() as name:
-            built = network if network.is_dir() else export(network, Path(name))
+            built = network if network.is_dir() else export(network, Path(name), arguments.real)
             twin = Path(model)
-            if "qdq" not in twin.stem:
+            if arguments.real:
+                twin = twin.with_name(re.sub(r"_qdq(_u8)?$", "", twin.stem) + ".onnx")
+            elif "qdq" not in twin.stem:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
                 for row in rows(network.stem, built, twin, arguments.peers, threads, arguments.rounds):
@@ -303,7 +308,7 @@ def main() -> None:
                 count = instructions(built)
                 print(f"| {network.stem} | 1 | instructions | | {'-' if count is None else f'{count:,}'} | |", flush=True)
     if arguments.plot and table:
-        plot(table, arguments.plot)
+        plot(table, arguments.plot, "float32" if arguments.real else "int8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 #include "n2d2/output.hpp"
 
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include "n2d2/x86/intrinsics.hpp"
 #elif N2D2_NEON
 #include <arm_neon.h>
 #endif

@@ -7,18 +7,8 @@
 
 #include <cstring>
 
-// GCC 12 reports the undefined registers of its own header (GCC bug 105593).
-#if !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
 #include "n2d2/output.hpp"
+#include "n2d2/x86/intrinsics.hpp"
 
 namespace n2d2 {
 namespace avx512 {

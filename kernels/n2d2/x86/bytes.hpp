@@ -3,9 +3,9 @@
 #define N2D2_X86_BYTES_HPP
 
 #include <cstring>
-#include <immintrin.h>
 
 #include "n2d2/halfwords.hpp"
+#include "n2d2/x86/intrinsics.hpp"
 
 namespace n2d2 {
 namespace bytes {
