@@ -40,6 +40,36 @@ def test_the_first_steps(tmp_path, monkeypatch):
     assert Path("output.dimg").read_text().split() == [str(n) for n in range(2, 37)]
 
 
+def with_normalization(folder: Path) -> Path:
+    """LeNet with a local response normalization behind the first convolution."""
+    text = (ROOT / "models" / "LeNet.ini").read_text().replace("DataPath=data/digits", f"DataPath={ROOT / 'models' / 'data' / 'digits'}")
+    text = text.replace("[pool1] pool_def", "[lrn1]\nInput=conv1\nType=LRN\nNbOutputs=6\nConfigSection=lrn_config\n\n"
+                        "[lrn_config]\nN=5\nAlpha=0.5\nK=1.0\n\n[pool1] pool_def").replace("Input=conv1\nNbOutputs=[conv1]", "Input=lrn1\nNbOutputs=[conv1]")
+    (folder / "lrn.ini").write_text(text)
+    return folder / "lrn.ini"
+
+
+@pytest.mark.slow
+def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
+    words = [str(with_normalization(tmp_path)), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20", "-db-export", "10",
+             "-quality", "fast", "-test", "-compare", "2"]
+    text = Path(words[0]).read_text().replace("Type=LRN", "Type=Activation\nActivationFunction=Tanh")
+    found = summary(export(tmp_path, *words, config="nv_small"))
+    assert found["compare"]["lrn1"]["identical"] and found["agreement"]["loadable"] == 100
+    folder = tmp_path / "fallback"
+    folder.mkdir()
+    (folder / "tanh.ini").write_text(text)
+    (folder / "params.ini").write_text("NVDLAConfig=nv_small\nNVDLAFallback=1\n")
+    assert main([str(folder / "tanh.ini"), *words[1:], "-seed", "1", "-export", "NVDLA", "-export-parameters", str(folder / "params.ini"),
+                 "-quiet", "-o", str(folder)]) == 0
+    made = folder / "export_NVDLA_int8"
+    found = summary(made)
+    assert all(layer["identical"] is not False for layer in found["compare"].values()) and found["agreement"]["loadable"] == 100
+    assert "CPU Activation" in (made / "README.md").read_text()
+    np.save(folder / "x.npy", np.load(made / "stimuli.npy")[0])
+    assert nvdla.main(["run", str(made / "out.nvdla"), "--input", str(folder / "x.npy"), "--output", str(folder / "o")]) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["LeNet", "MobileNet"])
 @pytest.mark.parametrize("bits, config, firmware", [("8", "nv_small", "0.12"), ("8", "nv_large", "0.11"), ("-32", "nv_full", "0.11")])
@@ -70,6 +100,9 @@ def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
     found = summary(folder)
     assert all(layer["identical"] is not False for layer in found["compare"].values())
     assert min(layer["cosine"] for layer in found["compare"].values()) > 0.98
+    assert found["scores"]["loadable"] == found["scores"]["simulated"]
+    facts = json.loads((folder / "layers.json").read_text())
+    assert facts["activation_bytes"] <= 1.1 * facts["live_bytes"]
     assert nvdla.main(["check", str(folder / "out.nvdla"), "--config", config]) == 0
 
 
