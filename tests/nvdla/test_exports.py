@@ -132,6 +132,13 @@ def test_a_calibration_table_is_written_and_taken(tmp_path):
     again = json.loads((tmp_path / "export_NVDLA_int8" / "calibration.json").read_text())
     assert again["conv2"]["scale"] == pytest.approx(2 * table["conv2"]["scale"])
     assert again["conv1"] == table["conv1"]
+    made = tmp_path / "export_NVDLA_int8"
+    for name in ("out.nvdla", "calibration.json"):  # the whole table, as it was written, changes nothing
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'calibration.json'}\n")
+    assert main([*lenet, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(tmp_path / "given.ini"), "-quiet", "-o",
+                 str(tmp_path)]) == 0
+    assert (made / "out.nvdla").read_bytes() == (tmp_path / "out.nvdla").read_bytes()
 
 
 @pytest.mark.slow

@@ -51,6 +51,8 @@ def target_of(request: ExportRequest) -> tuple[Config, int, str]:
     config = CONFIGS[name]
     if precision not in config.precisions:
         raise N2D2Error("E705", f"NVDLAConfig={name} computes in int8 only", remedy="use -nbbits 8, or nv_full")
+    if precision == FP16 and parameters.get("NVDLACalibration"):
+        raise N2D2Error("E705", "NVDLACalibration gives scales of int8, fp16 has none", remedy="use -nbbits 8, or leave it out")
     return config, precision, _ABI[parameters.get("NVDLAFirmware") or "0.12"]
 
 
