@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
 from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
+from n2d2py.export.nvdla.groups import blocks
 from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.tables import function_table, integer_table
 from n2d2py.graph import QuantGraph, QuantNode
@@ -186,7 +187,7 @@ class Lowering:
         if not one_pass(self.precision, post):
             post, second = divide(post)
         chains: list[list[HwOp]] = []
-        for part, region, block, selected in _blocks(source, result, weights, groups, self.lanes, post):
+        for part, region, block, selected in blocks(source, result, weights, groups, self.lanes, post):
             k, c, r, s = block.shape
             if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes) is None:
                 raise refuse(node, f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
@@ -216,33 +217,6 @@ def divide(post: Post) -> tuple[Post, Post]:
                   relu=post.relu, slope=post.slope, high=post.high, low=post.low, table=post.table,
                   table_scale=post.table_scale)
     return first, second
-
-
-def _blocks(source: Region, result: Region, weights: np.ndarray, groups: int, lanes: int, post: Post):  # noqa: ANN202
-    """(input region, output region, dense weights, post) of each part of a grouped convolution.
-
-    Groups that begin atoms are convolved by themselves; smaller ones together, with zeros between them.
-    """
-    k, per_group = weights.shape[:2]
-    outputs = k // groups
-    together = 1
-    while groups > 1 and together < groups and ((together * per_group) % lanes or (together * outputs) % lanes
-                                                or together * min(per_group, outputs) < 32):
-        together += 1
-    for first in range(0, groups, together):
-        many = min(together, groups - first)
-        dense = np.zeros((many * outputs, many * per_group, *weights.shape[2:]), weights.dtype)
-        for g in range(many):
-            dense[g * outputs:(g + 1) * outputs, g * per_group:(g + 1) * per_group] = \
-                weights[(first + g) * outputs:(first + g + 1) * outputs]
-        at = first * outputs
-
-        def cut(values, at=at, size=many * outputs):  # noqa: ANN001, ANN202
-            return values if values is None or np.size(values) == 1 else np.asarray(values)[at:at + size]
-
-        operand = post.operand.part(at, many * outputs) if post.operand is not None else None
-        selected = replace(post, gain=cut(post.gain), bias=cut(post.bias), after=cut(post.after), operand=operand)
-        yield source.part(first * per_group, many * per_group), result.part(at, many * outputs), dense, selected
 
 
 def lower(graph: QuantGraph, config: Config, precision: int,
