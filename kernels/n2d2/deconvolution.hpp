@@ -5,12 +5,13 @@
 //
 // Every output gathers what reaches it, so that it is stored once and sums stay in registers.
 //
-// in, out: planes in HWC, disjoint. weights: OHWC, c over the Channels / Groups inputs of the output's group;
+// in, out: planes in HWC. weights: OHWC, c over the Channels / Groups inputs of the output's group;
 // HWC for deconvolutionDepthwise, where each output reads the input channel of its number. Sums are in Cfg::Sum,
 // whose range the exporter has proved sufficient.
 //
 // Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
-// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero.
+// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, Serial, Reverse.
+// Line order: out line y is stored while all in lines that it or a later one (with Reverse: an earlier one) gathers are intact.
 #ifndef N2D2_DECONVOLUTION_HPP
 #define N2D2_DECONVOLUTION_HPP
 
@@ -106,10 +107,12 @@ struct Deconvolution {
         }
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+                                const Rows& lines = Rows::all<Output>()) {
         constexpr int pieces = Cfg::Groups * Tiles;
-        Tasks<false, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels>::run(
-            [=](int y, int index) N2D2_INLINE_LAMBDA {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse>::run(
+            lines, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* rows[KH];
                 Taps::rowsOf(in, y, rows);
                 const int tile = index % Tiles;
@@ -168,9 +171,11 @@ struct DeconvolutionDepthwise {
         }
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+                                const Rows& lines = Rows::all<Output>()) {
         constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        Tasks<false, Output::Height, Tiles, work>::run([=](int y, int tile) N2D2_INLINE_LAMBDA {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, Output::Height, Tiles, work, reverse>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             const In* rows[KH];
             Taps::rowsOf(in, y, rows);
             if (tile + 1 < Tiles)
@@ -181,16 +186,16 @@ struct DeconvolutionDepthwise {
     }
 };
 
-template <class Cfg>
+template <class Cfg, class... Lines>
 N2D2_INLINE void deconvolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                               const typename Cfg::Sum* bias) {
-    Deconvolution<Cfg>::run(in, out, weights, bias);
+                               const typename Cfg::Sum* bias, const Lines&... rows) {
+    Deconvolution<Cfg>::run(in, out, weights, bias, rows...);
 }
 
-template <class Cfg>
-N2D2_INLINE void deconvolutionDepthwise(const unsigned char* in, unsigned char* out,
-                                        const typename Cfg::Weight* weights, const typename Cfg::Sum* bias) {
-    DeconvolutionDepthwise<Cfg>::run(in, out, weights, bias);
+template <class Cfg, class... Lines>
+N2D2_INLINE void deconvolutionDepthwise(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                                        const typename Cfg::Sum* bias, const Lines&... rows) {
+    DeconvolutionDepthwise<Cfg>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

@@ -7,9 +7,8 @@
 // axis add up to 2^11, and dividing by 2^22 is part of the rescale; in floating point they add up to 1.
 // H, W and OH, OW are the sizes of Input and Output.
 //
-// Config: planes Input, Output; types Stage, Isa; resizeNearest: enum Serial, Reverse; resizeBilinear: types Sum,
-// Weight, and its input and output are disjoint.
-// Line order of resizeNearest: out line y is stored while in lines >= floor(y * H / OH) (with Reverse: <=) are intact.
+// Config: planes Input, Output; types Stage, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight.
+// Line order: out line y is stored while in lines >= floor(y * H / OH), or y0 of line y (with Reverse: <=, or <= y1), are intact.
 #ifndef N2D2_RESIZE_HPP
 #define N2D2_RESIZE_HPP
 
@@ -63,8 +62,10 @@ struct ResizeBilinear {
         return w0 * static_cast<Sum>(row[first]) + w1 * static_cast<Sum>(row[second]);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns) {
-        Tasks<false, H, 1, 6L * C * W>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns,
+                                const Rows& rows = Rows::all<Output>()) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, H, 1, 6L * C * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             const In* const upper = line<Input>(in, lines.first[y]);
             const In* const lower = line<Input>(in, lines.second[y]);
             const Sum v0 = static_cast<Sum>(lines.weights[y]), v1 = static_cast<Sum>(lines.weights[H + y]);
@@ -85,11 +86,11 @@ N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out, cons
     ResizeNearest<Cfg>::run(in, out, rows...);
 }
 
-template <class Cfg>
+template <class Cfg, class... Lines>
 N2D2_INLINE void resizeBilinear(const unsigned char* in, unsigned char* out,
                                 const ResizeAxis<typename Cfg::Weight>& lines,
-                                const ResizeAxis<typename Cfg::Weight>& columns) {
-    ResizeBilinear<Cfg>::run(in, out, lines, columns);
+                                const ResizeAxis<typename Cfg::Weight>& columns, const Lines&... rows) {
+    ResizeBilinear<Cfg>::run(in, out, lines, columns, rows...);
 }
 
 }  // namespace n2d2

@@ -4,10 +4,12 @@
 //
 // The positions are found again in `pooled`, what the pool read; the first of equal values counts, in line order.
 // Floating-point values that meet are added; integer windows do not overlap. Every output line finds what lies
-// on it by itself, so that lines are independent. Input, Pooled and Output are disjoint.
+// on it by itself, so that lines are independent.
 //
 // Config: planes Input, Pooled, Output; types Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
-// PadTop, PadLeft, OutputZero.
+// PadTop, PadLeft, OutputZero, Serial, Reverse.
+// Line order: out line y is stored while the windows that hold it or a later line (with Reverse: an earlier one), and all that
+// they cover of `pooled`, are intact.
 #ifndef N2D2_UNPOOL_HPP
 #define N2D2_UNPOOL_HPP
 
@@ -60,9 +62,11 @@ struct Unpool {
         to = Integer ? static_cast<Out>(value) : static_cast<Out>(to + value);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, const unsigned char* pooled, unsigned char* out) {
+    static N2D2_INLINE void run(const unsigned char* in, const unsigned char* pooled, unsigned char* out,
+                                const Rows& rows = Rows::all<Output>()) {
         constexpr int windows = Input::Height, columns = Input::Width, width = W;
-        Tasks<false, Output::Height, 1, static_cast<long>(KH) * KW * C * W>::run([=](int y, int) N2D2_INLINE_LAMBDA {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        Tasks<serial, Output::Height, 1, static_cast<long>(KH) * KW * C * W, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
             Out* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)
                 for (int c = 0; c < C; ++c)
@@ -86,9 +90,9 @@ struct Unpool {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void unpool(const unsigned char* in, const unsigned char* pooled, unsigned char* out) {
-    Unpool<Cfg>::run(in, pooled, out);
+template <class Cfg, class... Lines>
+N2D2_INLINE void unpool(const unsigned char* in, const unsigned char* pooled, unsigned char* out, const Lines&... rows) {
+    Unpool<Cfg>::run(in, pooled, out, rows...);
 }
 
 }  // namespace n2d2

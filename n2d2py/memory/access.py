@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Callable
 if TYPE_CHECKING:
     from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "partial_bytes", "scale_of", "faults"]
+__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "faults", "partial_bytes", "scale_of",
+           "table_lines"]
 
 
 class Access(Enum):
@@ -31,15 +32,13 @@ TYPES: dict[str, Access] = {
     "pool": Access.WINDOW,
     "pad": Access.WINDOW,
     "upsample": Access.WINDOW,
+    "window": Access.WINDOW,
     "add": Access.POINTWISE,
     "ew": Access.POINTWISE,
     "fc": Access.WHOLE,
     "softmax": Access.WHOLE,
     "concat": Access.WHOLE,
     "copy": Access.WHOLE,
-    "deconv": Access.WHOLE,
-    "resize": Access.WHOLE,
-    "unpool": Access.WHOLE,
     "normalize": Access.WHOLE,
     "reshape": Access.VIEW,
 }
@@ -78,9 +77,24 @@ def scale_of(op: "OpSpec") -> tuple[int, int]:
     return (scale[0], scale[1]) if isinstance(scale, (list, tuple)) else (scale, scale)
 
 
+def table_lines(op: "OpSpec", name: str) -> list[range]:
+    """For each line of the output of a "window" the lines of an input that it reads, as one range."""
+    tables = [table for source, table in zip(op.inputs, op.attributes["lines"]) if source == name]
+    return [range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
+            for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables))]
+
+
 def dead_lines(op: "OpSpec", source: "TensorSpec") -> Callable[[int], int]:
     """For a window operator: y -> how many leading input lines no output line >= y reads."""
     height = source.height
+    if op.type == "window":
+        needed = height
+        firsts = []
+        for lines in reversed(table_lines(op, source.name)):
+            needed = min(needed, lines.start if lines else needed)
+            firsts.append(needed)
+        firsts.reverse()
+        return lambda y: firsts[y] if y < len(firsts) else height
     if op.type == "upsample":
         factor = scale_of(op)[0]
         return lambda y: min(height, y // factor)
@@ -99,7 +113,7 @@ def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
         return [f"scratch of {op.scratch_bytes} bytes"]
     sources, output = [tensors[name] for name in op.inputs], tensors[op.output]
     found = []
-    if TYPES[op.type] in (Access.WINDOW, Access.VIEW) and len(sources) != 1:
+    if TYPES[op.type] in (Access.WINDOW, Access.VIEW) and op.type != "window" and len(sources) != 1:
         found.append(f"a {op.type} reads one tensor, not {len(sources)}")
     found += [
         f"{op.type} needs the attribute {key}"
@@ -110,6 +124,8 @@ def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
         return found
     if op.type in ("conv", "pool"):
         found += _window_faults(op, sources[0], output)
+    elif op.type == "window":
+        found += _table_faults(op, sources, output)
     elif op.type == "reshape":
         if (
             prod(sources[0].shape) != prod(output.shape)
@@ -148,7 +164,21 @@ _REQUIRED = {
     "pool": ("kh", "kw", "sh", "sw", "pads"),
     "pad": ("pads",),
     "upsample": ("scale",),
+    "window": ("lines", "columns"),
 }
+
+
+def _table_faults(op: "OpSpec", sources: list["TensorSpec"], output: "TensorSpec") -> list[str]:
+    """Each input has a range of its lines for every line of the output, and of its columns for every column."""
+    found = []
+    for axis, key in enumerate(("lines", "columns")):
+        sizes = [source.shape[axis] for source in sources]
+        tables = op.attributes[key]
+        if [len(table) for table in tables] != [output.shape[axis]] * len(sources) or any(
+            not 0 <= first <= stop <= size for table, size in zip(tables, sizes) for first, stop in table
+        ):
+            found.append(f"the table of {key} is not one of ranges within each input")
+    return found
 
 
 def _window_faults(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> list[str]:

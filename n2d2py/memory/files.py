@@ -5,6 +5,7 @@ picture.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["write_memory_files", "json_text"]
+__all__ = ["write_memory_files", "in_known_terms", "json_text"]
 
 
 def write_memory_files(
@@ -24,7 +25,7 @@ def write_memory_files(
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
-        "memory_graph.json": json_text(problem.to_json()),
+        "memory_graph.json": json_text(in_known_terms(problem, plan).to_json()),
         "memory_map.json": json_text(plan.to_json()),
         "memory_mapping.log": mapping_text(problem, plan),
     }
@@ -32,6 +33,17 @@ def write_memory_files(
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     if picture:
         draw_plan(problem, plan, folder / "memory_mapping.png")
+
+
+def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
+    """The problem with "fc", which reads its inputs whole, for each "window" that the plan does not run by lines or over an
+    input: a reader of the files need not know that type for them.
+    """
+    streamed = set(plan.streamed)
+    return replace(problem, ops=tuple(
+        replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)})
+        if op.type == "window" and op.name not in streamed and not plan.overlaps(problem, op.name) else op
+        for op in problem.ops))
 
 
 def json_text(data: dict[str, Any]) -> str:

@@ -95,23 +95,62 @@ def _same_order(node: QuantNode, graph: QuantGraph) -> OpSpec:
     return OpSpec(node.name, "reshape", (node.inputs[0],), node.output) if kept else _whole(node, graph)
 
 
+Ranges = list[list[int]]
+"""For each position of an output's axis the range [first, stop] of an input's positions that it reads."""
+
+
+def _window(node: QuantNode, inputs: list[list[Ranges]]) -> OpSpec:
+    """A layer that goes line by line; for each input the ranges of its lines and of its columns."""
+    lines, columns = zip(*inputs)
+    return OpSpec(node.name, "window", tuple(node.inputs), node.output,
+                  {"layer": node.op.kind, "lines": list(lines), "columns": list(columns)})
+
+
+def _deconv(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """A position gathers what the taps u of the kernel bring from (position + pad - u * dilation) / stride."""
+    op, kernel = node.op, node.params["weights"].shape[2:]
+    ranges = []
+    for outputs, inputs, k, s, p, d in zip(graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride,
+                                           op.pads, op.dilation):
+        ranges.append([])
+        for position in range(outputs):
+            reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
+            inside = [at for at in reached if 0 <= at < inputs]
+            ranges[-1].append([min(inside), max(inside) + 1] if inside else [0, 0])
+    return _window(node, [ranges])
+
+
+def _unpool(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """A position is looked for in the windows of the pool that hold it, and in all that these windows cover."""
+    op, ranges = node.op, ([], [])
+    pooled, covered = (graph.shape(name)[2:] for name in node.inputs)
+    for outputs, windows, size, k, s, p in zip(graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads):
+        first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
+        stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
+        ranges[0].append([list(pair) for pair in zip(first, stop)])
+        ranges[1].append([[max(0, f * s - p), min(size, (t - 1) * s - p + k)] if f < t else [0, 0]
+                          for f, t in zip(first, stop)])
+    return _window(node, list(ranges))
+
+
 def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
-    """Nearest by whole factors goes line by line; every other resampling reads its input as a whole."""
+    """Nearest by whole factors repeats pixels; another resampling reads the two neighbours of each position."""
     op, shape = node.op, graph.shape(node.inputs[0])
     factors = [new // old for new, old in zip(op.size, shape[2:])]
     if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size)):
-        return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": factors if factors[0] != factors[1] else factors[0]})
-    return _whole(node, graph)
+        scale = factors[0] if factors[0] == factors[1] else factors
+        return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": scale})
+    taps = [op.taps(old, new)[:2] for old, new in zip(shape[2:], op.size)]
+    return _window(node, [[[[int(a), int(b) + 1] for a, b in zip(*axis)] for axis in taps]])
 
 
 for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), ("Concat", _concat),
                        ("Fc", _plain("fc")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
                        ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Convert", _plain("ew")),
                        ("Quantize", _plain("ew")), ("Reshape", _same_order), ("Identity", _same_order),
-                       ("Dropout", _same_order), ("Resize", _resize),
+                       ("Dropout", _same_order), ("Resize", _resize), ("Deconv", _deconv), ("Unpool", _unpool),
                        *((name, _whole) for name in (
-                           "DepthToSpace", "Deconv", "LRN", "Normalize", "PoolSum", "SpaceToDepth", "Take", "Transpose",
-                           "Unpool")),
+                           "DepthToSpace", "LRN", "Normalize", "PoolSum", "SpaceToDepth", "Take", "Transpose")),
                        *((f"Array{name}", _whole) for name in (
                            "Gather", "Interpolate", "Join", "Map", "Norm", "Product", "Reduce", "Scan", "Scatter",
                            "Softmax", "Take", "Window"))):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.memory.access import Access, access_of, scale_of
+from n2d2py.memory.access import Access, access_of, scale_of, table_lines
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
@@ -48,6 +48,8 @@ def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
     if op.type == "upsample":
         factor = scale_of(op)[0]
         return [range(y // factor, y // factor + 1) for y in range(lines)]
+    if op.type == "window":
+        return table_lines(op, source.name)
     top = op.attributes["pads"][0]
     if op.type == "pad":
         taps, stride, dilation = 1, 1, 1

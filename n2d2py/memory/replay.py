@@ -9,14 +9,14 @@ import numpy as np
 from n2d2py.memory.case import Case, Violation
 from n2d2py.memory.replay_lines import POINTWISE, WINDOWS, LineReplay
 from n2d2py.memory.stamps import Stamps
-from n2d2py.memory.taps import axis_of, last_user
+from n2d2py.memory.taps import last_user, taps_along
 
 __all__ = ["Replay"]
 
 _NEVER_READ = -1
 _ALWAYS_READ = np.iinfo(np.int32).max - 1
 _NEVER_STORED = np.iinfo(np.int32).max
-_WHOLE = ("fc", "softmax", "copy", "deconv", "resize", "unpool", "normalize")
+_WHOLE = ("fc", "softmax", "copy", "normalize")
 
 
 class Replay:
@@ -94,8 +94,8 @@ class Replay:
         if op["type"] not in WINDOWS:
             return np.full((height, width), _ALWAYS_READ, dtype=np.int32)
         rows_out, cols_out, _ = self.case.shape[op["output"]]
-        rows = last_user(height, rows_out, *axis_of(op, 0), backwards)
-        cols = last_user(width, cols_out, *axis_of(op, 1), False)
+        rows = last_user(height, rows_out, taps_along(op, source, 0, height), backwards)
+        cols = last_user(width, cols_out, taps_along(op, source, 1, width), False)
         return np.where(cols[None, :] >= 0, rows[:, None], _NEVER_READ).astype(np.int32)
 
     def _store_times(self, op: dict[str, Any], out: np.ndarray, backwards: bool) -> np.ndarray:

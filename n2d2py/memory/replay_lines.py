@@ -8,12 +8,12 @@ import numpy as np
 
 from n2d2py.memory.case import Case
 from n2d2py.memory.stamps import Stamps
-from n2d2py.memory.taps import axis_of, is_global, last_user, taps
+from n2d2py.memory.taps import is_global, last_user, taps_along
 
 __all__ = ["LineReplay", "POINTWISE", "WINDOWS"]
 
 POINTWISE = ("add", "ew")
-WINDOWS = ("conv", "pool", "pad", "upsample", "concat")
+WINDOWS = ("conv", "pool", "pad", "upsample", "window", "concat")
 
 
 class LineReplay:
@@ -75,6 +75,6 @@ class LineReplay:
             if self.stamps.elements(source) != self.stamps.elements(op["output"]):
                 return [np.arange(height)] * rows_out, np.arange(width)
             return [np.array([y]) for y in range(rows_out)], np.arange(width)
-        rows = [taps(y, height, *axis_of(op, 0)) for y in range(rows_out)]
-        columns = last_user(width, cols_out, *axis_of(op, 1), False) >= 0
-        return rows, np.flatnonzero(columns)
+        inside = taps_along(op, source, 0, height)
+        columns = last_user(width, cols_out, taps_along(op, source, 1, width), False) >= 0
+        return [inside(y) for y in range(rows_out)], np.flatnonzero(columns)

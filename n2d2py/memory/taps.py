@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
-__all__ = ["axis_of", "is_global", "last_user", "taps"]
+__all__ = ["is_global", "last_user", "taps_along"]
+
+Taps = Callable[[int], np.ndarray]
+"""The input positions inside the window of an output position."""
 
 
 def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
@@ -20,44 +23,36 @@ def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
     )
 
 
-def axis_of(op: dict[str, Any], axis: int) -> tuple[int, int, int, int, int]:
-    """(kernel, stride, pad before, dilation, upsampling factor) of a window along an axis."""
+def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
+    """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0 down, 1 across)."""
+    if op["type"] == "window":
+        tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]]) if name == source]
+        return lambda position: np.concatenate([np.arange(*table[position], dtype=np.int64) for table in tables])
     if op["type"] == "upsample":
         scale = op["scale"]
-        return 1, 1, 0, 1, scale[axis] if isinstance(scale, (list, tuple)) else scale
+        factor = scale[axis] if isinstance(scale, (list, tuple)) else scale
+        return lambda position: np.array([position // factor])
     if op["type"] == "concat":
-        return 1, 1, 0, 1, 1
+        return lambda position: np.array([position])
     pad = op["pads"][axis]
-    if op["type"] == "pad":
-        return 1, 1, pad, 1, 1
-    dil = op.get("dil", 1)
-    dilation = dil[axis] if isinstance(dil, (list, tuple)) else dil
-    return op[("kh", "kw")[axis]], op[("sh", "sw")[axis]], pad, dilation, 1
+    kernel, stride, dilation = 1, 1, 1
+    if op["type"] != "pad":
+        dil = op.get("dil", 1)
+        dilation = dil[axis] if isinstance(dil, (list, tuple)) else dil
+        kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
+
+    def inside(position: int) -> np.ndarray:
+        found = position * stride - pad + np.arange(kernel) * dilation
+        return found[(found >= 0) & (found < inputs)]
+
+    return inside
 
 
-def last_user(
-    inputs: int,
-    outputs: int,
-    kernel: int,
-    stride: int,
-    pad: int,
-    dilation: int,
-    factor: int,
-    backwards: bool,
-) -> np.ndarray:
+def last_user(inputs: int, outputs: int, inside: Taps, backwards: bool) -> np.ndarray:
     """int64[inputs]: how many output positions precede the last one whose window holds each input
     position, -1 when none does.
     """
     last = np.full(inputs, -1, dtype=np.int64)
     for step in range(outputs):
-        position = outputs - 1 - step if backwards else step
-        last[taps(position, inputs, kernel, stride, pad, dilation, factor)] = step
+        last[inside(outputs - 1 - step if backwards else step)] = step
     return last
-
-
-def taps(
-    position: int, inputs: int, kernel: int, stride: int, pad: int, dilation: int, factor: int
-) -> np.ndarray:
-    """The input positions inside the window of an output position."""
-    inside = (position * stride - pad + np.arange(kernel) * dilation) // factor
-    return inside[(inside >= 0) & (inside < inputs)]

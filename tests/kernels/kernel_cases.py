@@ -76,19 +76,20 @@ class Sweep:
         typical = max(1.0, reach / 3)
         return {"params": {"weights": weights, "bias": bias}, **self.requantize(bound, output, count, typical)}
 
-    def place(self, layout: str, tensors: dict, stride: int = 1, top: int = 0) -> dict:
+    def place(self, layout: str, tensors: dict, dead: layouts.Dead) -> dict:
         """Planes of the tensors in one of the layouts."""
         if layout in ("over", "ring"):
             place = layouts.before_input if layout == "over" else layouts.ring
-            return place(tensors["x"], tensors["y"], stride, top)
+            return place(tensors["x"], tensors["y"], dead)
         return {"apart": layouts.apart, "wrapped": layouts.wrapped,
                 "strided": lambda t: layouts.apart(t, gap=3),
                 "strided wrapped": lambda t: layouts.wrapped(t, gap=5)}[layout](tensors)
 
-    def case(self, title: str, graph: QuantGraph, inputs: dict, layout: str, stride: int = 1, top: int = 0) -> Case:
-        """The finished case."""
+    def case(self, title: str, graph: QuantGraph, inputs: dict, layout: str, stride: int = 1, top: int = 0,
+             dead: layouts.Dead | None = None) -> Case:
+        """The finished case; `dead` where it is no window that moves by `stride` from `top` lines above the input."""
         tensors = {name: (t.shape, t.type) for name, t in graph.tensors.items()}
-        planes = self.place(layout, tensors, stride, top)
+        planes = self.place(layout, tensors, dead or layouts.window_dead(stride, top))
         spans = [(begin, end) for begin, end in planes["y"].intervals()]
         inplace = any(begin < other_end and other < end for name in inputs for begin, end in planes[name].intervals()
                       for other, other_end in spans)

@@ -1,6 +1,8 @@
 """Where the tensors of a one-layer network lie: apart, strided, wrapped, or the output over an input."""
 from __future__ import annotations
 
+from typing import Callable
+
 from n2d2py.arithmetic import NumType
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.plan import Plane
@@ -37,28 +39,36 @@ def wrapped(tensors: dict[str, tuple[Shape, NumType]], gap: int = 0) -> dict[str
     return planes
 
 
-def _margin(source: Plane, output: Plane, stride: int, top: int) -> int:
-    """By how many bytes the output must start before the input: line y may only cover lines < y * stride - top."""
-    return max((y + 1) * output.line_bytes - min(source.count, max(0, y * stride - top)) * source.line_bytes
+Dead = Callable[[int], int]
+"""How many of the first input lines no line from y on reads."""
+
+
+def window_dead(stride: int, top: int) -> Dead:
+    """Of windows that move by `stride` from `top` lines above the input."""
+    return lambda y: y * stride - top
+
+
+def _margin(source: Plane, output: Plane, dead: Dead) -> int:
+    """By how many bytes the output must start before the input: line y may only cover dead lines."""
+    return max((y + 1) * output.line_bytes - min(source.count, max(0, dead(y))) * source.line_bytes
                for y in range(output.count))
 
 
-def before_input(source: tuple[Shape, NumType], output: tuple[Shape, NumType], stride: int,
-                 top: int) -> dict[str, Plane]:
+def before_input(source: tuple[Shape, NumType], output: tuple[Shape, NumType], dead: Dead) -> dict[str, Plane]:
     """The output over the input, as near as the line rule lets it."""
     x, y = plane(0, *source), plane(0, *output)
-    margin = _margin(x, y, stride, top)
+    margin = _margin(x, y, dead)
     base = -(-max(0, margin) // 8) * 8
     size = output[1].bytes
     start = (base - margin) // size * size
     return {"x": plane(base, *source), "y": plane(start, *output)}
 
 
-def ring(source: tuple[Shape, NumType], output: tuple[Shape, NumType], stride: int, top: int) -> dict[str, Plane]:
+def ring(source: tuple[Shape, NumType], output: tuple[Shape, NumType], dead: Dead) -> dict[str, Plane]:
     """The output starts where the input ends and wraps to its beginning, in the smallest ring."""
     x, y = plane(0, *source), plane(0, *output)
     start = -(-x.bytes // y.line_bytes) * y.line_bytes if x.bytes % output[1].bytes else x.bytes
-    lead = -(-max(_margin(x, y, stride, top), y.bytes - start, 0) // y.line_bytes)
+    lead = -(-max(_margin(x, y, dead), y.bytes - start, 0) // y.line_bytes)
     if lead >= y.count:
         return {"x": x, "y": plane(start, *output)}
     return {"x": x, "y": plane(start, *output, limit=lead * y.line_bytes, wrap_offset=0)}

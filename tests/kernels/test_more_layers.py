@@ -26,6 +26,9 @@ GEOMETRY = (  # kernel, stride, pads, dilation
 )
 
 
+LAYOUTS = (*cases.POINTWISE_LAYOUTS, "over", "ring")
+
+
 def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kinds, layout: str,
            zero: int = 0) -> harness.Case:
     kernel, stride, pads, dilation = geometry
@@ -40,11 +43,12 @@ def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kin
     result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"], params=node["params"]))[0]
     graph = sweep.graph(op, {"x": (shape, kind)}, (result, kinds[1]), **node)
     title = f"deconv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
-    return sweep.case(title, graph, {"x": x}, layout)
+    reach = (kernel[0] - 1) * dilation[0]
+    return sweep.case(title, graph, {"x": x}, layout, dead=lambda y: -((reach - y - pads[0]) // stride[0]))
 
 
 def deconvolutions(sweep: Sweep) -> list[harness.Case]:
-    placed, made = cycle(cases.POINTWISE_LAYOUTS), []
+    placed, made = cycle(LAYOUTS), []
     for i, (channels, geometry) in enumerate(zip((*CHANNELS, *CHANNELS), cycle(GEOMETRY))):
         groups, outputs = 1, int(sweep.rng.choice([*CHANNELS, 33, 70]))
         if i % 3 == 1:
@@ -72,11 +76,12 @@ def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harne
                                            max(32, node["bound"].bit_length() + 1))[0]
     x = sweep.stored(shape, kind)
     graph = sweep.graph(op, {"x": (shape, kind)}, (result, kind), **node)
-    return sweep.case(f"{op} of {shape[1:]}", graph, {"x": x}, layout)
+    first = op.taps(shape[2], op.size[0])[0]
+    return sweep.case(f"{op} of {shape[1:]}", graph, {"x": x}, layout, dead=lambda y: int(first[y]))
 
 
 def resizes(sweep: Sweep) -> list[harness.Case]:
-    placed, kinds, made = cycle(cases.POINTWISE_LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64)), []
+    placed, kinds, made = cycle(LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64)), []
     sizes = [((5, 7), (10, 14)), ((5, 7), (11, 9)), ((8, 6), (4, 3)), ((3, 4), (1, 1)), ((1, 1), (3, 5)),
              ((6, 5), (4, 20)), ((7, 3), (7, 3))]
     for (size, target), channels in zip(sizes, cycle(CHANNELS)):

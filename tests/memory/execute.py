@@ -94,7 +94,7 @@ class _Run:
             if name in views:
                 if self.problem.tensors[op.inputs[0]] and self.plan.planes[op.output].external:
                     self._fill(op.output, self._tensor(op.inputs[0]))
-            elif op.type in ("conv", "pool", "pad", "upsample"):
+            elif op.type in ("conv", "pool", "pad", "upsample", "window"):
                 self._window(op)
             elif op.type in ("add", "ew"):
                 self._pointwise(op)
@@ -109,8 +109,12 @@ class _Run:
 
     def _taps(self, op, y, x):
         a = op.attributes
+        if op.type == "window":
+            return [(name, i, j) for name, lines, columns in zip(op.inputs, a["lines"], a["columns"])
+                    for i in range(*lines[y]) for j in range(*columns[x])]
+        first = op.inputs[0]
         if op.type == "upsample":
-            return [(y // a["scale"], x // a["scale"])]
+            return [(first, y // a["scale"], x // a["scale"])]
         top, left = a["pads"][:2]
         if op.type == "pad":
             taps = [(y - top, x - left)]
@@ -120,8 +124,8 @@ class _Run:
                 for i in range(a["kh"])
                 for j in range(a["kw"])
             ]
-        t = self.problem.tensors[op.inputs[0]]
-        return [(i, j) for i, j in taps if 0 <= i < t.height and 0 <= j < t.width]
+        t = self.problem.tensors[first]
+        return [(first, i, j) for i, j in taps if 0 <= i < t.height and 0 <= j < t.width]
 
     def _window(self, op):
         out = self.problem.tensors[op.output]
@@ -130,8 +134,8 @@ class _Run:
             self.rng.shuffle(units)
             for x, b in units:
                 value = 17 * b + 1
-                for i, j in self._taps(op, y, x):
-                    for byte in self._pixel(op.inputs[0], i, j):
+                for name, i, j in self._taps(op, y, x):
+                    for byte in self._pixel(name, i, j):
                         value = (value * 31 + byte) & 0xFFFFFF
                 memory, at = self._place(op.output, y, x)
                 memory[at + b] = (value ^ value >> 9) & 0xFF

@@ -8,8 +8,8 @@ from n2d2py.memory import MemoryProblem, OpSpec
 from networks import Net
 
 
-def random_problem(seed: int, *, ops: int = 14, uniform: bool = False) -> MemoryProblem:
-    """A random DAG; `uniform` gives all tensors one byte per element."""
+def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: bool = False) -> MemoryProblem:
+    """A random DAG; `uniform` gives all tensors one byte per element, `tables` makes every fourth operator a "window"."""
     rng = random.Random(seed)
     net = Net(
         rng.randint(1, 9),
@@ -22,7 +22,8 @@ def random_problem(seed: int, *, ops: int = 14, uniform: bool = False) -> Memory
         if not uniform and rng.random() < 0.2:
             net.element_bytes = rng.choice((1, 1, 2, 4))
         recent = tensors[-3:] if rng.random() < 0.8 else tensors
-        made = _step(net, rng, rng.choice(recent), tensors)
+        step = _table if tables and rng.random() < 0.25 else _step
+        made = step(net, rng, rng.choice(recent), tensors)
         if made is None:
             continue
         tensors.append(made)
@@ -121,3 +122,22 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
     if kind == "global":
         return net.global_pool(x)
     return net._add("copy", (x,), t.shape)
+
+
+def _table(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | None:
+    """A "window" of one or two inputs: ranges that move down and across, and sometimes back."""
+    height, width = rng.randint(1, 9), rng.randint(1, 9)
+    inputs = (x, *([rng.choice(tensors)] if rng.random() < 0.4 else []))
+
+    def ranges(outputs: int, size: int) -> list[list[int]]:
+        wide, made = rng.randint(1, 3), []
+        for position in range(outputs):
+            first = position * size // outputs + rng.choice((0, 0, 0, -1, 1)) * rng.randint(0, 1)
+            first = min(max(first, 0), size - 1)
+            made.append([first, min(size, first + wide)] if rng.random() < 0.9 else [0, 0])
+        return made
+
+    shapes = [net.tensors[name].shape for name in inputs]
+    return net._add("window", inputs, (height, width, rng.randint(1, 6)),
+                    lines=[ranges(height, shape[0]) for shape in shapes],
+                    columns=[ranges(width, shape[1]) for shape in shapes])

@@ -14,7 +14,8 @@ from n2d2py.cli import main
 from n2d2py.memory import strategies
 
 ROOT = Path(__file__).resolve().parents[2]
-NETWORKS = {"MobileNet": ROOT / "models" / "MobileNet.ini", "branches": ROOT / "tests" / "e2e" / "branches.ini"}
+NETWORKS = {"MobileNet": ROOT / "models" / "MobileNet.ini", "branches": ROOT / "tests" / "e2e" / "branches.ini",
+            "resampling": ROOT / "tests" / "memory" / "resampling.ini"}
 
 needs_tools = pytest.mark.skipif(
     not all(map(shutil.which, ("g++", "make", "nm"))), reason="g++, make and nm are not all installed"
@@ -59,7 +60,7 @@ def memory_map(folder: Path) -> dict:
 
 
 @needs_tools
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", ["MobileNet", "branches", pytest.param("resampling", marks=pytest.mark.slow)])
 def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
     folder = export(network, tmp_path, "MemoryManagerStrategy=OptimizeOverlap\n")
     planned = memory_map(folder)
@@ -91,3 +92,29 @@ def test_every_strategy_is_exact(network, strategy, tmp_path):
 ])
 def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
     assert_exact(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("alignment", [1, 4, 16, 64])
+@pytest.mark.parametrize("strategy", strategies())
+def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_path, monkeypatch):
+    if strategy == "OptimizeOptimal":
+        pytest.importorskip("ortools")
+    monkeypatch.setenv("OPT", "-O0")
+    folder = export("resampling", tmp_path, f"MemoryManagerStrategy={strategy}\nMemoryAlignment={alignment}\n"
+                    f"BufferAlignment={alignment}\n")
+    planned = memory_map(folder)
+    assert arena_symbol(folder) == planned["arena_size"]
+    made = [plane for name, plane in planned["tensors"].items() if name != "sp"]
+    assert all(plane["stride"] % alignment == 0 for plane in made)
+    assert_exact(folder, 2)
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", ["MemoryMode=Small", "MemoryMode=Small\nStreamInput=1"])
+def test_layers_for_several_instruction_sets_run_by_lines(parameters, tmp_path):
+    folder = export("branches", tmp_path, f"{parameters}\nRuntimeDispatch=1\n")
+    assert any("rows" in step for step in memory_map(folder)["schedule"])
+    assert_exact(folder)

@@ -1,7 +1,6 @@
 """Transposed convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights."""
 from __future__ import annotations
 
-from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layers.builder import LayerBuilder
 
@@ -11,8 +10,6 @@ __all__ = ["code"]
 def code(*layer) -> LayerCode:
     """The C++ of a transposed convolution; weights arrive as (O, C / groups, KH, KW)."""
     build = LayerBuilder(*layer)
-    if build.serial:
-        raise InternalError(f"{build.node.name}: the output of a transposed convolution lies over its input")
     op, weights = build.node.op, build.node.params["weights"]
     depthwise = op.is_depthwise(build.node)
     name, weight_type = build.weights(weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
@@ -26,6 +23,6 @@ def code(*layer) -> LayerCode:
         {"KernelHeight": weights.shape[2], "KernelWidth": weights.shape[3],
          "StrideHeight": op.stride[0], "StrideWidth": op.stride[1],
          "DilationHeight": op.dilation[0], "DilationWidth": op.dilation[1],
-         "PadTop": op.pads[0], "PadLeft": op.pads[1], "Groups": op.groups,
+         "PadTop": op.pads[0], "PadLeft": op.pads[1], "Groups": op.groups, "Serial": build.serial,
          "InputZero": build.inputs[0].zero_point})
     return build.code("deconvolution", f"n2d2::{kernel}<{config}>(in0, out, {name}, {bias});")

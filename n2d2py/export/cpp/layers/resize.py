@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layers.builder import LayerBuilder
 
@@ -19,12 +18,10 @@ def code(*layer) -> LayerCode:
     if op.mode == "Nearest":
         config = build.config(title, {**types, "Stage": build.moving_stage(clamped=True)}, {"Serial": build.serial})
         return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
-    if build.serial:
-        raise InternalError(f"{build.node.name}: the output of a bilinear resampling lies over its input")
     weight = "std::int16_t" if build.integer else build.output.cpp
     config = build.config(title, {**types, "Weight": weight, "Sum": build.sum_type(),
                                   "Stage": build.stage(centred=False)},
-                          {"Serial": 0})
+                          {"Serial": build.serial})
     axes = [_axis(build, role, *sizes, weight) for role, *sizes in
             zip(("lines", "columns"), build.input_shape[2:], op.size)]
     declared = "\n".join(axes)

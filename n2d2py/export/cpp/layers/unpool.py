@@ -12,8 +12,6 @@ def code(*layer) -> LayerCode:
     """The C++ of an unpooling layer; its second input is what the pool read."""
     build = LayerBuilder(*layer)
     node, op = build.node, build.node.op
-    if build.serial:
-        raise InternalError(f"{node.name}: the output of an unpooling lies over an input")
     first, kind = build.inputs[0], build.output
     if build.integer and (first.bits, first.signed, first.zero_point) != (kind.bits, kind.signed, kind.zero_point):
         raise InternalError(f"{node.name} moves values, but its tensors have different types")
@@ -24,5 +22,5 @@ def code(*layer) -> LayerCode:
          "Stage": build.moving_stage(clamped=True)},
         {"KernelHeight": op.kernel[0], "KernelWidth": op.kernel[1], "StrideHeight": op.stride[0],
          "StrideWidth": op.stride[1], "PadTop": op.pads[0], "PadLeft": op.pads[1],
-         "OutputZero": kind.zero_point})
+         "OutputZero": kind.zero_point, "Serial": build.serial})
     return build.code("unpool", f"n2d2::unpool<{config}>(in0, in1, out);")
