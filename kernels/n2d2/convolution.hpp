@@ -11,7 +11,7 @@
 // all outputs of the piece; a 1x1 window is used in place.
 //
 // Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
-// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, Serial, Reverse.
+// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), Serial, Reverse.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
 #ifndef N2D2_CONVOLUTION_HPP
@@ -183,10 +183,10 @@ template <class Cfg>
 struct Convolution<Cfg, NeonDot> : PanelConvolution<Cfg, neondot::Machine> {};
 }  // namespace n2d2
 #elif N2D2_NEON
-#include "n2d2/arm/neon_tile.hpp"
+#include "n2d2/arm/neon_bytes_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Neon> : PanelConvolution<Cfg, neon::Machine> {};
+struct Convolution<Cfg, Neon> : PanelConvolution<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
 }  // namespace n2d2
 #endif
 

@@ -6,7 +6,7 @@
 // C, H, W order of the network. out: a plane of 1 x 1 x O. Sums in Cfg::Sum. Each run of contiguous inputs is
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum Serial.
+// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum FullWeights (some are -128), Serial.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
 #define N2D2_FULLYCONNECTED_HPP
@@ -108,10 +108,10 @@ template <class Cfg>
 struct FullyConnected<Cfg, NeonDot> : PanelFullyConnected<Cfg, neondot::Machine> {};
 }  // namespace n2d2
 #elif N2D2_NEON
-#include "n2d2/arm/neon_tile.hpp"
+#include "n2d2/arm/neon_bytes_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Neon> : PanelFullyConnected<Cfg, neon::Machine> {};
+struct FullyConnected<Cfg, Neon> : PanelFullyConnected<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
 }  // namespace n2d2
 #endif
 

@@ -32,7 +32,7 @@ class ChainPass(Pass):
         for kind in self._kinds[1:]:
             follower = graph.sole_consumer(nodes[-1].output)
             if follower is None or _kind(follower) != kind:
-                readers = ", ".join(reader.name for reader in graph.consumers(nodes[-1].output)) or "nothing"
+                readers = ", ".join(f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)) or "nothing"
                 return Match.no(f"the result of {nodes[-1].name} is read by {readers}, not by a {kind} alone")
             nodes.append(follower)
         carrying = next((one for one in nodes[:-1] if one.activation is not None), None)

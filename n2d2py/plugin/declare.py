@@ -172,7 +172,8 @@ class Recipe:
     """A chain of layers that becomes one: each result of the chain has one reader, which is the next layer.
 
     Attributes:
-        chain: kinds of the layers, first to last; a function counts by its own kind.
+        chain: kinds of the layers, first to last; a function counts by its own kind ("Clip" is every kind of ReLU). A kind that
+            does not exist is refused, with all that do.
         name: for the report, by default that of the class.
     """
 

@@ -59,7 +59,8 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
         raise N2D2Error("E020", "no Python file of this folder declares an operator, function, recipe or kernel"
                         if files else "the folder holds no Python file", where=str(folder),
                         remedy="write @operator before a class; n2d2py --new-operator NAME DIR writes an example")
-    ErrorList.raise_if([error for one in declared for error in check(one, folder)] + _twice(declared))
+    kinds = frozenset(one.made.kind for one in declared if hasattr(one.made, "kind"))
+    ErrorList.raise_if([error for one in declared for error in check(one, folder, kinds)] + _twice(declared))
     for one in declared:
         enter(one, folder.resolve())
     _loaded.add(folder.resolve())

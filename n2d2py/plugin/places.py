@@ -44,8 +44,8 @@ _KINDS = {(int, False): Kind.INT, (float, False): Kind.FLOAT, (bool, False): Kin
 
 
 # ---- checking -----------------------------------------------------------------------------------
-def check(declared: Declared, folder: Path) -> list[N2D2Error]:
-    """What a declaration lacks (E022), and names that others have (E023)."""
+def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()) -> list[N2D2Error]:
+    """What a declaration lacks (E022), and names that others have (E023); `beside` are the kinds that the same plug-in declares."""
     made, found = declared.made, []
 
     def lacks(what: str, remedy: str) -> None:
@@ -55,6 +55,13 @@ def check(declared: Declared, folder: Path) -> list[N2D2Error]:
         chain = made.chain
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
             lacks("chain is no tuple of names", 'write chain = ("First", "Second")')
+            return found
+        known = {*operator_kinds(), *function_kinds(), *beside}
+        for kind in chain:
+            if kind not in known:
+                like = nearest(kind, known)
+                lacks(f"its chain names '{kind}', which is no kind of layer", (f"did you mean {like}? " if like else "")
+                      + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before")
         return found
     if not made.header or not (folder / made.header).is_file():
         lacks(f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",

@@ -52,23 +52,37 @@ def networks() -> dict[str, tuple[Path, str]]:
             "MobileNet": (ROOT / "models/MobileNet.ini", "8")}
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A function: the export of a network, made once, and what it computes on this machine."""
+    made = {}
+
+    def export(network: str) -> tuple[Path, bytes]:
+        if network not in made:
+            path, count = networks()[network]
+            folder = tmp_path_factory.mktemp(network)
+            assert main([str(path), "-w", "/dev/null", "-export", "CPP", "-calib", "16", "-quality", "fast", "-db-export", count,
+                         "-test", "-nb-test", count, "-quiet", "-o", str(folder)]) == 0  # -test: Python's integers are the compiled ones
+            (project,) = folder.glob("export_CPP_*")
+            subprocess.run(["make", "-j2", "OPENMP=0"], cwd=project, check=True, stdout=subprocess.PIPE)
+            subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=project, check=True, stdout=subprocess.PIPE)
+            made[network] = project, (project / "all.bin").read_bytes()
+        return made[network]
+
+    return export
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FOREIGN))
 @pytest.mark.parametrize("network", sorted(networks()))
-def test_test_networks(tmp_path, network):
+def test_test_networks(exported, network, name):
     """Every target gives the bytes of the same export on this machine."""
     need("g++")
-    path, count = networks()[network]
+    need_target(name)
     if network != "MobileNet" and not SHARED.is_dir():
         pytest.skip("../shared is missing")
-    assert main([str(path), "-w", "/dev/null", "-export", "CPP", "-calib", "16", "-quality", "fast", "-db-export", count, "-test",
-                 "-nb-test", count, "-quiet", "-o", str(tmp_path)]) == 0  # -test: Python's integers are the compiled ones
-    (folder,) = tmp_path.glob("export_CPP_*")
-    subprocess.run(["make", "-j2", "OPENMP=0"], cwd=folder, check=True, stdout=subprocess.PIPE)
-    subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
-    expected = (folder / "all.bin").read_bytes()
-    for name in sorted(FOREIGN):
-        need_target(name)
-        assert outputs(folder, name, "-O3") == expected, name
+    folder, expected = exported(network)
+    assert outputs(folder, name, "-O3") == expected
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ def array_text(array: Array) -> str:
     text = f"extern {head}[];\n"
     if array.panels is not None:
         if array.dots is not None:
-            text += (f"#if N2D2_NEON_DOT\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el")
+            text += (f"#if {array.dots_where}\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el")
         else:
             text += "#"
         text += (f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"

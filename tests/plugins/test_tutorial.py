@@ -21,7 +21,9 @@ def test_commands(tmp_path):
         done = subprocess.run([*program, *words[1:]], cwd=tmp_path, env=environment, text=True, capture_output=True)
         assert done.returncode == 0, (words, done.stderr)
         printed.append(done.stdout + done.stderr)
-    assert len(printed) == 4
+    assert len(printed) == 6
+    assert "fuse: b: ScaleChannels - Clip became ScaleChannels" in printed[-1]
+    assert "2 layers: compiled values identical to Python's" in printed[-1]
     assert "fuse: d: ElemWise - Abs became AbsDiff" in printed[2]
     assert "fuse-abs" not in printed[0] and "AbsDiff" in printed[0]
 

@@ -46,8 +46,8 @@ def float_literal(value: float, ctype: str) -> str:
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
-    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`), `dots` where N2D2_NEON_DOT is 1;
-    None for the same.
+    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`), `dots` where the macro `dots_where`
+    is 1; None for the same.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Array:
     values: np.ndarray
     panels: np.ndarray | None = None
     dots: np.ndarray | None = None
+    dots_where: str = "N2D2_NEON_DOT"
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:

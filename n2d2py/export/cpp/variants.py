@@ -60,7 +60,8 @@ class Panels:
     Attributes:
         weights: int8, or float32, flat.
         bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
-        signed_bias: the same where bytes are multiplied as signed ones, unsigned ones - 128 (ARM's dot product).
+        signed_bias: the same where bytes are multiplied as signed ones, unsigned ones - 128 (ARM).
+        signed_where: the macro of `kernels/n2d2/isa.hpp` that says where they are.
         order: position -> output, for all constants per output; None when it is the identity.
     """
 
@@ -68,6 +69,7 @@ class Panels:
     bias: np.ndarray
     order: np.ndarray | None = None
     signed_bias: np.ndarray | None = None
+    signed_where: str = "N2D2_NEON"
 
     def sorted(self, values: np.ndarray) -> np.ndarray:
         """Constants per output in the order of the kernel."""
@@ -220,7 +222,7 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
 def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     order = depthwise_order(len(weights))
     return Panels(packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order,
-                  _signed_bias(weights, bias, facts)[order])
+                  _signed_bias(weights, bias, facts)[order], "N2D2_NEON_DOT")
 
 
 IMPLEMENTATIONS: tuple[Implementation, ...] = (

@@ -154,6 +154,7 @@ class ArrayView:
     text: str
     panels: "ArrayView | None" = None
     dots: "ArrayView | None" = None
+    dots_where: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> "ArrayView":
@@ -162,7 +163,7 @@ class ArrayView:
         panels, dots = (None if other is None else ArrayView.of(
             replace(array, values=other, panels=None, dots=None), weights_format) for other in (array.panels, array.dots))
         return ArrayView(array.name, array.ctype, array.values.size + as_string, as_string,
-                         initializer(array.values, as_string), panels, dots)
+                         initializer(array.values, as_string), panels, dots, array.dots_where)
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,9 @@ class LayerBuilder:
 
     # ---- constant data --------------------------------------------------------------------
     def array(self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None,
-              dots: np.ndarray | None = None) -> str:
+              dots: np.ndarray | None = None, dots_where: str = "N2D2_NEON_DOT") -> str:
         """Adds an array with the flattened `values`, and `panels` and `dots` for SIMD kernels; returns its name."""
-        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots)
+        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots, dots_where)
         self._arrays.append(array)
         return array.name
 
@@ -164,10 +164,14 @@ class LayerBuilder:
         ctype = self._weight_type(values)
         return self.array("weights", values, ctype, self._panels and self._panels.weights), ctype
 
+    def full_weights(self) -> bool:
+        """Whether the 8-bit weights use -128, which the products of two bytes in 16 bits do not stand."""
+        return self.integer and int(self.node.params["weights"].min(initial=0)) <= -128
+
     def bias(self, sum_type: str) -> str:
         """Adds the array "bias" in the accumulator's type; returns its name."""
         return self.array("bias", self.node.params["bias"], sum_type, self._panels and self._panels.bias,
-                          self._panels and self._panels.signed_bias)
+                          self._panels and self._panels.signed_bias, self._panels.signed_where if self._panels else "")
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
         panels = None if self._panels is None else self._panels.sorted(np.asarray(values).reshape(-1))

@@ -1,0 +1,191 @@
+// The matrix product of the panels with NEON's products of bytes, eight at a time: smull, smlal, sadalp (vmull, vmlal, vpadal).
+//
+// A word of a panel, [16 outputs][4 inputs], is multiplied with a word of a window in every place of a vector. Two such
+// products of one output fit into 16 bits where no weight is -128: |127 * -128 * 2| = 32512; with FullWeights each is added by itself.
+// Neighbours are added pairwise to sums of 32 bits, two of each output, which are joined at the end.
+// Inputs are signed bytes, unsigned ones - 128 from when windows are gathered; the bias comes to match (`Array.dots` of
+// the exporter). Inputs of 16 bits go the way of neon_tile.hpp.
+#ifndef N2D2_ARM_NEON_BYTES_TILE_HPP
+#define N2D2_ARM_NEON_BYTES_TILE_HPP
+
+#include "n2d2/arm/neon_tile.hpp"
+
+namespace n2d2 {
+namespace neonbytes {
+
+// The outputs of a panel in pairs: eight bytes of a word, two sums of 32 bits for each.
+template <int Pixels, int Words, int LastOutputs, bool FullWeights, class Stage>
+struct Tile {
+    enum : int { Pairs = (LastOutputs + 1) / 2, Vectors = (LastOutputs + 3) / 4, Bytes = LastOutputs * 4 };
+
+    struct State {
+        int32x4_t sums[Pixels][8];
+    };
+
+    // The weights of four outputs; those that the last four lack are zeros.
+    static N2D2_INLINE int8x16_t four(const std::int8_t* w, int v) {
+        if (Bytes % 16 == 0 || v + 1 < Vectors)
+            return vld1q_s8(w + 16 * v);
+        std::int8_t all[16] = {};
+        std::memcpy(all, w + 16 * v, Bytes % 16 == 0 ? 16 : Bytes % 16);
+        return vld1q_s8(all);
+    }
+
+    // A word of a window, in every place.
+    static N2D2_INLINE int8x16_t word(const std::uint8_t* from) {
+        std::int32_t bits;
+        std::memcpy(&bits, from, 4);
+        return vreinterpretq_s8_s32(vld1q_dup_s32(&bits));
+    }
+
+    static N2D2_INLINE int16x8_t high(int8x16_t a, int8x16_t b) {
+#if defined(__aarch64__)
+        return vmull_high_s8(a, b);
+#else
+        return vmull_s8(vget_high_s8(a), vget_high_s8(b));
+#endif
+    }
+    static N2D2_INLINE int16x8_t high(int16x8_t sum, int8x16_t a, int8x16_t b) {
+#if defined(__aarch64__)
+        return vmlal_high_s8(sum, a, b);
+#else
+        return vmlal_s8(sum, vget_high_s8(a), vget_high_s8(b));
+#endif
+    }
+    static N2D2_INLINE int16x8_t low(int8x16_t a, int8x16_t b) { return vmull_s8(vget_low_s8(a), vget_low_s8(b)); }
+
+    // Two words of the windows, or one.
+    template <int Count, long Pitch>
+    static N2D2_INLINE void words(State& state, const std::uint8_t* x, const std::int8_t* w) {
+        int8x16_t first[Pixels], second[Pixels];
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            first[p] = word(x + p * Pitch);
+            second[p] = Count > 1 ? word(x + p * Pitch + 4) : first[p];
+        }
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            const int8x16_t a = four(w, v), b = Count > 1 ? four(w + Bytes, v) : a;
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                int32x4_t* const sums = state.sums[p] + 2 * v;
+                int16x8_t products = low(a, first[p]);
+                if (Count > 1 && FullWeights) {
+                    sums[0] = vpadalq_s16(sums[0], products);
+                    products = low(b, second[p]);
+                } else if (Count > 1) {
+                    products = vmlal_s8(products, vget_low_s8(b), vget_low_s8(second[p]));
+                }
+                sums[0] = vpadalq_s16(sums[0], products);
+                if (2 * v + 1 >= Pairs)
+                    continue;
+                products = high(a, first[p]);
+                if (Count > 1 && FullWeights) {
+                    sums[1] = vpadalq_s16(sums[1], products);
+                    products = high(b, second[p]);
+                } else if (Count > 1) {
+                    products = high(products, b, second[p]);
+                }
+                sums[1] = vpadalq_s16(sums[1], products);
+                // One vector of weights after the other: GCC otherwise makes all products first, and keeps sums on the stack.
+                __asm__ volatile("" : "+w"(sums[0]), "+w"(sums[1]));
+            }
+        }
+    }
+
+    // Two sums of each of four outputs to one.
+    static N2D2_INLINE int32x4_t joined(int32x4_t low, int32x4_t high) {
+#if defined(__aarch64__)
+        return vpaddq_s32(low, high);
+#else
+        return vcombine_s32(vpadd_s32(vget_low_s32(low), vget_high_s32(low)), vpadd_s32(vget_low_s32(high), vget_high_s32(high)));
+#endif
+    }
+
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                  const At& at) {
+        State state;
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL
+            for (int j = 0; j < 8; ++j)
+                state.sums[p][j] = vdupq_n_s32(0);
+        for (int q = 0; q + 2 <= Words; q += 2)
+            words<2, Pitch>(state, x + q * 4, w + q * Bytes);
+        if (Words % 2 != 0)
+            words<1, Pitch>(state, x + (Words - 1) * 4, w + (Words - 1) * Bytes);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            int32x4_t sums[4];
+            N2D2_UNROLL
+            for (int v = 0; v < 4; ++v)
+                sums[v] = joined(state.sums[p][2 * v], state.sums[p][2 * v + 1]);
+            neon::finish<LastOutputs, Stage>(sums, bias, output, at(p));
+        }
+    }
+};
+
+// Windows of signed bytes.
+template <class In, int Words>
+struct SignedBytes {
+    typedef SignedBytes Raw;
+    enum : bool { Plain = std::numeric_limits<In>::is_signed };
+    enum : int { Size = 1, Unit = 1, Bytes = Words * 4 };
+
+    static N2D2_INLINE std::uint8_t moved(In value) {
+        return static_cast<std::uint8_t>(static_cast<std::uint8_t>(value) ^ (std::numeric_limits<In>::is_signed ? 0 : 128));
+    }
+    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
+
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        for (int i = 0; i < Count; ++i)
+            to[i] = moved(from[i]);
+    }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        std::memset(to, moved(static_cast<In>(value)), Count);
+    }
+};
+
+template <class In, bool FullWeights, int Size = sizeof(In)>
+struct Form {
+    template <int Words>
+    struct Windows : Halfwords<In, Words> {};
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+};
+
+template <class In, bool FullWeights>
+struct Form<In, FullWeights, 1> {
+    template <int Words>
+    struct Windows : SignedBytes<In, Words> {};
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Stage> {
+        static_assert(Panels == 1, "a tile is one panel");
+    };
+};
+
+template <bool FullWeights>
+struct Machine {
+    template <class In, int Words>
+    struct Windows : Form<In, FullWeights>::template Windows<Words> {};
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : Form<In, FullWeights>::template Tile<Pixels, Panels, Words, LastOutputs, Stage> {};
+
+    // 8 sums of a pixel and its two words: 20 of 32 registers, or 10 of 16.
+#if defined(__aarch64__)
+    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
+#else
+    static N2D2_INLINE constexpr int tilePixels(int) { return 1; }
+#endif
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return 1; }
+};
+
+}  // namespace neonbytes
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_BYTES_TILE_HPP
