@@ -29,6 +29,7 @@ def violations(program: Program, config: Config) -> list[str]:
     found = list(_runtime(program))
     for task in program.tasks:
         if isinstance(task, EmuTask):
+            found += _emulated(program, task)
             continue
         found += _task(task)
         for operation in task.operations:
@@ -74,6 +75,27 @@ def _runtime(program: Program) -> Iterator[str]:
         compiled = any(name.startswith("task-") for name in names)
         if compiled and not any("dep_graph" in name for name in names):
             yield "no blob is called dep_graph: a second inference would find used up counters"
+
+
+def _emulated(program: Program, task: EmuTask) -> Iterator[str]:
+    """Buffers of the emulator's operations against their memories."""
+    for operation in task.operations:
+        what = f"EMU task {task.number} op {operation.number}"
+        if operation.extension is None and operation.kind > 1:
+            yield f"{what}: NVIDIA's runtime has no operation {operation.kind}"
+        for side, buffers in (("source", operation.sources), ("destination", operation.destinations)):
+            for buffer in buffers:
+                index = int(buffer["address"])
+                if not 0 <= index < len(task.addresses):
+                    yield f"{what}: its {side} has address index {index} of {len(task.addresses)}"
+                    continue
+                memory, start, _ = task.addresses[index]
+                start += int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
+                end, size = start + int(buffer["size"]), len(program.memories[memory])
+                if end > size:
+                    yield f"{what}: its {side} ends at byte {end} of a memory of {size}"
+        if operation.extension is None and int(operation.source["format"]) != int(operation.destination["format"]):
+            yield f"{what}: its formats {int(operation.source['format'])} and {int(operation.destination['format'])} differ"
 
 
 def _task(task: DlaTask) -> Iterator[str]:

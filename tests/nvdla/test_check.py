@@ -13,7 +13,7 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.config import CONFIGS, config_of
 from n2d2py.nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
-from n2d2py.operators import ElemWise, Pool
+from n2d2py.operators import ElemWise, Pool, Softmax
 from nvdla_files import given, needs_shared, small_relu
 from nvdla_networks import RELU, Net, typed
 
@@ -144,6 +144,24 @@ def test_a_deadlock_is_found():
     found = violations(Program.of(one, "net", "v12"), SMALL)
     assert any("a deadlock after 0 of 7 operations" in line and "op 0 (CONV) waits for 1 of op 1 (SDP) COMPLETED" in line
                for line in found), found
+
+
+@pytest.mark.parametrize("field, value, text", [("address", 90, "its source has address index 90 of"),
+                                                ("size", 1 << 20, "its source ends at byte"), ("format", 9, "its formats 9 and 1 differ")])
+def test_buffers_of_the_emulator(field, value, text):
+    net = Net((6, 1, 1))
+    graph = net.done(net.add("s", Softmax(), net.conv("a", "x", 10, kernel=(1, 1))))
+    samples = np.random.default_rng(1).standard_normal((2, 6, 1, 1)).astype(np.float32)
+    lowered, problems = lower(typed(graph, INT8, samples), SMALL, INT8)
+    assert problems == []
+    one = parse_loadable(write_loadable(emit(lowered, "v12").loadable))
+    assert violations(Program.of(one, "net", "v12"), SMALL) == []
+    blob = next(blob for blob in one.blobs if blob.name.endswith("op_buf_list"))
+    data = bytearray(blob.data)
+    np.frombuffer(data, ABIS["v12"].emu_buffer, 1)[field] = value
+    blob.data = bytes(data)
+    found = violations(Program.of(one, "net", "v12"), SMALL)
+    assert any(text in line for line in found), found
 
 
 def test_tables_of_the_runtime():
