@@ -61,7 +61,7 @@ def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: st
     ports = [f"- {kind[:-1]} `{one['tensor']}`: {'x'.join(map(str, one['shape']))} {facts['precision']}, 1 stands for "
              f"{one['scale']:.9g}" for kind in ("inputs", "outputs") for one in facts[kind]]
     extensions = sum(layer.extension is not None for layer in lowered.emulated)
-    warning = [f"{extensions} layers run on the CPU as extension operations (`CPU ...` below). **NVIDIA's runtime does not have "
+    warning = [f"On the CPU as extension operations: {extensions} (`CPU ...` below). **NVIDIA's runtime does not have "
                "them**: it knows POWER and SOFTMAX alone. `n2d2py-nvdla run` has them.", ""] if extensions else []
     return "\n".join([
         f"# {request.graph.name} for NVDLA {lowered.config.name}", "",
@@ -71,7 +71,8 @@ def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: st
         "```", "n2d2py-nvdla run out.nvdla --input x.npy --rawdump      # on the functional model",
         "n2d2py-nvdla check out.nvdla                            # limits, alignments, buffers, dependencies",
         "n2d2py-nvdla dump out.nvdla                             # every descriptor",
-        "nvdla_runtime --loadable out.nvdla --image x.pgm        # on hardware, with NVIDIA's runtime", "```", "",
+        *([] if extensions else ["nvdla_runtime --loadable out.nvdla --image x.pgm        # on hardware, with NVIDIA's runtime"]),
+        "```", "",
         "## Layers", "", "| layer | operations | result | real value of 1 |", "|---|---|---|---|", *rows, "",
         "## What was checked, and what was not", "",
         "Checked when this export was written: buffers, alignments, limits and the dependency graph of the file "
