@@ -8,6 +8,10 @@
 
 #include "n2d2/env.hpp"
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 namespace n2d2 {
 
 // The output lines [begin, end) that a call makes. Layers that run line by line (Cfg::Streamed) are called for some lines at a
@@ -30,13 +34,26 @@ struct Loop {
 };
 
 #if defined(_OPENMP)
+// A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The loop is a
+// function of its own, which both ways call: it is compiled once.
 template <>
 struct Loop<true> {
     template <class Body>
-    static N2D2_INLINE void run(int count, const Body& body) {
-#pragma omp parallel for schedule(static)
-        for (int i = 0; i < count; ++i)
+    static N2D2_NOINLINE void range(int begin, int end, const Body& body) {
+        for (int i = begin; i < end; ++i)
             body(i);
+    }
+    template <class Body>
+    static N2D2_INLINE void run(int count, const Body& body) {
+        if (omp_get_max_threads() == 1) {
+            range(0, count, body);
+            return;
+        }
+#pragma omp parallel
+        {
+            const long threads = omp_get_num_threads(), self = omp_get_thread_num();
+            range(static_cast<int>(count * self / threads), static_cast<int>(count * (self + 1) / threads), body);
+        }
     }
 };
 #endif

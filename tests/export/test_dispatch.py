@@ -128,6 +128,34 @@ static_assert(Same<n2d2::Native, n2d2::{native}>::value && sizeof(name) == sizeo
 
 
 @pytest.mark.slow
+def test_threads_change_no_bit_and_one_needs_no_team(tmp_path, monkeypatch):
+    """Without OpenMP, with one thread and with several: the same bytes; with one, no parallel region is entered."""
+    need("g++")
+    graph = residual(True)
+    made = request(graph, count=3)
+    expected = expected_bytes(graph, made)
+    out = write_export(tmp_path / "out", made)
+    (tmp_path / "spy.c").write_text("""#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+void GOMP_parallel(void (*f)(void*), void* data, unsigned threads, unsigned flags) {
+    void (*real)(void (*)(void*), void*, unsigned, unsigned) = dlsym(RTLD_NEXT, "GOMP_parallel");
+    fputs("region\\n", stderr);
+    real(f, data, threads, flags);
+}
+""")
+    subprocess.run(["gcc", "-shared", "-fPIC", "spy.c", "-o", "spy.so", "-ldl"], cwd=tmp_path, check=True)
+    for options, threads, regions in ((("OPENMP=0",), "2", False), ((), "1", False), ((), "2", True)):
+        make(out, "OPT=-O1", "CXXFLAGS=-DN2D2_PARALLEL_WORK=0 -Werror", *options)
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "spy.so"))
+        done = run_export(out, "-outputs", "all.bin")
+        monkeypatch.delenv("LD_PRELOAD")
+        assert done.returncode == 0 and (out / "all.bin").read_bytes() == expected
+        assert ("region" in done.stderr) == regions, (options, threads)
+
+
+@pytest.mark.slow
 def test_threads_and_instruction_set_of_the_interface(tmp_path):
     need("g++")
     out = write_export(tmp_path / "out", request(chain(True)))

@@ -26,9 +26,7 @@ struct Tile {
     static N2D2_INLINE int8x16_t four(const std::int8_t* w, int v) {
         if (Bytes % 16 == 0 || v + 1 < Vectors)
             return vld1q_s8(w + 16 * v);
-        std::int8_t all[16] = {};
-        std::memcpy(all, w + 16 * v, Bytes % 16 == 0 ? 16 : Bytes % 16);
-        return vld1q_s8(all);
+        return neon::bytes<(Bytes % 16 == 0 ? 16 : Bytes % 16)>(w + 16 * v);
     }
 
     // A word of a window, in every place.

@@ -12,19 +12,6 @@
 namespace n2d2 {
 namespace neondot {
 
-// Count bytes, 4, 8, 12 or 16 and more, the rest zeros.
-template <int Count>
-N2D2_INLINE int8x16_t bytes(const void* from) {
-    const std::int8_t* const p = static_cast<const std::int8_t*>(from);
-    if (Count >= 16)
-        return vld1q_s8(p);
-    std::int32_t word = 0;
-    if (Count % 8 == 4)
-        std::memcpy(&word, p + (Count > 8 ? 8 : 0), 4);
-    const int8x8_t last = vreinterpret_s8_s32(vset_lane_s32(word, vdup_n_s32(0), 0));
-    return vcombine_s8(Count >= 8 ? vld1_s8(p) : last, Count > 8 ? last : vdup_n_s8(0));
-}
-
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
 struct Tile {
     static_assert(Panels == 1 && sizeof(In) == 1, "a tile is one panel, of bytes");
@@ -36,13 +23,13 @@ struct Tile {
 
     template <int Count>
     static N2D2_INLINE int8x16_t window(const std::uint8_t* from) {
-        const int8x16_t x = bytes<Count>(from);
+        const int8x16_t x = neon::bytes<Count>(from);
         return std::numeric_limits<In>::is_signed ? x : veorq_s8(x, vdupq_n_s8(-128));
     }
 
     template <int Lane, int Vector>
     static N2D2_INLINE void vector(State& state, const std::int8_t* w, const int8x16_t* x) {
-        const int8x16_t value = bytes<(Bytes - 16 * Vector)>(w + 16 * Vector);
+        const int8x16_t value = neon::bytes<(Bytes - 16 * Vector)>(w + 16 * Vector);
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
             state.sums[p][Vector] = vdotq_laneq_s32(state.sums[p][Vector], value, x[p], Lane);

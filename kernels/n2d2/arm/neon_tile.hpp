@@ -12,6 +12,19 @@
 namespace n2d2 {
 namespace neon {
 
+// Count bytes, 4, 8, 12 or 16 and more, the rest zeros.
+template <int Count>
+N2D2_INLINE int8x16_t bytes(const void* from) {
+    const std::int8_t* const p = static_cast<const std::int8_t*>(from);
+    if (Count >= 16)
+        return vld1q_s8(p);
+    std::int32_t word = 0;
+    if (Count % 8 == 4)
+        std::memcpy(&word, p + (Count > 8 ? 8 : 0), 4);
+    const int8x8_t last = vreinterpret_s8_s32(vset_lane_s32(word, vdup_n_s32(0), 0));
+    return vcombine_s8(Count >= 8 ? vld1_s8(p) : last, Count > 8 ? last : vdup_n_s8(0));
+}
+
 // sums += w * input Lane of x, for the outputs of a panel.
 template <int Lane>
 N2D2_INLINE void multiply(int32x4_t* sums, int16x8_t low, int16x8_t high, int16x4_t x) {
