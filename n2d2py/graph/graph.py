@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.graph.precision import Precision
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape, elements
+from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
     from n2d2py.operators.activations import Function
@@ -291,7 +291,7 @@ class Graph:
 
 def _check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
-    if not 0 < count <= MAX_ELEMENTS:
+    if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))
-        raise N2D2Error("E240", f"{what} of {size} has " + (f"{count:,} elements, at most {MAX_ELEMENTS:,} are "
+        raise N2D2Error("E240", f"{what} of {size} has " + (f"{count:,} elements, at most {MAX_TENSOR:,} are "
                         "supported" if count else "no elements"), where=where, remedy="check its dimensions")

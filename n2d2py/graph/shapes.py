@@ -3,12 +3,18 @@ from __future__ import annotations
 
 from math import prod
 
-__all__ = ["Shape", "MAX_ELEMENTS", "channels", "height", "width", "elements", "n2d2_dims"]
+__all__ = ["Shape", "MAX_ELEMENTS", "MAX_TENSOR", "MAX_STEP", "channels", "height", "width", "elements", "n2d2_dims"]
 
 Shape = tuple[int, ...]
 
 MAX_ELEMENTS = 1 << 28
-"""Elements that a tensor or a parameter may have: 1 GiB of float32, far beyond what the targets hold."""
+"""Elements that a parameter may have: 1 GiB of float32, far beyond what the targets hold."""
+
+MAX_TENSOR = 1 << 26
+"""Elements that a tensor of the network may have: 256 MiB of float32."""
+
+MAX_STEP = 1 << 20
+"""Elements of a window, a stride or a pad along one axis."""
 
 
 def channels(shape: Shape) -> int:

@@ -48,7 +48,7 @@ def test_expressions(expression):
     ("".join(f"$M{i}=${{M{i + 1}}}\n" for i in range(400)) + "$M400=1\n" + NET.format("${M0}"), "E113"),
     (NET.format("999999999999"), "E122"),
     ("[sp]\nSizeX=4294967295\nSizeY=4294967295\n" + NET.format("1")[21:], "E240"),
-    ("[sp]\nSizeX=9000\nSizeY=9000\n" + NET.format("4000000000")[21:], "E229"),
+    ("[sp]\nSizeX=8000\nSizeY=8000\n" + NET.format("4000000000")[21:], "E229"),
     ("[sp]\nSizeX=9\nSizeY=9\nNbChannels=5000\n[c]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=5000\n"
      "Mapping.Size=1\nMapping.NbIterations=4000000000\n", "E229"),
 ])

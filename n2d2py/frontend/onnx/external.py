@@ -1,15 +1,19 @@
 """Tensors that an ONNX model keeps in files beside it."""
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Iterator
 
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.graph.shapes import MAX_ELEMENTS
 
 __all__ = ["load_external_data"]
+
+_PACKED = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
@@ -46,11 +50,17 @@ def _load(tensor: TensorProto, path: Path) -> None:
     if not location or Path(location).is_absolute() or folder not in target.parents:
         raise _error(path, f"the data of '{tensor.name}' lie in '{location}', outside the model's folder",
                      "put the data file beside the model and refer to it by a relative path")
+    if target.exists() and not target.is_file():
+        raise _error(path, f"the data of '{tensor.name}' lie in '{location}', which is no file",
+                     "put the data file beside the model")
+    needed = _bytes_needed(tensor, path)
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
+        if length > needed:
+            raise _error(path, f"'{tensor.name}' needs {needed:,} bytes, the file gives it {length:,}", "export the model again")
         with target.open("rb") as file:
             file.seek(offset)
-            data = file.read(length if length >= 0 else -1)
+            data = file.read(length if length >= 0 else needed)
     except ValueError:
         raise _error(path, f"the place of the data of '{tensor.name}' is not a number",
                      "export the model again") from None
@@ -63,6 +73,19 @@ def _load(tensor: TensorProto, path: Path) -> None:
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
+
+
+def _bytes_needed(tensor: TensorProto, path: Path) -> int:
+    """Bytes of the values of a tensor by its shape and type."""
+    count = prod(max(0, size) for size in tensor.dims)
+    try:
+        bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except (KeyError, TypeError):
+        raise _error(path, f"'{tensor.name}' has a type that external data cannot have", "export the model again") from None
+    if count > MAX_ELEMENTS:
+        raise _error(path, f"'{tensor.name}' has {count:,} elements, at most {MAX_ELEMENTS:,} are supported",
+                     "check its dimensions")
+    return (count * bits + 7) // 8
 
 
 def _error(path: Path, what: str, remedy: str) -> N2D2Error:

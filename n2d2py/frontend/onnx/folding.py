@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import ceil, prod
+from typing import Mapping
 
 import numpy as np
 import onnx
@@ -9,7 +10,7 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.registry import Unsupported
 
-__all__ = ["evaluate", "is_foldable", "SHAPE_READERS", "SHAPE_ARITHMETIC"]
+__all__ = ["evaluate", "is_foldable", "room_of", "SHAPE_READERS", "SHAPE_ARITHMETIC"]
 
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends on the shape of their input only."""
@@ -19,6 +20,8 @@ SHAPE_ARITHMETIC = (*SHAPE_READERS, "Constant", "ConstantOfShape", "Equal", "Exp
 
 _MOST_ELEMENTS = 1 << 26
 """Elements of a constant that is computed: 256 MiB of float32."""
+_ROOM = 1 << 25
+"""What constants computed from others may add to a small file: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
@@ -29,13 +32,17 @@ def is_foldable(proto: onnx.NodeProto) -> bool:
             and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute))
 
 
-def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None]) -> None:
-    """Refuses constants that would fill the memory, before they are made."""
+def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
+    """Refuses constants that would fill the memory, before they are made; `room` for all of them together."""
     given = [np.asarray(value) for value in values if value is not None]
     count = 0
     try:
         if proto.op_type in ("ConstantOfShape", "Expand"):
             count = prod(max(1, int(size)) for size in given[-1].reshape(-1))
+        elif proto.op_type in ("Concat", "ConcatFromSequence"):
+            count = sum(value.size for value in given)
+        elif proto.op_type in ("Gather", "GatherElements", "GatherND"):
+            count = given[1].size * max(1, given[0].size // given[0].shape[0])
         elif proto.op_type == "Tile":
             count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
         elif proto.op_type == "Range":
@@ -56,19 +63,24 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None]) -> None:
             count = given[0].size * prod(max(1, ceil(float(v))) for v in given[-1].reshape(-1))
     except (ValueError, IndexError, TypeError, OverflowError):
         return  # the evaluation says what is wrong
-    if count > _MOST_ELEMENTS:
+    if count > min(_MOST_ELEMENTS, room):
         raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
 
 
-def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int) -> list[np.ndarray]:
-    """The outputs of a node for input values (None: absent).
+def room_of(constants: Mapping[str, np.ndarray]) -> int:
+    """Elements that all constants computed from those of a file may have together."""
+    return _ROOM + 4 * sum(array.size for array in constants.values())
+
+
+def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = 1 << 62) -> list[np.ndarray]:
+    """The outputs of a node for input values (None: absent), of at most `room` elements where that is known before.
 
     Raises:
         Unsupported: when the node cannot be evaluated.
     """
     from onnx.reference import ReferenceEvaluator
 
-    _check_size(proto, values)
+    _check_size(proto, values, room)
 
     known = {name: value for name, value in zip(proto.input, values) if name and value is not None}
     inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)

@@ -89,6 +89,7 @@ class _Walk:
         self.builder = builder
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
+        self._room = folding.room_of(builder.constants)
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
@@ -146,7 +147,8 @@ class _Walk:
                 values.append(builder.constants[name])
             else:
                 values.append(np.broadcast_to(np.float32(0), builder.dims_of(name)))
-        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset)):
+        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room)):
+            self._room -= value.size
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value

@@ -22,6 +22,11 @@ MIN_OPSET = 7
 MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
+_MOST_BYTES = 2 ** 31
+_MOST_NODES = 20_000
+"""Nodes with inlined functions; large networks of today have a few thousand."""
+_DEEPEST = 50
+"""Functions that call each other."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _IMAGES = (TensorProto.UINT8, TensorProto.INT8)
 _INTEGERS = (TensorProto.BOOL, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT16,
@@ -98,6 +103,8 @@ def load_onnx(path: str | Path | onnx.ModelProto, *, ignore: Iterable[str] = (),
     else:
         name, proto = str(path), _read(Path(path))
     opset = _opset(proto, name)
+    if len(proto.graph.node) > _MOST_NODES:
+        raise _too_many(name, len(proto.graph.node))
     _check(proto, name)
     if proto.functions:
         proto = _inline(proto, name)
@@ -128,6 +135,9 @@ def _read(path: Path) -> onnx.ModelProto:
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
+        if path.stat().st_size >= _MOST_BYTES:
+            raise _invalid(str(path), f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
+                           "export the model with its weights as external data")
         data = path.read_bytes()
     except OSError as error:
         reason = "the ONNX file does not exist" if isinstance(error, FileNotFoundError) else \
@@ -144,8 +154,13 @@ def _read(path: Path) -> onnx.ModelProto:
     return proto
 
 
-def _invalid(path: str, what: str) -> N2D2Error:
-    return N2D2Error("E302", what, where=Location(path), remedy="export or download the model again")
+def _too_many(path: str, count: int) -> N2D2Error:
+    return N2D2Error("E302", f"the model has {count:,} nodes, at most {_MOST_NODES:,} are supported", where=Location(path),
+                     remedy="export a smaller model, without loops that are unrolled")
+
+
+def _invalid(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
+    return N2D2Error("E302", what, where=Location(path), remedy=remedy)
 
 
 def _opset(proto: onnx.ModelProto, path: str) -> int:
@@ -194,9 +209,32 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
         seen.add(name)
 
 
+def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
+    """Nodes of the model when its functions are inlined, counted without doing so."""
+    bodies = {(function.domain, function.name): function.node for function in proto.functions}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[onnx.NodeProto], open_calls: tuple) -> int:
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in open_calls or len(open_calls) > _DEEPEST:
+                raise _invalid(path, f"its function '{node.op_type}' calls itself" if key in open_calls else
+                               "its functions call each other too deeply")
+            if key in bodies and key not in counts:
+                counts[key] = count(bodies[key], (*open_calls, key))
+            total += counts.get(key, 1)
+        return total
+
+    return count(proto.graph.node, ())
+
+
 def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     from onnx import inliner
 
+    count = _expanded_nodes(proto, path)
+    if count > _MOST_NODES:
+        raise _too_many(path, count)
     try:
         return inliner.inline_local_functions(proto)
     except (RuntimeError, ValueError) as error:

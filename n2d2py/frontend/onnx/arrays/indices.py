@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.arrays.shapes import GATHER
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value, strides
+from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines, strides
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import ArrayGather, ArrayScatter
 
@@ -108,6 +108,7 @@ def _scatter_nd(a: Arrays) -> None:
 
 def _one_hot(a: Arrays) -> None:
     indices, depth, values = a.value(0), int(a.node.constant(1, "depth").reshape(-1)[0]), a.value(2)
+    check_lines([depth])
     rank = len(indices.dims) + 1
     axis = a.node.axis_of(a.node.attribute("axis", -1), rank)
     wide = a.reshape(indices, (*indices.dims[:axis], 1, *indices.dims[axis:]))

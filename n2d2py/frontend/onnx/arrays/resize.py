@@ -5,8 +5,9 @@ from math import ceil, floor, prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines
 from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators import ArrayInterpolate
 
 __all__ = ["CONVERTERS"]
@@ -17,6 +18,7 @@ def _resize(a: Arrays) -> None:
     rank = len(x.dims)
     chosen = [a.node.axis_of(axis, rank) for axis in a.node.attribute("axes") or range(rank)]
     sizes, scales = _wanted(a, x, chosen, old)
+    check_lines(sizes)
     coordinates = "asymmetric" if old else a.node.attribute("coordinate_transformation_mode", "half_pixel")
     mode = a.node.attribute("mode", "nearest")
     roi = _region(a, coordinates, rank, chosen)
@@ -63,6 +65,8 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
     given = a.node.constant(scales_at, "scales").reshape(-1).tolist() if given is None else given
     if len(given) != len(chosen):
         raise Unsupported(f"it has {len(given)} scales for {len(chosen)} axes")
+    if not all(0 < scale <= MAX_STEP for scale in given):
+        raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
     for axis, scale in zip(chosen, given):
         scales[axis] = float(scale)
         exact = x.dims[axis] * scales[axis]

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays, check_lines, Value
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import ArrayJoin
 
@@ -120,6 +120,7 @@ def _tile(a: Arrays) -> None:
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
     if len(repeats) != len(x.dims):
         raise Unsupported("its repeats are not one for each axis")
+    check_lines(size * int(count) for size, count in zip(x.dims, repeats))
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
@@ -137,6 +138,7 @@ def _pad(a: Arrays) -> None:
     mode, chosen = a.node.attribute("mode", "constant"), {}
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise Unsupported(f"its mode is {mode}")
+    check_lines(abs(int(pad)) for pad in pads)
     for index, axis in enumerate(axes):
         before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
         line = np.arange(size)[max(0, -before):size - max(0, -after)]
@@ -156,6 +158,7 @@ def _gather(a: Arrays) -> Value | None:
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -x.dims[axis] or flat.max() >= x.dims[axis]):
         raise Unsupported("its indices are outside the axis")
+    check_lines([flat.size])
     taken = a.axes(x, {axis: (flat % x.dims[axis]).tolist()})
     a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1:])))
     return None

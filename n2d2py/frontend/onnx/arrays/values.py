@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Iterable, Sequence
 
 import numpy as np
 
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
 from n2d2py.operators import ArrayMap, ArrayOp, ArrayTake, Op
 from n2d2py.operators.arrays import MAP_FUNCTIONS
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from n2d2py.frontend.onnx.builder import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
-__all__ = ["Value", "Arrays", "constant_kind"]
+__all__ = ["Value", "Arrays", "constant_kind", "check_lines"]
+
+_LONGEST = 1 << 22
+"""Positions along one axis."""
 
 _KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -90,8 +93,7 @@ class Arrays:
     def add(self, op: Op, inputs: Sequence[Value], dims: Shape, kind: str = "", label: str = "") -> Value:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
         builder = self.builder
-        if not 0 < prod(dims) <= MAX_ELEMENTS:
-            raise Unsupported("its result has no elements" if not prod(dims) else "its result is too large")
+        check_size(dims)
         params = {f"operand{index}": self._parameter(value) for index, value in enumerate(inputs) if value.is_constant}
         name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
         tensors = [value.tensor for value in inputs if not value.is_constant]
@@ -132,6 +134,7 @@ class Arrays:
 
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
         """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        check_lines(len(axis) for axis in offsets)
         op = ArrayTake(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.is_constant:
             positions, filled = op.positions()
@@ -146,6 +149,9 @@ class Arrays:
 
     def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
         """The positions chosen[axis] of some axes; a negative position is filled."""
+        lengths = [len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims)]
+        check_lines(lengths)
+        check_size(lengths)
         steps = strides(value.dims)
         offsets = [[p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
                    for axis, (size, step) in enumerate(zip(value.dims, steps))]
@@ -159,6 +165,8 @@ class Arrays:
 
     def expand(self, value: Value, dims: Sequence[int]) -> Value:
         """Repeated along axes of length 1, with new axes in front."""
+        check_lines(dims)
+        check_size(dims)
         own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
         steps = strides(own)
         offsets = [[p * step for p in range(size)] if size == new else [0] * new
@@ -191,6 +199,21 @@ class Arrays:
         """Makes `value` the output `index` of the node."""
         if index < len(self.node.outputs) and self.node.outputs[index]:
             self.builder.bind(self.node.outputs[index], value)
+
+
+def check_size(dims: Iterable[int]) -> None:
+    """Raises Unsupported for results without elements or with more than a tensor may have."""
+    count = prod(dims)
+    if not 0 < count <= MAX_TENSOR:
+        raise Unsupported(f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported" if count
+                          else "its result has no elements")
+
+
+def check_lines(lengths: Iterable[int]) -> None:
+    """Raises Unsupported before lists of positions would fill the memory."""
+    longest = max(lengths, default=0)
+    if longest > _LONGEST:
+        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
 
 
 def strides(dims: Sequence[int]) -> list[int]:

@@ -5,6 +5,7 @@ from typing import Sequence
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators import ArrayWindow
 
 __all__ = ["CONVERTERS", "convolved"]
@@ -18,8 +19,8 @@ def _list(a: Arrays, name: str, spatial: int) -> list[int]:
     values = [int(v) for v in a.node.attribute(name) or [1] * spatial]
     if len(values) != spatial:
         raise Unsupported(f"its {name} are for {len(values)} axes, not for {spatial}")
-    if min(values) < 1:
-        raise Unsupported(f"its {name} are not positive")
+    if min(values) < 1 or max(values) > MAX_STEP:
+        raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
     return values
 
 
@@ -36,6 +37,8 @@ def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequenc
         pads = [int(p) for p in a.node.attribute("pads") or [0] * 2 * count] if mode == "NOTSET" else [0] * 2 * count
         if len(pads) != 2 * count:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * count}")
+        if max(pads) > MAX_STEP:
+            raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
         return pads[:count], pads[count:]
@@ -126,7 +129,7 @@ def _pool(function: str):
     def convert(a: Arrays) -> None:
         x = a.value(0)
         spatial = _spatial(x)
-        kernel = [int(k) for k in a.node.attribute("kernel_shape")]
+        kernel = _list(a, "kernel_shape", spatial)
         stride, dilation = _list(a, "strides", spatial), _list(a, "dilations", spatial)
         extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
         before, after = _pads(a, x.dims[2:], extent, stride)

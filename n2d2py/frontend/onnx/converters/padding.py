@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.frontend.onnx.arrays.values import check_lines
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.converters.taking import take
@@ -51,6 +52,7 @@ def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: 
     shape = node.shape()
     if mode != "edge" and any(max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:]) if any(pads)):
         raise Unsupported("it repeats more than the image has", "reduce its pads")
+    check_lines([*map(int, begin), *map(int, end)])
     take(node, builder, {axis: np.pad(np.arange(shape[axis]), (begin[axis], end[axis]), mode).tolist()
                          for axis in range(1, len(shape))})
 

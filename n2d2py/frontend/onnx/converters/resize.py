@@ -11,6 +11,7 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.taking import take
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators import Identity, Resize
 
 __all__ = ["CONVERTERS"]
@@ -58,6 +59,8 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
         scales = node.constant(scales_at, "scales").reshape(-1).tolist()
     if len(scales) != len(chosen):
         raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
+    if not all(0 < scale <= MAX_STEP for scale in scales):
+        raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
     for axis, scale in zip(chosen, scales):
         if axis == 0 and scale != 1:
             raise Unsupported("it resizes the batch")

@@ -5,6 +5,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
+from n2d2py.frontend.onnx.arrays.values import check_lines
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
@@ -102,6 +103,7 @@ def _gather(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("it takes stimuli of the batch", _BATCH)
     if indices.ndim > 1:
         raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
+    check_lines([indices.size])
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -shape[axis] or flat.max() >= shape[axis]):
         raise Unsupported("its indices are outside the axis")
@@ -122,6 +124,7 @@ def _tile(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("its repeats are not one for each axis")
     if repeats[0] != 1:
         raise Unsupported("it repeats the batch", _BATCH)
+    check_lines(size * int(count) for size, count in zip(shape, repeats))
     take(node, builder, {axis: list(range(shape[axis])) * repeats[axis] for axis in range(1, len(shape))})
 
 
@@ -135,6 +138,7 @@ def _expand(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("it repeats the batch", _BATCH)
     if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:])):
         raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
+    check_lines(map(int, target))
     take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape))
                          if shape[axis] == 1 and target[axis] != 1})
 

@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph.shapes import height, width
+from n2d2py.graph.shapes import MAX_STEP, height, width
 from n2d2py.operators import Op, Reshape
 from n2d2py.operators.windows import Pads
 
@@ -44,8 +44,8 @@ def pair(node: OnnxNode, name: str) -> tuple[int, int]:
     if len(values) != axes:
         raise Unsupported(f"its {name} are for {len(values)} axes, not for {axes}")
     values = [1] * (2 - axes) + list(values)
-    if min(values) < 1:
-        raise Unsupported(f"its {name} are not positive")
+    if min(values) < 1 or max(values) > MAX_STEP:
+        raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
     return int(values[0]), int(values[1])
 
 
@@ -58,6 +58,8 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
         if len(pads) != 2 * axes:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
         pads = [0, pads[0], 0, pads[1]] if axes == 1 else pads
+        if max(pads) > MAX_STEP:
+            raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
         return tuple(pads)  # type: ignore[return-value]
