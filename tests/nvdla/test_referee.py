@@ -254,3 +254,17 @@ def test_look_up_tables(cdp):
         x = np.concatenate([random.integers(-(2 << reach), 2 << reach, 24), near]).astype(np.int64)
         found = lookup_integers(x, lut, interpolate, CDP_WIDTHS if cdp else SDP_WIDTHS)
         assert found.tolist() == [lookup(int(value), lut, cdp) for value in x], seed
+
+
+@pytest.mark.parametrize("kernel, negative", [((1, 2), False), ((2, 1), True)])
+def test_the_sign_of_a_mean_of_zero(kernel, negative):
+    """Along a line the sum so far comes first, downwards the new line does: its sign stays when both cancel."""
+    op = np.zeros((), firmware.PDP_OP)
+    for name, value in {"split_num": 1, "pool_height": kernel[0] - 1, "pool_width": kernel[1] - 1, "stride_x": 1, "stride_y": 1,
+                        "precision": FP16}.items():
+        op[name] = value
+    source, result = Cube((16, *kernel), FP16, 32), Cube((16, 1, 1), FP16, 32)
+    data = np.array([[1.0] * 16, [-1.0] * 16], "<f2").tobytes()
+    found = np.frombuffer(run_one(CONFIGS["nv_full"], PDP, op[()], {"src_data": source, "dst_data": result},
+                                  {"src_data": data, "dst_data": bytes(32)}), "<f2")
+    assert np.all(found == 0) and np.all(np.signbit(found) == negative)
