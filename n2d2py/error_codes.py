@@ -179,6 +179,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E805": ("a folder that is no C++ export", "give the folder that -export CPP wrote"),
     "E806": ("an export without its description of the network", "export again"),
     "E807": ("an export folder in which nothing can be built", "copy the export to a writable folder"),
+    "E808": ("tiles that cannot be timed", "check -tune-command"),
     "E810": ("the compiled export could not be built or run", "install a working g++, or leave out -test"),
     "E811": ("the compiled export wrote another number of results: a defect", "report it"),
     "E812": ("the compiled export computed other values than Python: a defect", "report it"),

@@ -64,6 +64,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N",
            minimum=-1),
     Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE"),
+    Option("tune", "optional-int", 0, "time the tiles of each convolution over N rounds (100 when N is left out) and export with the "
+           "best; statistics/tuned.ini keeps them, for the file of export parameters", _EXPORT, "N", minimum=1),
+    Option("tune-command", "text", "", "what runs the timed program elsewhere, such as an emulator or a script that copies it to a board; {binary} is "
+           "the program, {folder} its export; make takes TARGET, ARCH and CXX from the environment", _EXPORT, "COMMAND"),
     Option("calib", "int", 0, "stimuli used for calibration; -1 for the whole set; networks that come quantized "
            "need none", _QUANT, "N", minimum=-1),
     Option("calib-reload", "flag", False, "use the statistics of the previous calibration", _QUANT),

@@ -3,17 +3,19 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Iterator
 
 from n2d2py import log
-from n2d2py.export import ExportFolder, Manifest, exporter
+from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
 from n2d2py.plugin.skeleton import write_skeleton
 from n2d2py.report import comparison_text, worst_text
 from n2d2py.runtime import Runner, runner
+from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
 from n2d2py.stages.compare import Comparison, compare_stage, summary
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
@@ -98,6 +100,8 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
 
 def _export(network: Network, settings: Settings) -> None:
     arguments = settings.arguments
+    if arguments.tune:
+        check_tunable(arguments.export, settings.params["RuntimeDispatch"])
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
     tested = _required_stimuli(network, settings) if (
         arguments.test or arguments.compare or arguments.sensitivity) else \
@@ -113,6 +117,9 @@ def _export(network: Network, settings: Settings) -> None:
     path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
     with ExportFolder(path, manifest) as folder:
         kernels = export_stage(request, arguments.export, folder)
+        if arguments.tune:
+            request = _tuned(request, settings, folder)
+            kernels = export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
         if arguments.test:
@@ -135,6 +142,12 @@ def _export(network: Network, settings: Settings) -> None:
         print(summary(compared.layers, arguments.nbbits, found.slack if found is not None else 0.0))
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
+
+
+def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRequest:
+    """The request with the best tile of each layer."""
+    tiles = tune_export(folder, list(request.plan.order), settings.arguments.tune, settings.arguments.tune_command)
+    return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
 def _check_compiled(network: Network, calibration: Calibration, settings: Settings, tested, stored, positions,

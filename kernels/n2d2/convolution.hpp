@@ -21,6 +21,7 @@
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/tuning.hpp"
 
 namespace n2d2 {
 
@@ -145,7 +146,16 @@ struct Convolution {
 template <class Cfg, class... Lines>
 N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                              const typename Cfg::Sum* bias, const Lines&... rows) {
+#if defined(N2D2_TUNE)
+    int tile = 0;
+#define N2D2_RUN_TILE(Pixels, Panels, Bytes) \
+    if (tuneTile == tile++)                  \
+        Convolution<Tiled<Cfg, Pixels, Panels, Bytes> >::run(in, out, weights, bias, rows...);
+    N2D2_TILES(N2D2_RUN_TILE)
+#undef N2D2_RUN_TILE
+#else
     Convolution<Cfg>::run(in, out, weights, bias, rows...);
+#endif
 }
 
 }  // namespace n2d2

@@ -77,7 +77,8 @@ def export_request(network: Network, graph: QuantGraph, memory: Memory | None, s
     targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
     return ExportRequest(graph, stimuli, targets, problem, plan, settings.params.as_dict(),
-                         options=settings.arguments.described(), hashes=network.hashes())
+                         options=settings.arguments.described(), hashes=network.hashes(),
+                         layer_parameters={name: settings.params.layer(name) for name in settings.params.layer_names()})
 
 
 def export_stage(request: ExportRequest, kind: str, folder: Path) -> list[KernelChoice]:

@@ -18,6 +18,7 @@ from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.export.cpp import variants
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.tiles import tile_constants
 
 FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"), "avx2": ("-mavx2", "-mfma"), "sse4": ("-msse4.1",)}
 """What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
@@ -146,6 +147,26 @@ def test_simd(tmp_path, isa):
     need("g++")
     every = 4 if isa == "sse4" else 1  # the slow builds take all
     harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int) -> None:
+    constants = tile_constants(f"{'avx512vnni' if isa == 'avx512' else isa}:{tile}")
+    monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
+    made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
+    harness.check_all(made, tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+def test_another_tile(tmp_path, monkeypatch):
+    need("g++")
+    check_tile(tmp_path, monkeypatch, "avx2", "3x2:1024", 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("tile", ["6x1:8192", "3x2:65536", "5x1:1024", "24x1:24576", "1x4:65536"])
+def test_tiles(tmp_path, monkeypatch, isa, tile):
+    need("g++")
+    check_tile(tmp_path, monkeypatch, isa, tile, 2)
 
 
 @pytest.mark.slow

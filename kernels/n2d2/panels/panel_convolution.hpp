@@ -22,6 +22,7 @@
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/tuning.hpp"
 
 namespace n2d2 {
 
@@ -60,10 +61,12 @@ struct PanelConvolution {
         Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
-        Group = Machine::tilePanels(Panels),  // panels of a tile
+        Group = TileOf<Cfg>::Panels > 0 ? least(int(Panels), int(TileOf<Cfg>::Panels))
+                                        : Machine::tilePanels(Panels),  // panels of a tile
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
-        Tiles = (Pixels + Machine::tilePixels(Group) - 1) / Machine::tilePixels(Group),
+        TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Machine::tilePixels(Group),
+        Tiles = (Pixels + TilePixels - 1) / TilePixels,
         Small = Pixels / Tiles,   // pixels of a tile
         Large = Pixels % Tiles,   // of the first tiles, which have one more
         Flat = int(Input::Lines) >= H,
@@ -75,7 +78,10 @@ struct PanelConvolution {
         Extent = (KW - 1) * Cfg::DilationWidth + 1,
         Weights = O * K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
-        Budget = Weights > 524288 ? 262144 : Ordered ? 65536 : 24576,
+        Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes)
+                 : Weights > 524288           ? 262144
+                 : Ordered                    ? 65536
+                                              : 24576,
         PerBlock = largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = InPlace ? 1 : Window * (Small + 1) * least(int(PerBlock), int(Tiles))

@@ -113,6 +113,12 @@ class LayerCode:
     streamed: bool = False
     accumulates: bool = False
 
+    def tiled(self, constants: Mapping[str, str]) -> "LayerCode":
+        """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
+        head = "    enum : int {\n        KernelHeight ="
+        text = "".join(f"        {name} = {value},\n" for name, value in constants.items())
+        return replace(self, config=self.config.replace(head, f"    enum : int {{\n{text}        KernelHeight ="))
+
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
         return replace(self, config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none",

@@ -8,6 +8,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.tiles import tile_constants
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import height, width
@@ -82,6 +83,12 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
     if sanitise(namespace) != namespace:
         found.append(N2D2Error("E705", f"Namespace={namespace} cannot name a C++ namespace",
                                remedy=f"use letters, digits and single underscores, such as {sanitise(namespace)}"))
+    for layer, parameters in request.layer_parameters.items():
+        try:
+            tile_constants(parameters.get("Tile", "avx2:6x1:24576"))
+        except ValueError as problem:
+            found.append(N2D2Error("E705", f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
+                                   remedy="copy what -tune wrote, or remove it"))
     if weights not in _FORMATS:
         found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(_FORMATS)}"))
     return found

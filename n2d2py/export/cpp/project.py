@@ -15,6 +15,7 @@ from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.export.cpp.targets import TARGETS
+from n2d2py.export.cpp.tiles import tile_constants
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
@@ -130,6 +131,8 @@ class Project:
         if node.name not in self.plan.views:
             code = layer_code(node, self.graph, self.plan.planes, self.identifiers)
             code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+            if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
+                code = code.tiled(tile_constants(tile))
         return LayerView(node, self.graph, code, identifier, stem, tuple(self._base(name) for name in node.inputs),
                          self._base(node.output), self.identifiers.plane(node.output))
 

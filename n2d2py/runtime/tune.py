@@ -1,0 +1,111 @@
+"""Times the tiles of every convolution of a C++ export in one build that holds them all, and keeps the best."""
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Mapping
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+
+__all__ = ["TUNED_FILE", "check_tunable", "tune_export", "with_tiles", "best_tiles", "tuned_text"]
+
+TUNED_FILE = "statistics/tuned.ini"
+_GAIN = 0.97
+"""A tile is kept when a layer takes at most this share of its time with the tile of the kernel."""
+
+
+def check_tunable(export: str, dispatch: bool) -> None:
+    """Raises E808 for an export whose tiles cannot be timed: another than C++, or one for several instruction sets."""
+    if export != "CPP" or dispatch:
+        reason = "RuntimeDispatch holds several instruction sets" if dispatch else f"the export {export} has no tiles"
+        raise N2D2Error("E808", f"-tune does not fit: {reason}", remedy="leave out -tune, or tune an export for one instruction set")
+
+
+def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> dict[str, str]:
+    """The parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the export.
+
+    The file TUNED_FILE is written into the folder.
+
+    Raises:
+        N2D2Error: E801, E802 when the export cannot be built, E808 when the program or `command` fails.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name) / folder.name
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("build", "bin", "lib", "statistics"))
+        _build(copy)
+        measured = _run(copy, rounds, command)
+    tiles, before, after = best_tiles(measured, layers)
+    log.notice("tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
+               measured["isa"], len(tiles), len(layers), after, before)
+    path = folder / TUNED_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tuned_text(tiles), encoding="utf-8", newline="\n")
+    return tiles
+
+
+def best_tiles(measured: Mapping, layers: list[str]) -> tuple[dict[str, str], float, float]:
+    """Tile of each layer that gains, microseconds of all layers without and with them, of what run_export -tune printed."""
+    tiles: dict[str, str] = {}
+    before = after = 0.0
+    for layer, times in zip(layers, measured["us"]):
+        best = min(range(len(times)), key=lambda i: (times[i], i))
+        before += times[0]
+        if best and times[best] <= _GAIN * times[0]:
+            pixels, panels, size = measured["tiles"][best]
+            tiles[layer] = f"{measured['isa']}:{pixels}x{panels}:{size}"
+            after += times[best]
+        else:
+            after += times[0]
+    return tiles, before, after
+
+
+def tuned_text(tiles: Mapping[str, str]) -> str:
+    """The sections of a file of export parameters."""
+    head = "; Tiles measured by -tune. Copy these sections into the file of -export-parameters.\n"
+    return head + "".join(f"\n[{layer}]\nTile={tile}\n" for layer, tile in tiles.items())
+
+
+def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The parameters of the layers with new tiles beside those of other instruction sets."""
+    merged = {layer: dict(values) for layer, values in parameters.items()}
+    for layer, tile in tiles.items():
+        values = merged.setdefault(layer, {})
+        kept = [old for old in values.get("Tile", "").split() if old.split(":")[0] != tile.split(":")[0]]
+        values["Tile"] = " ".join([*kept, tile])
+    return merged
+
+
+def _build(folder: Path) -> None:
+    if shutil.which("make") is None:
+        raise N2D2Error("E801", "the tiles cannot be timed: make is not installed", remedy="apt install make g++")
+    log.notice("building every tile for -tune")
+    foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
+    done = subprocess.run(["make", f"-j{os.cpu_count() or 1}", "CXXFLAGS=-DN2D2_TUNE"], cwd=folder, env={**environment, "LC_ALL": "C"},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines() if "rror" in line), "make failed")
+        raise N2D2Error("E802", f"the tiles cannot be built: {first}", remedy="check TARGET, ARCH and CXX in the environment")
+
+
+def _run(folder: Path, rounds: int, command: str) -> dict:
+    binary = folder / "bin" / "run_export"
+    words = [word.replace("{binary}", str(binary)).replace("{folder}", str(folder)) for word in shlex.split(command)]
+    if str(binary) not in " ".join(words):
+        words.append(str(binary))
+    words += ["-tune", str(rounds)]
+    try:
+        done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        measured = json.loads(done.stdout)
+        if done.returncode or not all(key in measured for key in ("isa", "tiles", "us")):
+            raise ValueError(f"exit status {done.returncode}")
+    except (OSError, ValueError) as problem:
+        raise N2D2Error("E808", f"the tiles cannot be timed with '{' '.join(words)}': {problem}",
+                        remedy="-tune-command must run {binary} with what follows it, and print what it prints") from problem
+    return measured

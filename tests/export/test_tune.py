@@ -1,0 +1,69 @@
+"""-tune: the tiles of convolutions, measured in one build, kept in a file, used again."""
+from __future__ import annotations
+
+import platform
+import shutil
+
+import numpy as np
+import pytest
+from export_networks import chain, random_inputs, request, write_export
+
+import n2d2py
+from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.ini.params import load_params
+from n2d2py.quant.simulator import simulate
+from n2d2py.runtime import tune
+
+MEASURED = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [3, 2, 24576]], "us": [[10.0, 9.9, 12.0], [8.0, 6.0, 4.0]]}
+
+
+def test_tiles_become_constants():
+    found = tile_constants("avx2:6x1:8192 neondot:3x2:24576")
+    assert found == {"TilePixels": "N2D2_AVX2 ? 6 : N2D2_NEON_DOT ? 3 : 0", "TilePanels": "N2D2_AVX2 ? 1 : N2D2_NEON_DOT ? 2 : 0",
+                     "WindowBytes": "N2D2_AVX2 ? 8192 : N2D2_NEON_DOT ? 24576 : 0"}
+
+
+@pytest.mark.parametrize("written, reason", [("", "empty"), ("avx2", "is no"), ("mmx:6x1:8192", "is no"), ("avx2:0x1:8192", "beyond"),
+                                             ("avx2:6x9:8192", "beyond"), ("avx2:6x1:900000", "beyond"), ("avx2:6x1:12", "beyond")])
+def test_tiles_that_are_none(written, reason):
+    with pytest.raises(ValueError, match=reason):
+        tile_constants(written)
+
+
+def test_a_tile_is_kept_where_it_gains():
+    tiles, before, after = tune.best_tiles(MEASURED, ["a", "b"])
+    assert tiles == {"b": "avx2:3x2:24576"} and (before, after) == (18.0, 14.0)
+
+
+def test_tiles_go_through_the_file_of_export_parameters(tmp_path):
+    file = tmp_path / "params.ini"
+    file.write_text("OpenMP=0\n" + tune.tuned_text({"/conv/1": "avx2:3x2:24576"}))
+    params = load_params(file)
+    assert params.layer("/conv/1") == {"Tile": "avx2:3x2:24576"} and params["OpenMP"] is False
+
+
+def test_tiles_of_other_instruction_sets_stay():
+    found = tune.with_tiles({"a": {"Tile": "avx2:6x1:8192 neon:4x1:8192", "QuantBits": "16"}}, {"a": "avx2:3x2:8192", "b": "avx2:4x1:8192"})
+    assert found == {"a": {"Tile": "neon:4x1:8192 avx2:3x2:8192", "QuantBits": "16"}, "b": {"Tile": "avx2:4x1:8192"}}
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-program", "echo {binary}"])
+def test_a_program_that_cannot_be_timed(tmp_path, command):
+    with pytest.raises(N2D2Error, match="E808: the tiles cannot be timed with"):
+        tune._run(tmp_path, 1, command)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("make") is None, reason="needs make and x86-64")
+def test_an_export_is_tuned(tmp_path):
+    graph = chain(True)
+    made = request(graph)
+    out = write_export(tmp_path / "out", made)
+    layers = list(made.plan.order)
+    tune.tune_export(out, layers, 2, "env OMP_NUM_THREADS=1 {binary}")
+    assert (out / tune.TUNED_FILE).read_text().startswith("; Tiles measured by -tune")
+    again = write_export(tmp_path / "again", request(graph, layer_parameters={"conv/1": {"Tile": "avx2:3x2:1024 sse4:1x2:1024"}}))
+    assert "TilePixels = N2D2_AVX2 ? 3 : N2D2_SSE41 ? 1 : 0" in (again / "dnn" / "include" / "conv_1.hpp").read_text()
+    x = random_inputs(graph, 1)[0]
+    np.testing.assert_array_equal(n2d2py.load_export(again).run_raw(x), simulate(graph, [x])["fc"])
