@@ -3,11 +3,11 @@
     python benchmarks/memory.py [-strategies | -compiled] [-rounds N] [-threads N] [NAME ...]
 
 The networks are the int8 graphs of `tests/memory/networks.py`; NAME chooses those whose name contains it. Every plan is
-proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds of
-planning. -strategies: every strategy. -compiled: exports of these networks with random weights (of the ONNX files in N2D2_MODELS
-and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of Python; the arena is that
-of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the rounds, in which the
-modes take turns.
+proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds
+of planning. -strategies: every strategy. -compiled: exports of these networks with random weights (of the ONNX files in
+N2D2_MODELS and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of
+Python; the arena is that of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the
+rounds, in which the modes take turns.
 """
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def compiled(chosen: list[str], rounds: int, threads: int) -> None:
 
     print(f"Machine: {machine()}. Bytes of the arena by the linker; every layer bit-exact; {threads} thread"
           f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n")
-    _header(["network", "TFLite Micro", "N2D2 default", *MODES, "ms, Speed", *(f"{mode} / Speed" for mode in list(MODES)[1:])])
+    ratios = [f"{mode} / Speed" for mode in list(MODES)[1:]]
+    _header(["network", "TFLite Micro", "N2D2 default", *MODES, "ms, Speed", *ratios])
     for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
             used = [mode for mode in MODES if name in STREAMED_INPUT or mode != "StreamInput=1"]

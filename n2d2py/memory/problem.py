@@ -53,11 +53,12 @@ class OpSpec:
 
     `attributes` by type (those of `access.TYPES`): conv and pool: kh, kw, sh, sw, pads (top, left,
     bottom, right), dil (a number, or [vertical, horizontal]), groups; pad: pads; upsample: scale (a
-    number, or [vertical, horizontal]); window, for any other layer that goes line by line: lines and columns, for each input
-    and each line (column) of the output the range [first, stop] of the input's that it reads; concat: rescale, true where the operator changes the values
-    and so must copy them; pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel
-    does not make single lines. `scratch_bytes` are needed while the operator runs and hold nothing
-    before or after.
+    number, or [vertical, horizontal]); window, for any other layer that goes line by line: lines and
+    columns, for each input and each line (column) of the output the range [first, stop) of the input's
+    that it reads; concat: rescale, true where the operator changes the values and so must copy them;
+    pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel does not
+    make single lines; layer, its name for a reader. `scratch_bytes` are needed while the operator runs
+    and hold nothing before or after.
     """
 
     name: str

@@ -55,12 +55,14 @@ class LineReplay:
         if places.size and (places.min() < 0 or places.max() >= self.case.size):
             self.case.fault("arena", "its partial results are outside the arena", op=name)
             return
-        stamps = self.kept.setdefault(name, self.stamps.total + 1 + len(self.kept) * (self.case.size + 1)) + np.arange(places.size)
+        first_stamp = self.stamps.total + 1 + len(self.kept) * (self.case.size + 1)
+        stamps = self.kept.setdefault(name, first_stamp) + np.arange(places.size)
         if first > 0 and (self.stamps.arena[places] != stamps).any():
             self.case.fault("overwritten", f"partial results are lost before line {first} of {source} is added", op=name)
-        self.stamps.compare_lines(source, np.arange(first, stop), np.arange(width), name, f"line {first} and after of {name}")
+        lines, columns = np.arange(first, stop), np.arange(width)
+        self.stamps.compare_lines(source, lines, columns, name, f"line {first} and after of {name}")
         self.stamps.arena[places] = stamps
-        self.stamps.compare_lines(source, np.arange(first, stop), np.arange(width), name, f"its scratch for {name}")
+        self.stamps.compare_lines(source, lines, columns, name, f"its scratch for {name}")
         if step.get("commit"):
             self.stamps.store(output)
             out = self.case.addresses(output)

@@ -24,7 +24,7 @@ def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
 
 
 def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
-    """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0 down, 1 across)."""
+    """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0: lines)."""
     if op["type"] == "window":
         tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]]) if name == source]
         return lambda position: np.concatenate([np.arange(*table[position], dtype=np.int64) for table in tables])

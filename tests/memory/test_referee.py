@@ -51,7 +51,8 @@ def chain() -> MemoryProblem:
 
 @pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
 @pytest.mark.parametrize("settings", [
-    Settings(), Settings(alignment=4, buffer_alignment=1), pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
+    Settings(), Settings(alignment=4, buffer_alignment=1),
+    pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
     pytest.param(Settings(no_branch_concat=False, buffer_alignment=64), marks=pytest.mark.slow),
 ], ids=["default", "aligned 4 1", "apart", "copied 64"])
 def test_every_strategy_and_mode(problem, settings):
