@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.export import Manifest
-from n2d2py.export.nvdla.exporter import LAYERS, LOADABLE, STIMULI
+from n2d2py.export.nvdla.exporter import LAYERS, LOADABLE, stimuli_files
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla import Program, read_loadable
 from n2d2py.nvdla.config import config
@@ -73,10 +73,10 @@ class LoadableRunner(Runner):
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Outputs in the types of `graph`."""
-        inputs = np.load(self._folder / STIMULI, allow_pickle=False)[:count]
+        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in stimuli_files(len(graph.inputs))]
         tensors = [tensor for _, tensor in self.program.outputs]
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
-        for done in log.progress(ordered_map(lambda x: self.run([x]), iter(inputs)), "running the loadable", total=count,
+        for done in log.progress(ordered_map(lambda sample: self.run(list(sample)), zip(*inputs)), "running the loadable", total=count,
                                  unit="stimulus"):
             for name, port, tensor, data in zip(graph.outputs, self.facts["outputs"], tensors, done.outputs):
                 real = tensor_array(tensor, data).astype(np.float32) * np.float32(port["scale"])

@@ -151,3 +151,29 @@ def test_two_exports_are_the_same(tmp_path):
         export(place, *words)
     for name in ("out.nvdla", "layers.json", "README.md", "calibration.json", "stimuli.npy"):
         assert (one / "export_NVDLA_int8" / name).read_bytes() == (two / "export_NVDLA_int8" / name).read_bytes(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config, bits", [("nv_small", "8"), ("nv_full", "-32")])
+def test_two_inputs(config, bits, tmp_path):
+    """The sum of two branches with inputs of their own, pooled and flattened."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    random = np.random.default_rng(1)
+    shapes = {"a": (3, 6, 5), "b": (4, 6, 5)}
+    weights = [numpy_helper.from_array((random.standard_normal((8, c, k, k)) / 4).astype(np.float32), name)
+               for name, c, k in (("wa", 3, 3), ("wb", 4, 1))]
+    nodes = [helper.make_node("Conv", ["a", "wa"], ["ca"], pads=[1, 1, 1, 1]), helper.make_node("Conv", ["b", "wb"], ["cb"]),
+             helper.make_node("Add", ["ca", "cb"], ["s"]), helper.make_node("Relu", ["s"], ["r"]),
+             helper.make_node("GlobalAveragePool", ["r"], ["g"]), helper.make_node("Flatten", ["g"], ["y"])]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, *shape]) for name, shape in shapes.items()]
+    graph = helper.make_graph(nodes, "two", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])], weights)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "two.onnx")
+    np.savez(tmp_path / "data.npz", y=np.arange(12) % 8, **{name: random.standard_normal((12, *shape)).astype(np.float32)
+                                                            for name, shape in shapes.items()})
+    folder = export(tmp_path, str(tmp_path / "two.onnx"), "-nbbits", bits, "-calib-data", str(tmp_path / "data.npz"), "-calib", "12",
+                    "-db-export", "6", "-test", "-compare", "3", "-quality", "fast", config=config)
+    found = summary(folder)
+    assert found["agreement"]["loadable"] == 100
+    assert all(layer["identical"] is not False for layer in found["compare"].values())
+    assert min(layer["cosine"] for layer in found["compare"].values()) > 0.99

@@ -163,6 +163,18 @@ def test_wide_pools_are_split_by_columns(mode, kernel, stride, pads, width, conf
     assert found.shape == wanted.shape and np.abs(found - wanted).max() <= slack
 
 
+@pytest.mark.parametrize("config, precision", [("nv_full", FP16), ("nv_small", INT8)])
+def test_a_flattened_output(config, precision):
+    from n2d2py.operators import Reshape
+
+    net = Net(SHAPE)
+    a = net.conv("a", "x", 10, activation=RELU)
+    graph = net.done(net.add("r", Reshape((10,)), net.add("g", Pool("Average", tuple(net.graph.shape(a)[2:])), a)))
+    x = samples()
+    _, lowered, program = compiled(graph, config, precision, x)
+    assert cosine(run(lowered, program, x), expected(graph, x)) > (0.99999 if precision == FP16 else 0.995)
+
+
 @pytest.mark.parametrize("config", [name for name, one in CONFIGS.items() if not one.has_y])
 def test_tables_are_refused_without_the_unit(config):
     net = Net(SHAPE)

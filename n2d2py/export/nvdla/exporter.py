@@ -20,13 +20,17 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
 from n2d2py.nvdla.firmware import FP16, INT8
 
-__all__ = ["NvdlaExporter", "LOADABLE", "LAYERS", "STIMULI", "target_of"]
+__all__ = ["NvdlaExporter", "LOADABLE", "LAYERS", "stimuli_files", "target_of"]
 
 LOADABLE = "out.nvdla"
 LAYERS = "layers.json"
-STIMULI = "stimuli.npy"
 CALIBRATION = "calibration.json"
 _ABI = {"0.11": "v10", "0.12": "v12"}
+
+
+def stimuli_files(inputs: int) -> list[str]:
+    """Names of the files with the stored values of each input: stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
+    return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]
 
 
 def target_of(request: ExportRequest) -> tuple[Config, int, str]:
@@ -112,8 +116,8 @@ class NvdlaExporter(Exporter):
         if lowered.precision == INT8:
             (folder / CALIBRATION).write_text(json.dumps(calibration_json(lowered), indent=1) + "\n", encoding="utf-8")
         if request.stimuli.count:
-            inputs = request.stimuli.inputs[0]
-            np.save(folder / STIMULI, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
+            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs):
+                np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
         (folder / "README.md").write_text(readme(request, lowered, compiled, target_of(request)[2]), encoding="utf-8")
 
 

@@ -108,8 +108,14 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     same = (int(target[1]), *(int(n) for n in (*target[2:], 1, 1)[:2])) == (c, h, w)
     readers = state.graph.consumers(node.output)
     flat = int(np.prod(target[1:])) == target[1] and readers and all(r.op.kind == "Fc" for r in readers)
-    if node.output in state.graph.outputs or node.activation is not None:
-        raise refuse(node, "a reshape at the end of the network, or with an activation", "leave it out")
+    if node.activation is not None:
+        raise refuse(node, "a reshape with an activation", "put the activation before it")
+    if node.output in state.graph.outputs and same:
+        scale = state.scale_of(node.output)
+        state.from_memory(node, node.output, value.region, Post(np.array([value.scale]), None, scale))
+        return
+    if node.output in state.graph.outputs:
+        raise refuse(node, "a reshape of a map at the end of the network", "leave it out")
     if not same and not flat:
         raise refuse(node, f"from {c}x{h}x{w} to {'x'.join(map(str, target[1:]))} elements change their place",
                      "keep channels, height and width")
