@@ -192,6 +192,23 @@ UNSEEN = {
         {"w1": (8, 3, 2, 2), "tokens": _i(1, 8, 16), "s": np.linspace(0.5, 1.5, 8, dtype=np.float32),
          "b": np.linspace(-1, 1, 8, dtype=np.float32), "wq": (8, 8), "wk": (8, 8), "wv": (8, 8),
          "scale": _f(0.35).reshape(()), "ax": _i(1), "w4": (8, 4), "b4": (4,)}, 20),
+    "dynamic": ("float[1,3,9,7] image => float[1,5] y", """
+        q, s, z = DynamicQuantizeLinear(image)
+        p = ConvInteger<pads=[1,1,1,1], strides=[2,2]>(q, w1, z, none)
+        f = Cast<to=1>(p)
+        t = Mul(s, s1)
+        m = Mul(f, t)
+        a = Add(m, b1)
+        r = Relu(a)
+        v = Flatten(r)
+        q2, s2, z2 = DynamicQuantizeLinear(v)
+        p2 = MatMulInteger(q2, w2, z2, zeros)
+        f2 = Cast<to=1>(p2)
+        t2 = Mul(s2, s3)
+        y = Mul(f2, t2)""",
+        {"w1": np.random.default_rng(1).integers(-63, 64, (4, 3, 3, 3)).astype(np.int8), "none": np.int8(0),
+         "s1": _f(0.013).reshape(()), "b1": (1, 4, 1, 1), "s3": np.linspace(0.01, 0.02, 5, dtype=np.float32),
+         "w2": np.random.default_rng(2).integers(-63, 64, (80, 5)).astype(np.int8), "zeros": np.zeros(5, np.int8)}, 17),
     "two_inputs": ("float[1,3,8,8] left, float[1,3,8,8] right => float[1,4,8,8] sum, float[1,4] mean", """
         a = Conv<pads=[1,1,1,1]>(left, w)
         b = Conv<pads=[1,1,1,1]>(right, w)
