@@ -79,7 +79,7 @@ def batch_of(lib, sources: list[np.ndarray], result: np.ndarray):
     calls = [((c_void_p * 2)(*(x.ctypes.data + i * x.strides[0] for x in sources)),
               (c_void_p * 1)(result.ctypes.data + i * result.strides[0])) for i in range(len(result))]
 
-    def run() -> None:
+    def run(arena=arena) -> None:  # which the pointer does not keep
         for inputs, outputs in calls:
             lib.forward_raw(inputs, outputs, base)
 

@@ -1,6 +1,7 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
-from n2d2py.graph import QuantNode
+from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import height, width
+from n2d2py.memory import MemoryPlan
 
 __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
 
@@ -35,6 +37,15 @@ _GROUP = 8
 def namespace_of(request: ExportRequest) -> str:
     """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
     return request.parameters.get("Namespace") or sanitise(request.graph.name)
+
+
+def _straight_outputs(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
+    """The plan with the outputs that a pool with a sum makes, and nothing reads, in the caller's buffer: one pass over memory."""
+    outside = {node.output for node in graph.nodes
+               if node.op.kind == "PoolSum" and graph.outputs.count(node.output) == 1 and not graph.consumers(node.output)
+               and len(plan.planes[node.output].intervals()) == 1 and plan.planes[node.output].stride == plan.planes[node.output].size}
+    return replace(plan, planes={name: replace(plane, offset=0, external=True) if name in outside else plane
+                                 for name, plane in plan.planes.items()}) if outside else plan
 
 
 @lru_cache(maxsize=None)
@@ -57,7 +68,7 @@ class Project:
 
     def __init__(self, request: ExportRequest):
         assert request.plan is not None
-        self.request, self.graph, self.plan = request, request.graph, request.plan
+        self.request, self.graph, self.plan = request, request.graph, _straight_outputs(request.graph, request.plan)
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
         self.weights_format = request.parameters.get("WeightsFormat", "auto")

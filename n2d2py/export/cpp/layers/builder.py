@@ -66,6 +66,7 @@ class LayerBuilder:
         serial: whether the output lies over an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
         streamed: whether the layer makes some lines at a time.
+        external: whether the output lies with the caller.
         kept: where it keeps partial results, when it takes some lines of its input at a time.
         inputs: the types of the inputs.
         output: the type of the output.
@@ -80,6 +81,7 @@ class LayerBuilder:
         self.serial = any(_overlap(planes[name], planes[node.output]) for name in node.inputs)
         self.backwards = self.serial and planes[node.output].backwards
         self.streamed = planes[node.output].streamed
+        self.external = planes[node.output].external
         self.kept = planes[node.output].kept
         self._structs: list[str] = []
         self._arrays: list[Array] = []

@@ -10,7 +10,7 @@ from n2d2py.export.cpp.layers.builder import LayerBuilder
 __all__ = ["code"]
 
 STREAMED = 1 << 18
-"""Bytes from which an output of the network is stored past the caches: more than half of a usual second level."""
+"""Bytes from which a result in the caller's buffer is stored past the caches: more than half of a usual second level."""
 
 
 def code(*layer) -> LayerCode:
@@ -28,5 +28,5 @@ def code(*layer) -> LayerCode:
          "Output": build.output_plane, "Stage": f"n2d2::Moved<{build.output.cpp}>" if plain else build.stage()},
         {"KernelHeight": op.kernel[0], "KernelWidth": op.kernel[1], "StrideHeight": op.stride[0],
          "StrideWidth": op.stride[1], "PadTop": op.pads[0], "PadLeft": op.pads[1], "PooledHeight": pooled[2],
-         "PooledWidth": pooled[3], "Streaming": size >= STREAMED and build.node.output in build.graph.outputs})
+         "PooledWidth": pooled[3], "Streaming": size >= STREAMED and build.external})
     return build.code("pool_sum", f"n2d2::poolSum<{config}>(in0, in1, out);")
