@@ -13,7 +13,8 @@ DEFAULTS = {"IncludeInputInBuffer": True, "OptimizeBufferMemory": True,
             "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
             "StreamInput": False, "OpenMP": True,
             "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto", "RuntimeDispatch": False,
-            "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12", "NVDLACalibration": ""}
+            "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12", "NVDLACalibration": "",
+            "NVDLAFallback": False}
 
 
 def read(text: str) -> Params:
