@@ -5,7 +5,6 @@ picture.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +39,8 @@ def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
     input: a reader of the files need not know that type for them.
     """
     streamed = set(plan.streamed)
-    return replace(problem, ops=tuple(
-        replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)})
-        if op.type == "window" and op.name not in streamed and not plan.overlaps(problem, op.name) else op
-        for op in problem.ops))
+    return problem.read_whole([name for name in problem.windows()
+                               if name not in streamed and not plan.overlaps(problem, name)])
 
 
 def json_text(data: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ Plain data. The JSON form is the GRAPH of `statistics/memory/memory_graph.json`:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, Collection
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory import access
@@ -118,6 +118,16 @@ class MemoryProblem:
             if op.name == name:
                 return op
         raise KeyError(name)
+
+    def windows(self) -> tuple[str, ...]:
+        """Operators of the type "window", which maps of other tools do not know."""
+        return tuple(op.name for op in self.ops if op.type == "window")
+
+    def read_whole(self, names: Collection[str]) -> "MemoryProblem":
+        """The problem with these operators as "fc", which reads its inputs whole before it stores."""
+        return replace(self, ops=tuple(
+            replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)}) if op.name in names else op
+            for op in self.ops))
 
     def validate(self) -> None:
         """Raises E602, once per fault, where the graph is not one that can be planned."""
