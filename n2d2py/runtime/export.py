@@ -132,9 +132,9 @@ def load_export(path: Path | str) -> Export:
 def _tensor(pointer) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
-    kind = NumType(8 * raw.element_bytes, signed=not text.startswith("u"), is_float=text.startswith("float"),
-                   scale=raw.scale, zero_point=raw.zero_point,
-                   plain=not text.startswith("float") and raw.low == raw.high == 0)
+    bits, is_float = 8 * raw.element_bytes, text.startswith("float")
+    kind = NumType(bits, signed=not text.startswith("u"), is_float=is_float, scale=raw.scale, zero_point=raw.zero_point,
+                   full=not is_float and raw.low == -(1 << (bits - 1)), plain=not is_float and raw.low == raw.high == 0)
     shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width),
              4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
     if raw.operation:

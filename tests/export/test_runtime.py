@@ -1,6 +1,7 @@
 """Exports run from Python: compiled and simulated."""
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from export_networks import S8, U8, chain, random_inputs, request, residual, wri
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime import ArrayError, Export, Simulator
+from n2d2py.runtime import export as compiled_export
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +208,13 @@ def test_the_package_imports_nothing_until_it_is_asked():
     done = subprocess.run([sys.executable, "-c", code], text=True, check=True, stdout=subprocess.PIPE,
                           cwd=Path(__file__).parents[2])
     assert done.stdout == "module 'n2d2py' has no attribute 'nothing'\n"
+
+
+@pytest.mark.parametrize("name, size, low, high, lowest", [
+    (b"int8", 1, -128, 127, -128), (b"int8", 1, -127, 127, -127), (b"int16", 2, -32768, 32767, -32768),
+    (b"uint8", 1, 0, 255, 0), (b"uint8", 1, 0, 127, 0)])
+def test_types_of_a_library_keep_their_lowest_integer(name, size, low, high, lowest):
+    """Quantized files use -128 too; reals are clipped where the file's own integers end."""
+    described = compiled_export._Tensor(b"x", None, name, size, 2, 1, 1, 4, 0.5, 0, low, high)
+    found = compiled_export._tensor(ctypes.pointer(described)).type.quantize(np.float32([-1e6, 0, 1]))
+    assert found.tolist() == [lowest, 0, 2]
