@@ -107,7 +107,7 @@ def _export(network: Network, settings: Settings) -> None:
         arguments.test or arguments.compare or arguments.sensitivity) else \
         test_stimuli(network, settings) if settings.needs_data else None
     calibration = calibrate_stage(network, settings)
-    target = exporter(arguments.export)
+    target, tester = exporter(arguments.export), runner(arguments.export)
     memory = plan_stage(calibration.graph, settings.params) if target.needs_plan else None
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
@@ -129,7 +129,8 @@ def _export(network: Network, settings: Settings) -> None:
             write_outputs(calibration.float_graph, calibration.graph, tested, arguments.log_outputs,
                           folder / "statistics", "export")
         if arguments.test or arguments.compare:
-            compared = _check_compiled(network, calibration, settings, tested, stored, positions, scores, folder, manifest)
+            compared = _check_compiled(tester, network, calibration, settings, tested, stored, positions, scores, folder,
+                                       manifest)
         sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
         report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
         log.raise_on_strict()
@@ -138,8 +139,7 @@ def _export(network: Network, settings: Settings) -> None:
     if arguments.compare:
         print(comparison_text(compared.layers), end="")
         print(worst_text(compared.stimuli), end="")
-        found = runner(arguments.export)
-        print(summary(compared.layers, arguments.nbbits, found.slack if found is not None else 0.0))
+        print(summary(compared.layers, arguments.nbbits, tester.slack if tester is not None else 0.0))
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
 
@@ -150,17 +150,16 @@ def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRe
     return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
-def _check_compiled(network: Network, calibration: Calibration, settings: Settings, tested, stored, positions,
-                    scores: Scores, folder: Path, manifest: Manifest) -> Comparison:
+def _check_compiled(tester: type[Runner] | None, network: Network, calibration: Calibration, settings: Settings, tested, stored,
+                    positions, scores: Scores, folder: Path, manifest: Manifest) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
     arguments = settings.arguments
     compared = spread(tested, arguments.compare) if arguments.compare else None
-    found = runner(arguments.export)
-    if found is not None and found.missing():
-        log.warning("W801", f"{found.missing()}: the {found.label} export is not tested",
-                    remedy=found.remedy)
-        found = None
-    with _running(found if stored.count or compared is not None else None, folder, manifest) as project:
+    if tester is not None and tester.missing():
+        log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested",
+                    remedy=tester.remedy)
+        tester = None
+    with _running(tester if stored.count or compared is not None else None, folder, manifest) as project:
         if project is not None and (sizes := project.sizes()):
             log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
         if project is not None and arguments.test and stored.count:

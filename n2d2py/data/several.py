@@ -18,6 +18,7 @@ from typing import Mapping
 import numpy as np
 
 from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
+from n2d2py.data.sources import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 
@@ -115,13 +116,12 @@ def _check(found: tuple[int, ...], shape: tuple[int, ...], where: str, text: str
 
 
 def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, input_range: tuple[float, float]) -> np.ndarray:
-    low, high = input_range
     vectors = []
     for part, (name, shape) in zip(parts, inputs.items()):
         _check(part.shape, shape, f"{title}: {name}", _text(part.shape))
         sample = plain(part)
-        vectors.append((sample / 255.0 * (high - low) + low if sample.dtype == np.uint8 and input_range != (0.0, 255.0)
-                        else sample).astype(np.float32).reshape(-1))
+        real = scaled_bytes(sample, input_range) if sample.dtype == np.uint8 else sample.astype(np.float32)
+        vectors.append(real.reshape(-1))
         if not np.isfinite(vectors[-1]).all():
             raise N2D2Error("E418", f"{title}: {name} holds NaN or infinity", remedy="remove it or correct its values")
     return np.concatenate(vectors)

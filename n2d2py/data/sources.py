@@ -65,10 +65,10 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0,
                 f"[{input_range[0]:g}, {input_range[1]:g}]): the accuracy of the result is unknown",
                 remedy="give real data with -calib-data")
     return Stimuli([f"synthetic[{index}]" for index in range(count)], np.full(count, -1), shape,
-                   lambda index: _scaled(random_bytes(shape, seed, index), input_range))
+                   lambda index: scaled_bytes(random_bytes(shape, seed, index), input_range))
 
 
-def _scaled(values: np.ndarray, input_range: Range) -> np.ndarray:
+def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
     """Bytes in the input range, float32."""
     low, high = input_range
     if (low, high) == (0.0, 255.0):
@@ -105,7 +105,7 @@ def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range
     except Inapplicable as problem:
         raise N2D2Error("E408", f"picture {files[index]}: {problem.what}",
                         remedy=problem.remedy) from None
-    return _scaled(resize_bilinear(image, *shape[1:]).transpose(2, 0, 1), input_range)
+    return scaled_bytes(resize_bilinear(image, *shape[1:]).transpose(2, 0, 1), input_range)
 
 
 def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
@@ -122,7 +122,7 @@ def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
     def load(index: int) -> np.ndarray:
         sample = plain(x[index])
         if sample.dtype == np.uint8:
-            return _scaled(sample, input_range)
+            return scaled_bytes(sample, input_range)
         if not np.isfinite(sample).all():
             raise N2D2Error("E418", f"stimulus {index} of {path.name} holds NaN or infinity",
                             remedy="remove it or correct its values")

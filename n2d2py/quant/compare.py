@@ -76,7 +76,6 @@ class Accumulator:
     identical: bool | None = None
     difference: Difference | None = field(default=None)
     stimuli: int = 0
-    alone_signal: float = 0.0
     alone_power: float | None = None
     alone_error: float = 0.0
     worst: int | None = None
@@ -103,7 +102,6 @@ class Accumulator:
         self._rate(exact, restored)
         if alone is not None:
             lost = exact - self.type.dequantize(alone)
-            self.alone_signal += float(np.sum(exact * exact))
             self.alone_power = (self.alone_power or 0.0) + float(np.sum(lost * lost))
             self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
@@ -126,7 +124,7 @@ class Accumulator:
         """The figures of all batches."""
         norm = np.sqrt(self.signal * self.power)
         cosine = 1.0 if self.error == 0 else self.cross / norm if norm > 0 else 0.0
-        alone = None if self.alone_power is None else decibels(self.alone_signal, self.alone_power)
+        alone = None if self.alone_power is None else decibels(self.signal, self.alone_power)
         return LayerComparison(self.layer, self.tensor, decibels(self.signal, self.error), float(cosine), self.max_error,
                                self.saturated / max(self.count, 1), self.identical, self.difference, alone,
                                None if alone is None else self.alone_error,

@@ -11,7 +11,7 @@ from typing import Iterator
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 
-__all__ = ["build_library"]
+__all__ = ["build_environment", "build_error", "build_library", "need_make", "run_make"]
 
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
@@ -28,9 +28,7 @@ def build_library(folder: Path, library: Path) -> None:
     """
     if not _stale(folder, library):
         return
-    if shutil.which("make") is None:
-        raise N2D2Error("E801", "the export cannot be built: make is not installed",
-                        remedy="install make and g++ (apt install make g++)")
+    need_make()
     with _alone(folder):
         if _stale(folder, library):
             _make(folder, library)
@@ -47,28 +45,43 @@ def _stale(folder: Path, library: Path) -> bool:
 
 def _make(folder: Path, library: Path) -> None:
     log.notice("building %s", library)
-    command = ["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", "lib"]
-    # Not the flags of a make that runs this process, nor messages in another language.
-    foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    environment = {name: value for name, value in os.environ.items() if name not in foreign}
-    done = subprocess.run(command, env={**environment, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = run_make(folder, "lib")
     (folder / _LOG).write_text(done.stdout, encoding="utf-8")
     if done.returncode:
-        _explain(done.stdout, folder / _LOG)
+        raise build_error(done.stdout, remedy=f"the whole log is in {folder / _LOG}")
     os.utime(library)  # make leaves it as it is where only comments of the manifest changed
 
 
-def _explain(output: str, log_path: Path) -> None:
-    """Raises E801 where a program could not be started, else E802 with the first error."""
+def need_make() -> None:
+    """Raises E801 where make is not installed."""
+    if shutil.which("make") is None:
+        raise N2D2Error("E801", "the export cannot be built: make is not installed",
+                        remedy="install make and g++ (apt install make g++)")
+
+
+def build_environment() -> dict[str, str]:
+    """This process's environment without the flags of a make that runs it, and with messages in English."""
+    foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    return {**{name: value for name, value in os.environ.items() if name not in foreign}, "LC_ALL": "C"}
+
+
+def run_make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs make with `words` in a folder on all cores; what it prints is in `stdout`."""
+    return subprocess.run(["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", *words], env=build_environment(),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
+
+
+def build_error(output: str, *, remedy: str) -> N2D2Error:
+    """Of what a make that failed has printed: E801 where a program could not be started, else E802 with the first error."""
     lines = [line.strip() for line in output.splitlines()]
     missing = [line for line in lines if "not found" in line or (
         line.startswith("make") and "No such file or directory" in line)]
     if missing and any(line.endswith("Error 127") for line in lines):
-        raise N2D2Error("E801", f"the export cannot be built, its compiler does not run: {missing[0]}",
-                        remedy="install g++ (apt install g++), or name a compiler in the variable CXX")
+        return N2D2Error("E801", f"the export cannot be built, its compiler does not run: {missing[0]}",
+                         remedy="install g++ (apt install g++), or name a compiler in the variable CXX")
     first = next((line for line in lines if "error" in line.lower()), "make failed")
-    raise N2D2Error("E802", f"the export cannot be built: {first}", remedy=f"the whole log is in {log_path}")
+    return N2D2Error("E802", f"the export cannot be built: {first}", remedy=remedy)
 
 
 @contextmanager

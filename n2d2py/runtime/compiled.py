@@ -17,6 +17,7 @@ from n2d2py.export import Manifest
 from n2d2py.export.writer import MANIFEST
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.build import build_environment
 from n2d2py.runtime.export import Export, load_export
 from n2d2py.runtime.runner import Runner, register_runner
 
@@ -63,8 +64,7 @@ class CompiledExport(Runner):
         Raises:
             N2D2Error: E810 with the first line that tells why when it fails.
         """
-        environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
-        with subprocess.Popen(words, cwd=self.folder, env={**environment, "LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+        with subprocess.Popen(words, cwd=self.folder, env=build_environment(), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace") as process:
             printed = [line.strip() for line in log.progress(process.stdout, what, total=steps, unit="file")]

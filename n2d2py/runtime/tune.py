@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from typing import Mapping
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.runtime.build import build_error, need_make, run_make
 
 __all__ = ["TUNED_FILE", "check_tunable", "tune_export", "with_tiles", "best_tiles", "tuned_text"]
 
@@ -82,16 +82,11 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
 
 
 def _build(folder: Path) -> None:
-    if shutil.which("make") is None:
-        raise N2D2Error("E801", "the tiles cannot be timed: make is not installed", remedy="apt install make g++")
+    need_make()
     log.notice("building every tile for -tune")
-    foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    environment = {name: value for name, value in os.environ.items() if name not in foreign}
-    done = subprocess.run(["make", f"-j{os.cpu_count() or 1}", "CXXFLAGS=-DN2D2_TUNE"], cwd=folder, env={**environment, "LC_ALL": "C"},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    done = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
     if done.returncode:
-        first = next((line for line in done.stderr.splitlines() if "rror" in line), "make failed")
-        raise N2D2Error("E802", f"the tiles cannot be built: {first}", remedy="check TARGET, ARCH and CXX in the environment")
+        raise build_error(done.stdout, remedy="check TARGET, ARCH and CXX in the environment")
 
 
 def _run(folder: Path, rounds: int, command: str) -> dict:
