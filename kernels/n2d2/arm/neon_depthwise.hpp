@@ -3,47 +3,37 @@
 // The weights of a panel, [16 channels][4 lines] for each column of the kernel, are taken apart into 16-bit vectors once
 // per line and panel. A column of the input is widened once and multiplied with all taps of the kernel
 // that lie on it (smlal). Bytes are multiplied as unsigned ones, signed ones + 128, as the bias expects.
-// With the dot product instructions, see neon_dot_depthwise.hpp. Order of the constants: x86/avx2_depthwise.hpp.
+// With the dot product instructions, see neon_dot_depthwise.hpp. Order of the constants: panels/panel_depthwise.hpp.
 // Stack: 32 bytes for each tap.
 #ifndef N2D2_ARM_NEON_DEPTHWISE_HPP
 #define N2D2_ARM_NEON_DEPTHWISE_HPP
 
 #include "n2d2/arm/neon_tile.hpp"
-#include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
+#include "n2d2/panels/panel_depthwise.hpp"
 
 namespace n2d2 {
 namespace neon {
 
-// What both depthwise kernels share: where the constants are, and how sums are stored.
+// What both depthwise kernels of NEON share: how weights and pixels are loaded, and how sums are stored.
 template <class Cfg>
-struct DepthwisePanels {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+struct DepthwisePanels : PanelDepthwise<Cfg> {
+    typedef PanelDepthwise<Cfg> Base;
+    typedef typename Base::Input Input;
+    typedef typename Base::Output Output;
+    typedef typename Base::In In;
+    typedef typename Base::Out Out;
     typedef typename Cfg::Stage Stage;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
-    static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
-                  "8-bit inputs and weights, 32-bit sums");
-
+    using Base::position;
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Fours = (KH + 3) / 4,
-        Taps = Fours * KW,
-        Panels = (C + 15) / 16,
-        LastChannels = C - 16 * (Panels - 1),
-        Whole = C / 64 * 4  // panels of the whole blocks of 64 channels
+        KH = Base::KH,
+        KW = Base::KW,
+        C = Base::C,
+        H = Base::H,
+        Taps = Base::Taps,
+        Panels = Base::Panels,
+        LastChannels = Base::LastChannels,
+        Whole = Base::Whole
     };
-
-    // Where channels 4 j to 4 j + 3 of panel `panel` are among the positions of the constants.
-    static N2D2_INLINE int position(int panel, int j) {
-        return panel < Whole ? panel / 4 * 64 + 16 * j + panel % 4 * 4 : panel * 16 + 4 * j;
-    }
 
     // The weights of a tap (four lines of a column), [channel][line]; the first Count channels.
     template <int Count>
@@ -52,10 +42,8 @@ struct DepthwisePanels {
             std::memcpy(to, all + static_cast<long>(panel) * Taps * 64 + tap * Count * 4, Count * 4);
             return;
         }
-        for (int j = 0; j < 4; ++j) {
-            const int at = position(panel, j);
-            std::memcpy(to + 16 * j, all + static_cast<long>(at / 16) * Taps * 64 + tap * 64 + at % 16 * 4, 16);
-        }
+        for (int j = 0; j < 4; ++j)
+            std::memcpy(to + 16 * j, Base::weightsAt(all, position(panel, j), tap), 16);
     }
 
     // Count channels of a pixel as unsigned bytes; null is padding.
