@@ -6,9 +6,9 @@
 Without names: the networks of tests/networks that have a quantized twin in N2D2_MODELS; a folder is an export that is
 built already. Each network is exported by the command `n2d2py`, built by `make`, and timed by `bin/run_export -bench`; the
 peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file, what onnxruntime.quantization makes of it.
-PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (a .tflite file beside the twin),
-MNN (.mnn), ncnn (.param and .bin); the last three take files that their own tools have made. Those that it lacks are left
-out.
+PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (with onnx; it takes the .tflite file beside
+the twin, or one that benchmarks/litert_model.py makes of the twin), MNN (.mnn), ncnn (.param and .bin); the last two take
+files that their own tools have made. Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
@@ -70,8 +70,13 @@ def _openvino(model: str, threads: int):
 def _litert(model: str, threads: int):
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
+    from litert_model import write_litert
 
-    interpreter = Interpreter(model_path=str(Path(model).with_suffix(".tflite")), num_threads=threads)
+    path = Path(model).with_suffix(".tflite")
+    if not path.is_file():
+        folder = tempfile.TemporaryDirectory()
+        path = write_litert(Path(model), Path(folder.name) / path.name)
+    interpreter = Interpreter(model_path=str(path), num_threads=threads)
     interpreter.allocate_tensors()
     for port in interpreter.get_input_details():
         interpreter.set_tensor(port["index"], np.zeros(port["shape"], port["dtype"]))
