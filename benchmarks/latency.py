@@ -7,8 +7,8 @@ Without names: the networks of tests/networks that have a quantized twin in N2D2
 built already. Each network is exported by the command `n2d2py`, built by `make`, and timed by `bin/run_export -bench`; the
 peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file, what onnxruntime.quantization makes of it.
 PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (with onnx; it takes the .tflite file beside
-the twin, or one that benchmarks/litert_model.py makes of the twin), MNN (.mnn), ncnn (.param and .bin); the last two take
-files that their own tools have made. Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
+the twin, or one that benchmarks/litert_model.py makes of the twin), MNN (a .mnn file beside it), ncnn (.param and .bin, or with
+pnnx what that makes of a float model). Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
@@ -19,9 +19,12 @@ no AVX-512). -plot draws the ratios.
 from __future__ import annotations
 
 import argparse
+import atexit
+import importlib.util
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -74,8 +77,9 @@ def _litert(model: str, threads: int):
 
     path = Path(model).with_suffix(".tflite")
     if not path.is_file():
-        folder = tempfile.TemporaryDirectory()
-        path = write_litert(Path(model), Path(folder.name) / path.name)
+        folder = Path(tempfile.mkdtemp())
+        atexit.register(shutil.rmtree, folder)
+        path = write_litert(Path(model), folder / path.name)
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
     interpreter.allocate_tensors()
     for port in interpreter.get_input_details():
@@ -98,14 +102,20 @@ def _mnn(model: str, threads: int):
 def _ncnn(model: str, threads: int):
     import ncnn
     import numpy as np
+    import onnxruntime
 
+    path = Path(model)
+    (port,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).get_inputs()
+    shape = [size if isinstance(size, int) else 1 for size in port.shape]
     network = ncnn.Net()
     network.opt.num_threads = threads
-    path = Path(model)
-    if network.load_param(str(path.with_suffix(".param"))) or network.load_model(str(path.with_suffix(".bin"))):
-        raise FileNotFoundError(path.with_suffix(".param"))
-    shape = [int(size) for size in path.with_suffix(".shape").read_text().split()]  # channels height width
-    feed = ncnn.Mat(np.zeros(shape, np.float32))
+    if path.with_suffix(".param").is_file():
+        files = path.with_suffix(".param"), path.with_suffix(".bin")
+    else:
+        files = _to_ncnn(path, shape)
+    if network.load_param(str(files[0])) or network.load_model(str(files[1])):
+        raise FileNotFoundError(files[0])
+    feed = ncnn.Mat(np.zeros(shape[1:], np.float32))
 
     def run():
         extractor = network.create_extractor()
@@ -113,6 +123,20 @@ def _ncnn(model: str, threads: int):
         return extractor.extract(network.output_names()[0])
 
     return run
+
+
+def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
+    """The files that the program in the package pnnx makes of a float model. Raises ValueError without it, or for a QDQ model."""
+    package = importlib.util.find_spec("pnnx")
+    if package is None or "qdq" in model.stem:
+        raise ValueError("pnnx is not installed, or the model is not a float one")
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    shutil.copy(model, folder / "model.onnx")
+    program = Path(package.origin).with_name("pnnx")
+    subprocess.run([program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
 PEERS = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn}
