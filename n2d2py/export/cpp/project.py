@@ -95,6 +95,7 @@ class Project:
         once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp", "dnn/stack.awk"]
         once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))]
         once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")]
+        once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
 
     @property
