@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from n2d2py.memory.problem import OpSpec, TensorSpec
 
 __all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "faults", "partial_bytes", "scale_of",
-           "table_lines"]
+           "table_lines", "work"]
 
 
 class Access(Enum):
@@ -101,6 +101,17 @@ def dead_lines(op: "OpSpec", source: "TensorSpec") -> Callable[[int], int]:
     stride = op.attributes["sh"] if op.type != "pad" else 1
     top = op.attributes["pads"][0]
     return lambda y: min(height, max(0, y * stride - top))
+
+
+def work(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
+    """About what an operator computes, in multiply-accumulates; a byte read or stored counts as four."""
+    output = tensors[op.output]
+    moved = output.bytes + sum(tensors[name].bytes for name in op.inputs)
+    if op.type not in ("conv", "pool"):
+        return 4 * moved
+    taps = op.attributes["kh"] * op.attributes["kw"]
+    depth = tensors[op.inputs[0]].channels // op.attributes.get("groups", 1) if op.type == "conv" else 1
+    return prod(output.shape) * taps * depth + 4 * moved
 
 
 def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:

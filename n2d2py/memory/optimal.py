@@ -6,6 +6,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.relax import relax
 from n2d2py.memory.search import best_packing, improve
 from n2d2py.memory.settings import Settings
 
@@ -28,7 +29,7 @@ class OptimalPlanner:
         _solver()
         packing, placement = best_packing(problem, settings, improve)
         placement = solve(packing, placement)
-        return packing.plan(self.name, placement)
+        return packing.plan(self.name, relax(packing, placement))
 
 
 def _solver():

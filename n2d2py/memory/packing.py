@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import lcm
 
+from n2d2py.memory.access import Access, access_of, work
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
@@ -30,12 +31,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Pair:
-    """The output block of operator number `op` may overlap the dying input block `source`."""
+    """The output block of operator number `op` may overlap the dying input block `source`. `exact`: at the same address
+    every element is stored where it was read, so that its lines need no order.
+    """
 
     op: int
     source: int
     output: int
     reach: Reach
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,15 +117,30 @@ class Packing:
                 )
                 if found is not None:
                     i, j = index[source], index[output]
-                    pairs.append(self._pair(number, i, j, found))
+                    pairs.append(self._pair(number, i, j, found, self._same_place(op, name)))
         return pairs
 
-    def _pair(self, number: int, source: int, output: int, found: Reach) -> Pair:
+    def _same_place(self, op: OpSpec, name: str) -> bool:
+        """Whether at the same address each element of the output lies where its operand `name` was."""
+        buffers, tensors = self.buffers, self.buffers.problem.tensors
+        source, output = tensors[name], tensors[op.output]
+        return (
+            access_of(op, source, output) is Access.POINTWISE
+            and source.element_bytes == output.element_bytes
+            and buffers.geometry(name).stride == buffers.geometry(op.output).stride
+            and buffers.of[name].parts[name] == buffers.of[op.output].parts[op.output]
+        )
+
+    def cost(self, number: int) -> int:
+        """What it costs when operator `number` stores its lines in order: its work."""
+        return work(self.ops[number], self.buffers.problem.tensors)
+
+    def _pair(self, number: int, source: int, output: int, found: Reach, exact: bool = False) -> Pair:
         """The pair of two blocks, its distances rounded to the safe side."""
         size, room = self.blocks[source].size, self.blocks[output].size
         ahead = max(found.ahead // self.step * self.step, -room)
         behind = min(self._up(found.behind), size)
-        return Pair(number, source, output, Reach(ahead, behind, size, room))
+        return Pair(number, source, output, Reach(ahead, behind, size, room), exact)
 
     def _make_neighbours(self) -> list[dict[int, Pair | None]]:
         neighbours: list[dict[int, Pair | None]] = [{} for _ in self.blocks]

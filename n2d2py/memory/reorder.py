@@ -9,6 +9,7 @@ from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.overlap import reach
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.relax import relax
 from n2d2py.memory.search import best_packing, improve
 from n2d2py.memory.settings import Settings
 
@@ -31,7 +32,7 @@ class ReorderPlanner:
             other, found = best_packing(ordered, settings, improve)
             if found.bytes < placement.bytes:
                 packing, placement = other, found
-        return packing.plan(self.name, placement)
+        return packing.plan(self.name, relax(packing, placement))
 
 
 class _Step:

@@ -13,6 +13,7 @@ from n2d2py.memory.buffers import Buffers, concats_in_place
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.relax import relax
 from n2d2py.memory.settings import Settings
 
 __all__ = ["OverlapPlanner", "best_packing", "improve"]
@@ -24,7 +25,7 @@ Search = Callable[[Packing], Placement]
 
 
 class OverlapPlanner:
-    """Every output as far over its dying inputs as its kernel's order allows."""
+    """Outputs as far over their dying inputs as their kernels' order allows, where the arena needs it."""
 
     name = "OptimizeOverlap"
 
@@ -39,7 +40,7 @@ class OverlapPlanner:
             other, found = best_packing(problem.read_whole(windows), settings, improve)
             if found.bytes <= placement.bytes:
                 packing, placement = other, found
-        return packing.plan(self.name, placement)
+        return packing.plan(self.name, relax(packing, placement))
 
 
 def best_packing(

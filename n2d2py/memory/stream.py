@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable
 
+from n2d2py.memory.access import work
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.relax import relax
 from n2d2py.memory.search import improve
 from n2d2py.memory.settings import Settings
 
@@ -43,7 +45,7 @@ class StreamPlanner:
         placement = improve(packing)
         if self.search is not None:
             placement = self.search(packing, placement)
-        return packing.plan(self.name, placement)
+        return packing.plan(self.name, relax(packing, placement))
 
 
 class _StreamPacking(Packing):
@@ -82,6 +84,12 @@ class _StreamPacking(Packing):
                 size = self._up(op.scratch_bytes + segment.partial.get(op.name, 0))
                 if size:
                     self.blocks.append(Block(size, number, number, scratch=op.name))
+
+    def cost(self, number: int) -> int:
+        """What it costs when segment `number` stores its lines in order: nothing where it runs line by line anyway."""
+        segment = self.segments[number]
+        op = self.ops[segment.begin]
+        return 0 if segment.rows is not None or op.type == "input" else work(op, self.buffers.problem.tensors)
 
     def _life(self, buffer: Buffer) -> tuple[int, int]:
         """First and last segment of a buffer; inputs that do not stream are there from the start."""

@@ -25,6 +25,7 @@ def _complete(table: np.ndarray, signed: bool) -> np.ndarray:
 def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
     """The C++ of an activation layer."""
     build = LayerBuilder(node, graph, planes, identifiers)
+    build.pointwise()
     if not build.integer:
         if node.activation is not None:
             raise InternalError(f"{node.name}: an activation layer carries another activation")

@@ -11,6 +11,7 @@ def code(*layer) -> LayerCode:
     """The C++ of an affine layer."""
     build = LayerBuilder(*layer)
     build.vectors()
+    build.pointwise()
     name, weight_type = build.weights(build.node.params["weights"])
     sum_type = build.sum_type()
     bias = build.bias(sum_type)

@@ -57,6 +57,12 @@ def _overlap(a: "Plane", b: "Plane") -> bool:
                for other, other_end in b.intervals())
 
 
+def _same_place(a: "Plane", b: "Plane") -> bool:
+    """Whether element i of both is at the same address, for every i."""
+    return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
+        (a.offset, a.size, a.stride, a.length, a.count) == (b.offset, b.size, b.stride, b.length, b.count))
+
+
 class LayerBuilder:
     """Collects the structs and arrays of one layer.
 
@@ -78,7 +84,9 @@ class LayerBuilder:
         self.integer = graph.is_integer(node)
         self.inputs: list[NumType] = [graph.type(name) for name in node.inputs]
         self.output: NumType = graph.type(node.output)
-        self.serial = any(_overlap(planes[name], planes[node.output]) for name in node.inputs)
+        self._over = [planes[name] for name in node.inputs if _overlap(planes[name], planes[node.output])]
+        self._place = planes[node.output]
+        self.serial = bool(self._over)
         self.backwards = self.serial and planes[node.output].backwards
         self.streamed = planes[node.output].streamed
         self.external = planes[node.output].external
@@ -141,6 +149,11 @@ class LayerBuilder:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")
             self._panels = found.pack(weights, self.node.params["bias"], facts)
+
+    def pointwise(self) -> None:
+        """Lines of a layer that computes element by element need no order where it stores each one over its own operands."""
+        if all(_same_place(plane, self._place) for plane in self._over):
+            self.serial = self.backwards = False
 
     def vectors(self) -> None:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""

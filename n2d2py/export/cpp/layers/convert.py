@@ -10,6 +10,7 @@ __all__ = ["code"]
 def code(*layer) -> LayerCode:
     """The C++ of a conversion between number types."""
     build = LayerBuilder(*layer)
+    build.pointwise()
     config = build.config(f"{build.node.name}: {build.inputs[0].name} to {build.output.name}",
                           {"Input": build.input_plane, "Output": build.output_plane,
                            "Stage": build.converting_stage()}, {"Serial": build.serial})

@@ -33,6 +33,7 @@ def code(*layer) -> LayerCode:
     """The C++ of an element-wise layer."""
     build = LayerBuilder(*layer)
     operation = build.node.op.operation
+    build.pointwise()
     if build.integer and operation == "EuclideanSum":
         raise InternalError(f"{build.node.name}: a Euclidean sum of integers")
     sum_type = "float" if "scales" in build.node.params else build.sum_type()

@@ -35,6 +35,7 @@ def _apart(build: LayerBuilder) -> None:
 def copy_code(*layer) -> LayerCode:
     """The C++ of an identity, or of an activation function in floating point."""
     build = LayerBuilder(*layer)
+    build.pointwise()
     return _move(build, "copy", "copy", {"Serial": build.serial})
 
 
