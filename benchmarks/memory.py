@@ -151,7 +151,7 @@ def compiled(chosen: list[str], rounds: int, threads: int) -> None:
 
 def network_file(name: str, folder: Path) -> Path:
     """The INI file of a network: the repository's, a copy with other macros, or one with random weights."""
-    path, *macros = FILES.get(name, "").split()
+    path, *macros = FILES.get(name, "").split() or [""]
     if path and (path.startswith("models") or {"N2D2_DATA", "N2D2_MODELS"} <= set(os.environ)):
         if not macros:
             return ROOT / path
