@@ -15,10 +15,10 @@ def layer_macs(graph: Graph | QuantGraph, node: Node | QuantNode) -> int:
     return node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(node.outputs[0]), node)
 
 
-def layer_params(node: Node | QuantNode) -> int:
+def layer_params(node: Node) -> int:
     """Number of trained parameters of one layer."""
-    return sum(int(array.size) for role, array in node.params.items()
-               if role in ("weights", "bias", "scale", "mean", "variance"))
+    roles = {"weights", "bias", "scale", "mean", "variance"} - ({"bias"} if node.unbiased else set())
+    return sum(int(array.size) for role, array in node.params.items() if role in roles)
 
 
 def describe(graph: Graph) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Node:
         op: what it computes (attributes only).
         inputs, outputs: tensor names.
         params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
+        unbiased: its bias, given as None, is zeros that stand for none.
         activation: function applied to the result, or None; only element-wise.
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
@@ -54,8 +55,12 @@ class Node:
     location: Location | None = None
     source: list[str] = field(default_factory=list)
     helper: bool = False
+    unbiased: bool = False
 
     def __post_init__(self) -> None:
+        if "bias" in self.params and self.params["bias"] is None:
+            self.params = {**self.params, "bias": np.zeros(len(self.params["weights"]), np.float32)}
+            self.unbiased = True
         if not self.source:
             self.source = [self.name]
 

@@ -134,3 +134,13 @@ def test_the_module_and_the_script_are_the_same_command(tmp_path):
                             env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
     assert script.returncode == 0, script.stderr
     assert script.stdout == run("-v", folder=tmp_path).stdout == f"n2d2py {n2d2py.__version__}\n"
+
+
+def test_describe_counts_no_bias_where_there_is_none(capsys, tmp_path):
+    text = "[sp]\nSizeX=4\nSizeY=4\n[conv]\nInput=sp\nType=Conv\nKernelDims=3 3\nNbOutputs=5\nConfigSection=plain\n" \
+           "[fc]\nInput=conv\nType=Fc\nNbOutputs=2\nConfigSection=plain\n[plain]\nNoBias="
+    counts = []
+    for without in "01":
+        (tmp_path / "net.ini").write_text(text + without + "\n")
+        counts.append([layer["params"] for layer in described(capsys, tmp_path / "net.ini")["layers"]])
+    assert counts == [[5 * 10, 2 * (2 * 2 * 5 + 1)], [5 * 9, 2 * 2 * 2 * 5]]

@@ -66,8 +66,8 @@ def read_geometry(context: LayerContext) -> Geometry:
     return Geometry(kernel, stride, (*pads, *pads), dilation, line)
 
 
-def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray], int]:
-    """({"weights" (O, C / groups, KH, KW), "bias" (O)}, groups) of a convolution.
+def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray | None], int]:
+    """({"weights" (O, C / groups, KH, KW), "bias" (O) or None}, groups) of a convolution.
 
     An irregular mapping gives dense weights with zeros.
 
@@ -83,10 +83,10 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
         log.warning("W213", f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
                     where=values.section.location, remedy="check the Mapping keys")
     weights = _weights(context, outputs, count, kernel, mapping, groups)
-    bias = np.zeros(outputs, np.float32) if values["NoBias"] else context.parameter("biases", (outputs,))
+    bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     remap = outputs_remap(context, outputs)
     if remap is not None and context.weights is not None:
-        weights, bias = placed(weights, remap), bias if values["NoBias"] else placed(bias, remap)
+        weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
     return {"weights": weights, "bias": bias}, groups or 1
 
 

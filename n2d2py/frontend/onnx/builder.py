@@ -54,7 +54,7 @@ class Builder:
         self.plain_integers = has_plain_integers(model.proto.graph)
         self._taken = {name for node in model.proto.graph.node for name in node.output}
 
-    def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray] | None = None,
+    def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray | None] | None = None,
               *, part: str | None = None, output: str | None = None) -> str:
         """Adds a layer that reads graph tensors; returns its output tensor.
 
@@ -62,7 +62,8 @@ class Builder:
         after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
         """
         name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
-        checked = {role: self.parameter(name, role, array) for role, array in (params or {}).items()}
+        checked = {role: array if array is None else self.parameter(name, role, array)
+                   for role, array in (params or {}).items()}
         if not self.model.load_weights:
             checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
         if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:

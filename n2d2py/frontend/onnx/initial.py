@@ -12,10 +12,10 @@ __all__ = ["initial_values"]
 _NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
 
 
-def initial_values(op: Op, params: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+def initial_values(op: Op, params: Mapping[str, np.ndarray | None], seed: int) -> dict[str, np.ndarray | None]:
     """Parameters of a Conv, Fc or BatchNorm in the shapes of `params`; those of other operators unchanged.
 
-    Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0.
+    Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0 where there are any (None stays None).
     """
     if not isinstance(op, (Conv, Fc, BatchNorm)):
         return dict(params)
@@ -24,6 +24,8 @@ def initial_values(op: Op, params: Mapping[str, np.ndarray], seed: int) -> dict[
         if role == "weights":
             deviation = np.sqrt(2.0 / max(1, int(np.prod(array.shape[1:]))))
             values = np.random.default_rng(seed).normal(0.0, deviation, array.shape).astype(np.float32)
+        elif array is None:
+            values = None
         else:
             values = np.full(array.shape, _NEUTRAL[role], np.float32)
         result[role] = values

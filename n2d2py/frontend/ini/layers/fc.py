@@ -43,10 +43,10 @@ def _build(context: LayerContext) -> None:
     weights = context.parameter("weights", (outputs, count))
     if values["WeightsExportFormat"] == "CO":
         weights = weights.reshape(count, outputs).T.copy()
-    bias = np.zeros(outputs, np.float32) if values["NoBias"] else context.parameter("biases", (outputs,))
+    bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     remap = outputs_remap(context, outputs)
     if remap is not None and context.weights is not None:
-        weights, bias = placed(weights, remap), bias if values["NoBias"] else placed(bias, remap)
+        weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
     context.add(Fc(), [_flattened(context)], {"weights": weights, "bias": bias}, read_activation(values))
 
 

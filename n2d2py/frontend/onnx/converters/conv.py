@@ -25,7 +25,7 @@ def _conv(node: OnnxNode, builder: Builder) -> None:
     extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation)]
     pads = read_pads(node, image_size(node), extent, stride)
     op = Conv(stride, pads, dilation, int(node.attribute("group", 1)))
-    bias = np.zeros(weights.shape[0], np.float32) if bias is None else bias.reshape(-1)
+    bias = None if bias is None else bias.reshape(-1)
     windowed_layer(node, builder, op, {"weights": weights, "bias": bias})
 
 

@@ -25,7 +25,7 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
     parts = weights.reshape(groups, channels // groups, per_group, *kernel)
     weights = parts.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, channels // groups, *kernel)
     bias = node.optional_constant(2, "bias")
-    bias = np.zeros(len(weights), np.float32) if bias is None else bias.reshape(-1)
+    bias = None if bias is None else bias.reshape(-1)
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
     pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation)], stride)
     windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})

@@ -27,7 +27,7 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("it transposes its input, which mixes stimuli", "export with transA=0")
     weights = weights if node.attribute("transB", 0) else weights.T
     outputs = weights.shape[0]
-    bias = np.zeros(outputs, np.float32)
+    bias = None
     if node.has(2):
         given = node.constant(2, "bias").astype(np.float64)
         if given.size not in (1, outputs) or given.ndim > 2:
@@ -39,11 +39,10 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
 
 
 def _matmul(node: OnnxNode, builder: Builder) -> None:
-    weights = _weights(node).T
-    _add(node, builder, weights, np.zeros(weights.shape[0], np.float32))
+    _add(node, builder, _weights(node).T, None)
 
 
-def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray) -> None:
+def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
     node.require_rank(2)
     builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias})
 

@@ -21,7 +21,7 @@ def image_size(node: OnnxNode) -> tuple[int, int]:
     return height(shape), width(shape)
 
 
-def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray] | None = None) -> None:
+def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
     """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back."""
     tensor, shape = node.tensor(), node.shape()
     if len(shape) == 4:
