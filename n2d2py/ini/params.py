@@ -28,6 +28,10 @@ NVDLA_CONFIGS = ("nv_full", "nv_large", "nv_medium_1024_full", "nv_medium_512", 
 PARAMETERS = Schema("export parameters", (
     Key("IncludeInputInBuffer", Kind.BOOL, True,
         "the input buffer is part of the static memory and may be overwritten"),
+    Key("IncludeOutputInBuffer", Kind.ENUM, "auto",
+        "1: the outputs are computed in the static memory and then copied to the caller; 0: layers write them straight into "
+        "the caller's buffers; auto: straight where that is faster (a max pool with a sum), else in the static memory",
+        ("auto", "0", "1")),
     Key("OptimizeBufferMemory", Kind.BOOL, True, "reuse memory in place and by wrapping around"),
     Key("OptimizeNoBranchConcat", Kind.BOOL, True,
         "write the inputs of a concatenation directly at their place where possible"),

@@ -53,6 +53,7 @@ def plan_memory(
     alignment: int = 1,
     clock: str = "level",
     buffer_alignment: int = 16,
+    include_output: bool | None = None,
 ) -> MemoryPlan:
     """The place of every tensor in the arena, by the export parameters of the memory.
 
@@ -74,6 +75,6 @@ def plan_memory(
     return chosen.plan(
         problem,
         Settings(
-            include_input, optimize_buffer, no_branch_concat, alignment, clock, buffer_alignment
+            include_input, optimize_buffer, no_branch_concat, alignment, clock, buffer_alignment, include_output
         ),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import Collection
 
-from n2d2py.memory.access import TYPES, Access
+from n2d2py.memory.access import TYPES, Access, accumulates
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -24,7 +24,7 @@ class Buffer:
 
     `parts` gives each tensor's byte offset within a pixel of the root; `reshaped` names those that
     see the bytes in another shape, which is why the plane is then `whole`: dense and in one piece.
-    Live at the clocks birth..death, both included.
+    Live at the clocks birth..death, both included. `external`: it lies in a buffer of the caller.
     """
 
     root: TensorSpec
@@ -153,7 +153,19 @@ class Buffers:
         for name in problem.outputs:
             buffers[name].is_output = True
             buffers[name].death = self.last + 1
+        writers = {op.output: op for op in problem.ops}
+        for name in problem.outputs:
+            if buffers[name].produced:
+                buffers[name].external = self._stays_outside(buffers[name], writers[buffers[name].root.name])
         return buffers
+
+    def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
+        """Whether an output of the network is written straight to the caller. A concatenation in place is not, nor a pool
+        that may keep partial results.
+        """
+        if writer.name in self.in_place or accumulates(writer, self.problem.tensors) or self.settings.include_output:
+            return False
+        return self.settings.include_output is False or not buffer.readers and writer.attributes.get("straight", False)
 
     def _concat_buffer(self, concat: OpSpec, birth: int) -> Buffer:
         root = self.problem.tensors[concat.output]
@@ -169,7 +181,7 @@ class Buffers:
         """
         root = buffer.root
         stride = root.pixel_bytes
-        if buffer.produced and not buffer.whole:
+        if buffer.produced and not buffer.whole and not buffer.external:
             step = lcm(self.settings.alignment, root.element_bytes)
             stride = -(-stride // step) * step
         return Geometry(

@@ -39,9 +39,13 @@ class Case:
             for name, t in graph["tensors"].items()
         }
         planes = memory_map["tensors"]
-        self.outside = {name for name in graph["inputs"] if planes.get(name, {}).get("external")}
-        for op in graph["ops"]:
-            if op["type"] == "reshape" and op["inputs"][0] in self.outside:
+        self.outside = {name for name in (*graph["inputs"], *graph["outputs"]) if planes.get(name, {}).get("external")}
+        reshapes = [op for op in graph["ops"] if op["type"] == "reshape"]
+        for op in reversed(reshapes):
+            if op["output"] in self.outside:
+                self.outside.add(op["inputs"][0])
+        for op in reshapes:
+            if op["inputs"][0] in self.outside:
                 self.outside.add(op["output"])
         self._places: dict[str, np.ndarray] = {}
 

@@ -88,7 +88,7 @@ def _check_planes(case: Case) -> None:
                 tensor=name,
             )
         elif bool(plane.get("external")) != (name in case.outside):
-            case.fault("external", f"{name} is outside the arena but no network input", tensor=name)
+            case.fault("external", f"{name} is outside the arena but neither input nor output", tensor=name)
         else:
             _check_plane(case, name, plane)
 

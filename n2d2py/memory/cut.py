@@ -77,7 +77,7 @@ class Cutter:
             if buffer.is_output:
                 self.read[buffer] = len(ops)
         inside = [b for b in self.written if not b.external]
-        self._size = np.array([up(buffers.form(b).bytes) for b in inside], dtype=np.int64)
+        self._size = np.array([self._bytes(b) for b in inside], dtype=np.int64)
         self._written = np.array([self.written[b] for b in inside], dtype=np.int64)
         self._read = np.array([self.read[b] for b in inside], dtype=np.int64)
         self._windows: dict[int, _Window | None] = {}
@@ -150,14 +150,17 @@ class Cutter:
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first
-            form = self.buffers.form(self.buffers.of[op.output])
-            size = self.up(form.bytes)
+            size = self._bytes(self.buffers.of[op.output])
             if not self._leaves(position, end):
                 rings[op.output] = rows.ring(n)
                 size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
             partial = self.up(partial_bytes(op, self.tensors)) if rows.accumulating[n] else 0
             inner.append(inner[-1] + size + self.up(op.scratch_bytes) + partial)
         return _Window(rows, first, rings, inner)
+
+    def _bytes(self, buffer: Buffer) -> int:
+        """What a buffer takes in the arena."""
+        return 0 if buffer.external else self.up(self.buffers.form(buffer).bytes)
 
     def weigh(self, begin: int, end: int) -> Segment:
         """What is live while the operators [begin, end) run."""
@@ -169,7 +172,7 @@ class Cutter:
         crossing = int(self._size[(self._written < begin) & (self._read >= begin)].sum())
         if end == begin + 1:
             op = self.ops[begin]
-            live = crossing + self.up(self.buffers.form(self.buffers.of[op.output]).bytes) + self.up(op.scratch_bytes)
+            live = crossing + self._bytes(self.buffers.of[op.output]) + self.up(op.scratch_bytes)
             pairs = self._pairs(begin, end, None)
             return Segment(begin, end, live - self._saved(pairs, True), pairs)
         window = self._window(end)
@@ -201,7 +204,7 @@ class Cutter:
             for position in range(begin, end):
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or (window is not None and not self._leaves(position, end)):
+                if output is source or output.external or (window is not None and not self._leaves(position, end)):
                     continue
                 out = buffers.form(output)
                 if window is None:

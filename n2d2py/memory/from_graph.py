@@ -87,6 +87,13 @@ def _whole(node: QuantNode, graph: QuantGraph) -> OpSpec:
     return OpSpec(node.name, "fc", tuple(node.inputs), node.output, {"layer": node.op.kind})
 
 
+def _pool_sum(node: QuantNode, graph: QuantGraph) -> OpSpec:
+    """Stores its result past the caches where that lies with the caller."""
+    spec = _whole(node, graph)
+    spec.attributes["straight"] = True
+    return spec
+
+
 def _same_order(node: QuantNode, graph: QuantGraph) -> OpSpec:
     """A view where the elements keep their order in HWC memory, else a copy."""
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
@@ -149,8 +156,9 @@ for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), 
                        ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Convert", _plain("ew")),
                        ("Quantize", _plain("ew")), ("Reshape", _same_order), ("Identity", _same_order),
                        ("Dropout", _same_order), ("Resize", _resize), ("Deconv", _deconv), ("Unpool", _unpool),
+                       ("PoolSum", _pool_sum),
                        *((name, _whole) for name in (
-                           "DepthToSpace", "LRN", "Normalize", "PoolSum", "SpaceToDepth", "Take", "Transpose")),
+                           "DepthToSpace", "LRN", "Normalize", "SpaceToDepth", "Take", "Transpose")),
                        *((f"Array{name}", _whole) for name in (
                            "Gather", "Interpolate", "Join", "Map", "Norm", "Product", "Reduce", "Scan", "Scatter",
                            "Softmax", "Take", "Window"))):

@@ -48,7 +48,7 @@ class Generation:
             clock, buffer = buffers.clock[op.name], buffers.of[op.output]
             if op.name in buffers.views:
                 continue
-            if buffer not in self._planes:
+            if buffer not in self._planes and not buffer.external:
                 self._planes[buffer] = self._shared(op, buffer) or allocate(
                     buffers.form(buffer), buffer.birth, buffer.death
                 )

@@ -100,7 +100,7 @@ class Packing:
         pairs = []
         for number, op in enumerate(self.ops):
             output = buffers.of[op.output]
-            if output.birth != buffers.clock[op.name] or not output.produced:
+            if output.birth != buffers.clock[op.name] or not output.produced or output.external:
                 continue
             for name in dict.fromkeys(op.inputs):
                 source = buffers.of[name]

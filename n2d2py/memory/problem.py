@@ -57,7 +57,7 @@ class OpSpec:
     columns, for each input and each line (column) of the output the range [first, stop) of the input's
     that it reads; concat: rescale, true where the operator changes the values and so must copy them;
     pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel does not
-    make single lines; layer, its name for a reader. `scratch_bytes` are needed while the operator runs
+    make single lines; straight, true where it is faster when its output stays with the caller; layer, its name for a reader. `scratch_bytes` are needed while the operator runs
     and hold nothing before or after.
     """
 

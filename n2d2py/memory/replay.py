@@ -65,6 +65,8 @@ class Replay:
                 continue
             last_read = self._last_reads(op, source, backwards)
             self.stamps.compare(source, name, name, last_read != _NEVER_READ)
+            if output in self.case.outside:
+                continue
             places = self.case.addresses(source)
             if places.min() > out.max() or out.min() > places.max():
                 continue

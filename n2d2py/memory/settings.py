@@ -11,7 +11,9 @@ __all__ = ["Settings"]
 class Settings:
     """The export parameters of the memory, and the clock (by level as N2D2, or by operator).
 
-    include_input: the network inputs are in the arena and may be overwritten once read.
+    include_input: the network inputs are in the arena and may be overwritten once read. include_output:
+    so are the network outputs; False: layers write them straight into the caller's buffers, None: those do
+    whose operator says that it is faster (`straight`).
     optimize_buffer: an output may lie over an input that dies. no_branch_concat: concatenate in
     place where possible. alignment: bytes, of the pixel stride of every tensor that an operator
     writes. buffer_alignment: bytes, of the address of every buffer, for the strategies that place
@@ -24,11 +26,13 @@ class Settings:
     alignment: int = 1
     clock: str = "level"
     buffer_alignment: int = 16
+    include_output: bool | None = None
 
     def by_export_name(self) -> dict[str, int | str]:
         """The settings under the names of the export parameters."""
         return {
             "IncludeInputInBuffer": int(self.include_input),
+            "IncludeOutputInBuffer": "auto" if self.include_output is None else int(self.include_output),
             "OptimizeBufferMemory": int(self.optimize_buffer),
             "OptimizeNoBranchConcat": int(self.no_branch_concat),
             "MemoryAlignment": self.alignment,

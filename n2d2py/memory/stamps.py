@@ -41,6 +41,8 @@ class Stamps:
 
     def store_lines(self, name: str, first: int, stop: int) -> None:
         """Writes lines [first, stop) one after the other."""
+        if name in self.case.outside:
+            return
         for y in range(first, stop):
             self.arena[self.case.addresses(name)[y]] = self.own(name)[y]
 
@@ -108,7 +110,7 @@ class Stamps:
                 )
                 continue
             self.arena[begin:end] = self.total
-            if ((output >= begin) & (output < end)).any():
+            if op["output"] not in self.case.outside and ((output >= begin) & (output < end)).any():
                 self.case.fault(
                     "overwritten",
                     f"its scratch lies over its output {op['output']}",

@@ -68,13 +68,18 @@ def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> Mem
     return plan_memory(problem, strategy=strategy, include_input=params["IncludeInputInBuffer"],
                        optimize_buffer=params["OptimizeBufferMemory"],
                        no_branch_concat=params["OptimizeNoBranchConcat"], alignment=params["MemoryAlignment"],
-                       buffer_alignment=params["BufferAlignment"])
+                       buffer_alignment=params["BufferAlignment"], include_output=_include_output(params))
 
 
 def settings_by_params(params: Params) -> Settings:
     """The settings of a planner that no export can ask for by name."""
     return Settings(params["IncludeInputInBuffer"], params["OptimizeBufferMemory"], params["OptimizeNoBranchConcat"],
-                    params["MemoryAlignment"], buffer_alignment=params["BufferAlignment"])
+                    params["MemoryAlignment"], buffer_alignment=params["BufferAlignment"],
+                    include_output=_include_output(params))
+
+
+def _include_output(params: Params) -> bool | None:
+    return {"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]]
 
 
 def _bound_text(plan: MemoryPlan) -> str:

@@ -18,8 +18,8 @@ from execute import run  # noqa: E402
 from n2d2py.memory import MODES, Settings, StreamPlanner, check_plan, plan_memory, plan_mode, strategies  # noqa: E402
 from random_graphs import random_problem  # noqa: E402
 
-SETTINGS = tuple(Settings(bool(i & 1), bool(i & 2), bool(i & 4), (1, 4)[i >> 3 & 1], buffer_alignment=(1, 16, 64)[i % 3])
-                 for i in range(16))
+SETTINGS = tuple(Settings(bool(i & 1), bool(i & 2), bool(i & 4), (1, 4)[i >> 3 & 1], buffer_alignment=(1, 16, 64)[i % 3],
+                          include_output=(True, None, False)[i // 5 % 3]) for i in range(16))
 TABLES = 2000
 """From this seed on every second network has operators of the type "window"."""
 NAMES = [name for name in strategies() if name != "OptimizeOptimal"]
@@ -30,7 +30,7 @@ def plans(problem, seed: int):
     for settings in (SETTINGS[7], SETTINGS[0], SETTINGS[seed % 16]):
         keys = {"include_input": settings.include_input, "optimize_buffer": settings.optimize_buffer,
                 "no_branch_concat": settings.no_branch_concat, "alignment": settings.alignment,
-                "buffer_alignment": settings.buffer_alignment}
+                "buffer_alignment": settings.buffer_alignment, "include_output": settings.include_output}
         for name in NAMES:
             yield f"{name} {settings}", plan_memory(problem, strategy=name, **keys)
         yield f"input by rows {settings}", StreamPlanner(True).plan(problem, settings)

@@ -87,11 +87,24 @@ def test_every_strategy_is_exact(network, strategy, tmp_path):
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [
-    "IncludeInputInBuffer=0", "OptimizeNoBranchConcat=0", "OptimizeBufferMemory=0", "MemoryAlignment=8",
+    "IncludeInputInBuffer=0", "IncludeOutputInBuffer=0", "OptimizeNoBranchConcat=0", "OptimizeBufferMemory=0", "MemoryAlignment=8",
     "BufferAlignment=1", "BufferAlignment=64",
 ])
 def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
     assert_exact(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("parameters", ["MemoryManagerStrategy=None", "MemoryMode=Small", "MemoryMode=Small\nStreamInput=1",
+                                        "IncludeInputInBuffer=0"])
+def test_outputs_are_written_to_the_caller(network, parameters, tmp_path):
+    folder = export(network, tmp_path, f"{parameters}\nIncludeOutputInBuffer=0\n")
+    made = json.loads((folder / "statistics" / "memory" / "memory_graph.json").read_text())
+    assert any(memory_map(folder)["tensors"][name].get("external") for name in made["outputs"])
+    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
+    assert_exact(folder)
 
 
 @needs_tools

@@ -5,6 +5,7 @@ mistakes.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import networks
 import pytest
@@ -28,6 +29,7 @@ def settings_of(seed: int) -> dict:
     rng = random.Random(seed)
     return {
         "include_input": rng.random() < 0.7,
+        "include_output": rng.choice((True, None, False)),
         "optimize_buffer": rng.random() < 0.8,
         "no_branch_concat": rng.random() < 0.8,
         "alignment": rng.choice((1, 1, 3, 4, 8)),
@@ -270,3 +272,29 @@ def test_a_broken_graph_is_refused(tensors, ops, message):
         plan_memory(MemoryProblem({t.name: t for t in tensors}, ("x",), ("y",), tuple(ops)))
     assert caught.value.code == "E602"
     assert message in str(caught.value)
+
+
+def test_outputs_stay_with_the_caller():
+    """The output of the last layer, one that is read again, and one that is seen in another shape; no other tensor."""
+    net = Net(6, 5, 4)
+    first = net.conv(net.input, 4, 3)
+    second = net.conv(first, 4, 3)
+    flat = net.flatten(second)
+    problem = net.done(first, flat)
+    inside = plan_memory(problem, include_output=True)
+    outside = plan_memory(problem, include_output=False)
+    assert inside.planes == plan_memory(problem).planes and not any(plane.external for plane in inside.planes.values())
+    assert {name for name, plane in outside.planes.items() if plane.external} == {first, second, flat}
+    assert outside.arena_bytes == problem.tensors[net.input].bytes < inside.arena_bytes
+    assert check_plan(problem, outside) == [] and run(problem, outside) == run(problem, None)
+    problem, plan = net.done(flat), plan_memory(net.done(flat), include_output=False)
+    assert check_plan(problem, plan) == []
+    wrong = replace(plan, planes={**plan.planes, first: replace(plan.planes[first], external=True)})
+    assert [fault.kind for fault in check_plan(problem, wrong)] == ["external"]
+
+
+def test_an_operator_may_ask_for_the_callers_buffer():
+    problem = MemoryProblem({"x": TensorSpec("x", 3, 3, 8), "y": TensorSpec("y", 3, 3, 8)}, ("x",), ("y",),
+                            (OpSpec("op", "fc", ("x",), "y", {"straight": True}),))
+    arenas = [plan_memory(problem, include_output=way).arena_bytes for way in (True, None, False)]
+    assert arenas == [152, 72, 72]

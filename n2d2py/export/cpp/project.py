@@ -1,7 +1,6 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import height, width
-from n2d2py.memory import MemoryPlan
 
 __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
 
@@ -37,15 +35,6 @@ _GROUP = 8
 def namespace_of(request: ExportRequest) -> str:
     """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
     return request.parameters.get("Namespace") or sanitise(request.graph.name)
-
-
-def _straight_outputs(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
-    """The plan with the outputs that a pool with a sum makes, and nothing reads, in the caller's buffer: one pass over memory."""
-    outside = {node.output for node in graph.nodes
-               if node.op.kind == "PoolSum" and graph.outputs.count(node.output) == 1 and not graph.consumers(node.output)
-               and len(plan.planes[node.output].intervals()) == 1 and plan.planes[node.output].stride == plan.planes[node.output].size}
-    return replace(plan, planes={name: replace(plane, offset=0, external=True) if name in outside else plane
-                                 for name, plane in plan.planes.items()}) if outside else plan
 
 
 @lru_cache(maxsize=None)
@@ -68,7 +57,7 @@ class Project:
 
     def __init__(self, request: ExportRequest):
         assert request.plan is not None
-        self.request, self.graph, self.plan = request, request.graph, _straight_outputs(request.graph, request.plan)
+        self.request, self.graph, self.plan = request, request.graph, request.plan
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
         self.weights_format = request.parameters.get("WeightsFormat", "auto")
@@ -152,7 +141,7 @@ class Project:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
         origin = self._origin(tensor)
         for port in (*self.inputs, *self.outputs):
-            if port.name == origin:
+            if port.external and self._origin(port.name) == origin:
                 return port.base
         return "arena"
 
@@ -235,8 +224,8 @@ class Project:
 
     def _straight(self, port: PortView) -> bool:
         """Whether a layer writes the output straight into the caller's buffer."""
-        first = self.graph.outputs.index(port.name) == self.outputs.index(port)
-        return port.external and self._origin(port.name) not in self.graph.inputs and first
+        same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
+        return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
 
     def _targets(self) -> list[dict[str, Any]]:
         rows = []
