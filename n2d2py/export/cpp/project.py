@@ -20,7 +20,7 @@ from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
-from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import height, width
 
 __all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]

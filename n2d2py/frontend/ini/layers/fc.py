@@ -1,7 +1,6 @@
 """[section] Type=Fc."""
 from __future__ import annotations
 
-import numpy as np
 
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
 from n2d2py.frontend.ini.fillers import filler_keys

@@ -1,7 +1,6 @@
 """ConvTranspose."""
 from __future__ import annotations
 
-import numpy as np
 
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.windows import image_size, pair, windowed_layer
