@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 if TYPE_CHECKING:
     from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "faults", "partial_bytes", "scale_of",
+__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "faults", "in_known_terms", "partial_bytes", "scale_of",
            "table_lines", "work"]
 
 
@@ -69,6 +69,15 @@ def accumulates(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
 def partial_bytes(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
     """Bytes of the partial results of an operator that accumulates; `sum_bytes` for each channel."""
     return tensors[op.output].channels * op.attributes.get("sum_bytes", 4)
+
+
+def in_known_terms(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
+    """Whether any reader of maps knows the operator: no "window", one factor or dilation for both axes, and operands of
+    the output's shape.
+    """
+    if TYPES[op.type] is Access.POINTWISE:
+        return all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
+    return op.type != "window" and all(isinstance(op.attributes.get(key, 1), int) for key in ("scale", "dil"))
 
 
 def scale_of(op: "OpSpec") -> tuple[int, int]:

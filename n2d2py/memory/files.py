@@ -35,11 +35,11 @@ def write_memory_files(
 
 
 def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
-    """The problem with "fc", which reads its inputs whole, for each "window" that the plan does not run by lines or over an
-    input: a reader of the files need not know that type for them.
+    """The problem with "fc", which reads its inputs whole, for each operator of unknown terms (`MemoryProblem.unknown`) that
+    the plan does not run by lines or over an input: a reader of the files need not know them.
     """
     streamed = set(plan.streamed)
-    return problem.read_whole([name for name in problem.windows()
+    return problem.read_whole([name for name in problem.unknown()
                                if name not in streamed and not plan.overlaps(problem, name)])
 
 

@@ -17,6 +17,8 @@ from n2d2py.memory.problem import OpSpec
 
 __all__ = ["Block", "Pair", "Packing", "Placement"]
 
+_WINDOW = 1000
+
 
 @dataclass
 class Block:
@@ -132,8 +134,11 @@ class Packing:
         )
 
     def cost(self, number: int) -> int:
-        """What it costs when operator `number` stores its lines in order: its work."""
-        return work(self.ops[number], self.buffers.problem.tensors)
+        """What it costs when operator `number` stores its lines in order: its work; far more for a "window", which a reader
+        of the map must then know.
+        """
+        op = self.ops[number]
+        return work(op, self.buffers.problem.tensors) * (_WINDOW if op.type == "window" else 1)
 
     def _pair(self, number: int, source: int, output: int, found: Reach, exact: bool = False) -> Pair:
         """The pair of two blocks, its distances rounded to the safe side."""

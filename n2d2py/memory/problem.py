@@ -119,9 +119,9 @@ class MemoryProblem:
                 return op
         raise KeyError(name)
 
-    def windows(self) -> tuple[str, ...]:
-        """Operators of the type "window", which maps of other tools do not know."""
-        return tuple(op.name for op in self.ops if op.type == "window")
+    def unknown(self) -> tuple[str, ...]:
+        """Operators that other readers of maps do not know: `access.in_known_terms`."""
+        return tuple(op.name for op in self.ops if not access.in_known_terms(op, self.tensors))
 
     def read_whole(self, names: Collection[str]) -> "MemoryProblem":
         """The problem with these operators as "fc", which reads its inputs whole before it stores."""

@@ -30,16 +30,8 @@ class OverlapPlanner:
     name = "OptimizeOverlap"
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """The best placement found; at the packing's bound it is proved to be the smallest.
-
-        Windows lie over their inputs only where that saves memory, so that other maps stay in the terms of the format.
-        """
+        """The best placement found; at the packing's bound it is proved to be the smallest."""
         packing, placement = best_packing(problem, settings, improve)
-        windows = problem.windows()
-        if windows:
-            other, found = best_packing(problem.read_whole(windows), settings, improve)
-            if found.bytes <= placement.bytes:
-                packing, placement = other, found
         return packing.plan(self.name, relax(packing, placement))
 
 

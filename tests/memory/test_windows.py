@@ -129,3 +129,15 @@ def test_nothing_overlaps_where_it_saves_nothing():
     assert written.op("up").type == "fc" and referee(written.to_json(), plan.to_json()) == []
     assert plan.arena_bytes == 20 * 20 * 2 + 4 * 3 * 2
     assert run(problem, plan, 1) == run(problem, None)
+
+
+def test_files_say_fc_for_operands_that_are_repeated():
+    """A sum with one value for each channel is a sum only where it lies over its input."""
+    tensors = {"x": TensorSpec("x", 4, 3, 8), "s": TensorSpec("s", 1, 1, 8), "y": TensorSpec("y", 4, 3, 8)}
+    op = OpSpec("scaled", "ew", ("x", "s"), "y", {})
+    for outputs, kind in ((("y",), "ew"), (("x", "y"), "fc")):
+        problem = MemoryProblem(tensors, ("x", "s"), outputs, (op,))
+        plan = plan_memory(problem)
+        written = in_known_terms(problem, plan)
+        assert written.op("scaled").type == kind
+        assert check_plan(written, plan) == [] == referee(written.to_json(), plan.to_json())
