@@ -1,4 +1,4 @@
-// exp, log and what follows from them, made of correctly rounded operations only.
+// exp, log, sin, atan and what follows from them, made of correctly rounded operations only.
 //
 // C libraries differ in the last bit of these functions. These are the functions of n2d2py/arithmetic/functions.py,
 // operation by operation, so both give the same bits on every machine: within 2e-15 of the true value (relative).
@@ -126,6 +126,108 @@ inline double erf(double x) {
         tail = far + (0.5 * n) / tail;
     const double outer = 1.0 - exp(-rounded(far * far)) / rounded(tail * 1.772453850905516);
     return std::copysign(outer, x);
+}
+
+// What is left of an angle without whole quarters of a turn: their number modulo 4, its sine and cosine.
+struct Angle {
+    int quarter;
+    double sine, cosine;
+    explicit Angle(double x) {
+        const double near = std::fabs(x) < 1.6e6 ? x : std::fmod(x, 6.283185307179586);
+        const double k = std::rint(near * 0.6366197723675814);
+        const double rest = ((near - rounded(k * 1.5707963267341256)) - rounded(k * 6.077100506303966e-11)) -
+                            rounded(k * 2.0222662487959506e-21);
+        const double square = rounded(rest * rest);
+        quarter = k == k ? static_cast<int>(static_cast<long>(k) & 3) : 0;
+        sine = rest * polynomial(square, 1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0,
+                                 -1.0 / 39916800.0, 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0);
+        cosine = polynomial(square, -1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0,
+                            1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0);
+    }
+};
+
+inline double sin(double x) {
+    const Angle a(x);
+    const double value = (a.quarter & 1) != 0 ? a.cosine : a.sine;
+    return (a.quarter & 2) != 0 ? -value : value;
+}
+
+inline double cos(double x) {
+    const Angle a(x);
+    const double value = (a.quarter & 1) != 0 ? a.sine : a.cosine;
+    return ((a.quarter + 1) & 2) != 0 ? -value : value;
+}
+
+inline double tan(double x) {
+    const Angle a(x);
+    return (a.quarter & 1) != 0 ? -a.cosine / a.sine : a.sine / a.cosine;
+}
+
+inline double atan(double x) {
+    if (x != x)
+        return x;
+    const double magnitude = std::fabs(x);
+    const bool above = magnitude > 1.0;
+    double inner = above ? 1.0 / magnitude : magnitude;
+    const bool wide = inner > 0.2679491924311227;
+    if (wide)
+        inner = (rounded(1.7320508075688772 * inner) - 1.0) / (1.7320508075688772 + inner);
+    double value = rounded(inner * polynomial(rounded(inner * inner), -1.0 / 27.0, 1.0 / 25.0, -1.0 / 23.0, 1.0 / 21.0,
+                                              -1.0 / 19.0, 1.0 / 17.0, -1.0 / 15.0, 1.0 / 13.0, -1.0 / 11.0, 1.0 / 9.0,
+                                              -1.0 / 7.0, 1.0 / 5.0, -1.0 / 3.0, 1.0));
+    if (wide)
+        value = 0.5235987755982989 + value;
+    if (above)
+        value = 1.5707963267948966 - value;
+    return std::copysign(value, x);
+}
+
+inline double asin(double x) { return atan(x / std::sqrt((1.0 - x) * (1.0 + x))); }
+
+inline double acos(double x) { return 2.0 * atan(std::sqrt((1.0 - x) / (1.0 + x))); }
+
+inline double sinh(double x) {
+    const double magnitude = std::fabs(x);
+    if (magnitude <= 22.0) {
+        const double less = expm1(magnitude);
+        return std::copysign(0.5 * (less + less / (less + 1.0)), x);
+    }
+    const double half = exp(0.5 * magnitude);
+    return x != x ? x : std::copysign(rounded(0.5 * half) * half, x);
+}
+
+inline double cosh(double x) {
+    const double magnitude = std::fabs(x);
+    if (magnitude <= 22.0) {
+        const double whole = exp(magnitude);
+        return rounded(0.5 * whole) + 0.5 / whole;
+    }
+    const double half = exp(0.5 * magnitude);
+    return x != x ? x : rounded(0.5 * half) * half;
+}
+
+inline double asinh(double x) {
+    const double magnitude = std::fabs(x);
+    if (x != x)
+        return x;
+    if (!(magnitude <= 1e8))
+        return std::copysign(log(magnitude) + 0.6931471805599453, x);
+    const double square = rounded(magnitude * magnitude);
+    return std::copysign(log1p(magnitude + square / (1.0 + std::sqrt(1.0 + square))), x);
+}
+
+inline double acosh(double x) {
+    if (!(x <= 1e8))
+        return log(x) + 0.6931471805599453;
+    const double above = x - 1.0;
+    return log1p(above + std::sqrt(rounded(2.0 * above) + rounded(above * above)));
+}
+
+inline double atanh(double x) {
+    const double magnitude = std::fabs(x);
+    if (!(magnitude <= 1.0))
+        return std::numeric_limits<double>::quiet_NaN();
+    return std::copysign(0.5 * log1p((magnitude + magnitude) / (1.0 - magnitude)), x);
 }
 
 inline double power(double x, double y) {

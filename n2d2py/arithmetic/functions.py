@@ -1,4 +1,4 @@
-"""exp, log and what follows from them, made of correctly rounded operations only.
+"""exp, log, sin, atan and what follows from them, made of correctly rounded operations only.
 
 Libraries differ in the last bit of these functions, so a layer that rounds their results to integers would not give
 the same ones everywhere. These use additions, multiplications and divisions of float64 in one order, which
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["exp", "log", "power", "expm1", "log1p", "sigmoid", "tanh", "erf", "softplus", "sequential_sum"]
+__all__ = ["exp", "log", "power", "expm1", "log1p", "sigmoid", "tanh", "erf", "softplus", "sin", "cos", "tan", "atan",
+           "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh", "sequential_sum"]
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238
@@ -138,6 +139,133 @@ def erf(x: np.ndarray) -> np.ndarray:
         outer = 1.0 - exp(-(far * far)) / (tail * 1.772453850905516)
         result = np.where(magnitude <= 3.0, inner, outer)
         return np.where(np.isnan(x), x, np.copysign(result, x))
+
+
+_HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+"""Pi / 2 in parts: 33 bits, 33 bits, the rest, so that products with up to 20 bits are exact."""
+_SINE = [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800, -1 / 1307674368000, 1 / 355687428096000]
+"""Of sin(x) / x, by powers of x^2."""
+_COSINE = [1.0, -0.5, 1 / 24, -1 / 720, 1 / 40320, -1 / 3628800, 1 / 479001600, -1 / 87178291200, 1 / 20922789888000,
+           -1 / 6402373705728000]
+_ARC = [(1.0 if n % 2 == 0 else -1.0) / (2 * n + 1) for n in range(14)]
+"""Of atan(x) / x, by powers of x^2."""
+
+
+def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(quarter 0 .. 3, sine, cosine) of what is left of x without whole quarters of a turn.
+
+    Beyond 1.6 million the period is the float64 nearest to 2 pi.
+    """
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        near = np.where(np.abs(x) < 1.6e6, x, np.fmod(x, 6.283185307179586))
+        k = np.rint(near * 0.6366197723675814)
+        rest = ((near - k * _HALF_PI[0]) - k * _HALF_PI[1]) - k * _HALF_PI[2]
+        square = rest * rest
+        quarter = np.where(np.isnan(k), 0, k).astype(np.int64) & 3
+        return quarter, rest * _polynomial(_SINE, square), _polynomial(_COSINE, square)
+
+
+def sin(x: np.ndarray) -> np.ndarray:
+    """The sine."""
+    quarter, sine, cosine = _turned(x)
+    value = np.where(quarter & 1, cosine, sine)
+    return np.where(quarter & 2, -value, value)
+
+
+def cos(x: np.ndarray) -> np.ndarray:
+    """The cosine."""
+    quarter, sine, cosine = _turned(x)
+    value = np.where(quarter & 1, sine, cosine)
+    return np.where((quarter + 1) & 2, -value, value)
+
+
+def tan(x: np.ndarray) -> np.ndarray:
+    """The tangent."""
+    quarter, sine, cosine = _turned(x)
+    with np.errstate(all="ignore"):
+        return np.where(quarter & 1, -cosine / sine, sine / cosine)
+
+
+def atan(x: np.ndarray) -> np.ndarray:
+    """The inverse tangent: of 1 / x above 1, and of (sqrt(3) x - 1) / (sqrt(3) + x) above tan(pi / 12)."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(x)
+        above = magnitude > 1.0
+        inner = np.where(above, 1.0 / magnitude, magnitude)
+        wide = inner > 0.2679491924311227
+        inner = np.where(wide, (1.7320508075688772 * inner - 1.0) / (1.7320508075688772 + inner), inner)
+        value = inner * _polynomial(_ARC, inner * inner)
+        value = np.where(wide, 0.5235987755982989 + value, value)
+        value = np.where(above, 1.5707963267948966 - value, value)
+        return np.where(np.isnan(x), x, np.copysign(value, x))
+
+
+def asin(x: np.ndarray) -> np.ndarray:
+    """The inverse sine; NaN beyond 1."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        return atan(x / np.sqrt((1.0 - x) * (1.0 + x)))
+
+
+def acos(x: np.ndarray) -> np.ndarray:
+    """The inverse cosine; NaN beyond 1."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        return 2.0 * atan(np.sqrt((1.0 - x) / (1.0 + x)))
+
+
+def sinh(x: np.ndarray) -> np.ndarray:
+    """The hyperbolic sine."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(x)
+        less, half = expm1(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
+        value = np.where(magnitude <= 22.0, 0.5 * (less + less / (less + 1.0)), (0.5 * half) * half)
+        return np.where(np.isnan(x), x, np.copysign(value, x))
+
+
+def cosh(x: np.ndarray) -> np.ndarray:
+    """The hyperbolic cosine."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(x)
+        whole, half = exp(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
+        value = np.where(magnitude <= 22.0, 0.5 * whole + 0.5 / whole, (0.5 * half) * half)
+        return np.where(np.isnan(x), x, value)
+
+
+_LARGE, _LN2 = 1e8, 0.6931471805599453
+"""Where the square of a number hides 1."""
+
+
+def asinh(x: np.ndarray) -> np.ndarray:
+    """The inverse hyperbolic sine."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(x)
+        near = np.minimum(magnitude, _LARGE)
+        square = near * near
+        value = np.where(magnitude <= _LARGE, log1p(near + square / (1.0 + np.sqrt(1.0 + square))), log(magnitude) + _LN2)
+        return np.where(np.isnan(x), x, np.copysign(value, x))
+
+
+def acosh(x: np.ndarray) -> np.ndarray:
+    """The inverse hyperbolic cosine; NaN below 1."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        above = np.minimum(x, _LARGE) - 1.0
+        return np.where(x <= _LARGE, log1p(above + np.sqrt(2.0 * above + above * above)), log(x) + _LN2)
+
+
+def atanh(x: np.ndarray) -> np.ndarray:
+    """The inverse hyperbolic tangent; NaN beyond 1."""
+    x = np.asarray(x, np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.abs(x)
+        value = 0.5 * log1p((magnitude + magnitude) / (1.0 - magnitude))
+        return np.where(magnitude <= 1.0, np.copysign(value, x), np.nan)
 
 
 def sequential_sum(values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (Activation, ArrayMap, ArrayOp, ArrayReduce, ArrayWindow, Clip, Concat, Convert, ElemWise, Pool,
+from n2d2py.operators import (Activation, ArrayMap, ArrayOp, ArrayReduce, Clip, Concat, Convert, ElemWise, Pool,
                               Unpool)
 from n2d2py.quant.layers import has_quantizer
 
@@ -139,10 +139,9 @@ def insert_conversions(graph: Graph) -> Graph:
 
 def _check(node: Node) -> None:
     op = node.op
-    if _has_form(node) or (op.in_islands if isinstance(op, ArrayOp) else op.kind in _SAME_BITS):
+    if _has_form(node) or isinstance(op, ArrayOp) or op.kind in _SAME_BITS:
         return
     label = f"ElemWise {op.operation}" if isinstance(op, ElemWise) else op.kind
-    label = op.function if isinstance(op, (ArrayMap, ArrayWindow)) else label
     raise N2D2Error("E510", f"layer '{node.name}' ({label}) has no integer arithmetic", where=node.location,
                     remedy="remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32")
 

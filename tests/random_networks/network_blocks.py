@@ -1,7 +1,7 @@
 """Small ONNX models as sections of a random network: operators that the INI has no layer type for.
 
 A block reads one image (N, C, H, W), or two of the same size, and gives one. `BLOCKS` holds those that are continuous;
-`STEPS` those that are not: they only read the network's input, which is the same in every engine to the last bit. `LIBRARY` holds functions of the C library, which are refused beside integers.
+`STEPS` those that are not: they only read the network's input, which is the same in every engine to the last bit.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable
 
-__all__ = ["Block", "BLOCKS", "LIBRARY", "PAIRS", "STEPS", "draw_block", "model_text", "has_table"]
+__all__ = ["Block", "BLOCKS", "PAIRS", "STEPS", "draw_block", "model_text", "has_table"]
 
 Shape = tuple[int, int, int]
 """Height, width, channels."""
@@ -56,15 +56,15 @@ def model_text(name: str, block: Block, inputs: list[Shape]) -> str:
 
 _FUNCTIONS = ("HardSwish(x)", "HardSigmoid <alpha = 0.2, beta = 0.4> (x)", "Elu <alpha = 0.8> (x)", "Mish(x)", "Softsign(x)",
               "Abs(x)", "Erf(x)", "Selu(x)", "Celu(x)", "Relu(x)", "LeakyRelu <alpha = 0.3> (x)", "Tanh(x)", "Neg(x)", "Softplus(x)")
-_LIBRARY = ("Sin(x)", "Cos(x)", "Atan(x)", "Sinh(x)", "Asinh(x)")
+_CIRCULAR = ("Sin(x)", "Cos(x)", "Atan(x)", "Sinh(x)", "Asinh(x)")
 
 
 def _function(rng: random.Random, shape: Shape) -> Block:
     return Block(f"z = {rng.choice(_FUNCTIONS)}", shape)
 
 
-def _library_function(rng: random.Random, shape: Shape) -> Block:
-    return Block(f"c = Clip(x, low, high)\nz = {rng.choice(_LIBRARY).replace('x', 'c')}", shape, "float low = {-2}, float high = {2}")
+def _circular(rng: random.Random, shape: Shape) -> Block:
+    return Block(f"c = Clip(x, low, high)\nz = {rng.choice(_CIRCULAR).replace('x', 'c')}", shape, "float low = {-2}, float high = {2}")
 
 
 def _composed(rng: random.Random, shape: Shape) -> Block:
@@ -279,8 +279,7 @@ def _stepped(rng: random.Random, shape: Shape) -> Block:
 
 
 BLOCKS: tuple[Callable[[random.Random, Shape], Block | None], ...] = (
-    _function, _composed, _by_channel, _normalized, _pooled, _convolved, _moved, _moved, _resized, _reduced, _multiplied)
-LIBRARY = (_library_function,)
+    _function, _composed, _by_channel, _normalized, _pooled, _convolved, _moved, _moved, _resized, _reduced, _multiplied, _circular)
 PAIRS = (_paired,)
 STEPS = (_stepped,)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from network_blocks import BLOCKS, LIBRARY, PAIRS, STEPS, draw_block, has_table, model_text
+from network_blocks import BLOCKS, PAIRS, STEPS, draw_block, has_table, model_text
 from network_values import ValueLayers
 
 __all__ = ["Layer", "Spec", "generate"]
@@ -228,7 +228,7 @@ class _Maker(ValueLayers):
         rng, shape = self.rng, self.shapes[x]
         if x in self.flat:
             return None
-        kinds = STEPS if x == "sp" and rng.random() < 0.5 else BLOCKS if self.bits > 0 else (*BLOCKS, *LIBRARY)
+        kinds = STEPS if x == "sp" and rng.random() < 0.5 else BLOCKS
         parents = (x,)
         same = [name for name, other in self.shapes.items() if other == shape and name not in ("sp", x) and name not in self.flat]
         if same and kinds is not STEPS and rng.random() < 0.2:

@@ -27,7 +27,6 @@ class ArrayOp(Op):
     slots: tuple[int, ...] = (0,)
     result: str = ""
     mixes_types: ClassVar[bool] = True
-    in_islands: ClassVar[bool] = True
 
     def operand_sizes(self) -> tuple[int, ...]:
         """Elements of each operand."""

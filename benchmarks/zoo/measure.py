@@ -1,0 +1,153 @@
+"""What becomes of one ONNX file: import, floating point beside ONNX Runtime, integers in Python and in C++."""
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import n2d2py
+from n2d2py import log
+from n2d2py.cli import main
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.operators import Convert
+from n2d2py.options import parse_arguments
+from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.stages.fuse import fuse_stage
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.settings import read_settings
+
+__all__ = ["Row", "images", "measure"]
+
+CALIBRATED, COMPARED = 16, 8
+"""Stimuli for calibration; stimuli, other ones, on which integers are compared with floating point."""
+
+
+@dataclass
+class Row:
+    """The findings on one file; errors of outputs are relative to the largest magnitude of the output.
+
+    Attributes:
+        nodes: nodes of the file.
+        refused: lines of the refusal, one for each kind of node.
+        python, engine, compiled: largest float32 error of NumPy, of the float engine and of the compiled export.
+        islands, layers: layers of the integer network in floating point, and all of them, conversions left out.
+        identical: whether every layer of the compiled integer export is Python's, bit for bit.
+        cosine, correlation: of the integer outputs with the float ones (the worst output), and of what differs from
+            stimulus to stimulus.
+        failure: an error of a later step.
+    """
+
+    network: str
+    exporter: str
+    nodes: int = 0
+    refused: list[str] = field(default_factory=list)
+    python: float | None = None
+    engine: float | None = None
+    compiled: float | None = None
+    islands: list[str] = field(default_factory=list)
+    layers: int = 0
+    identical: bool | None = None
+    first_difference: str = ""
+    cosine: float | None = None
+    correlation: float | None = None
+    failure: str = ""
+    seconds: float = 0.0
+
+
+def images(count: int, size: int, seed: int) -> np.ndarray:
+    """Smooth patches under noise (count, 3, size, size), of many brightnesses, around 0."""
+    random = np.random.default_rng(seed)
+    coarse = random.normal(size=(count, 3, 4, 4)).repeat(size // 4, 2).repeat(size // 4, 3)
+    fine = random.normal(size=(count, 3, size, size), scale=0.4)
+    return (coarse * random.uniform(0.4, 1.2, (count, 1, 1, 1)) + fine).astype(np.float32)
+
+
+def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> Row:
+    """`steps`: letters of "p" NumPy, "f" the compiled float export, "i" integers in Python, "c" the compiled ones."""
+    import onnx
+
+    row, start = Row(network, exporter), time.perf_counter()
+    row.nodes = len(onnx.load(str(path)).graph.node)
+    log.setup(quiet=True)
+    try:
+        graph = import_onnx(path)
+        x = images(COMPARED, size, 1)
+        want = list(original_engine(path).run(x[:1]).values())
+        row.engine = _error(FloatEngine(graph).run(x[:1]), want)
+        if "p" in steps:
+            row.python = _error(run_graph(graph, {graph.inputs[0]: x[:1]}), want)
+        with tempfile.TemporaryDirectory() as folder:
+            if "f" in steps:
+                row.compiled = _compiled(path, Path(folder), x[:1], want)
+            if "i" in steps:
+                _integers(path, Path(folder), x, row, "c" in steps)
+    except ErrorList as errors:
+        row.refused = [error.line() for error in errors.errors]
+    except N2D2Error as error:
+        row.refused = [error.line()]
+    except Exception as error:  # whatever goes wrong is a finding
+        row.failure = f"{type(error).__name__}: {str(error)[:300]}"
+    row.seconds = time.perf_counter() - start
+    return row
+
+
+def _error(found: dict[str, np.ndarray], want: list[np.ndarray]) -> float:
+    return max(float(np.abs(y.reshape(z.shape).astype(np.float64) - z).max() / max(np.abs(z).max(), 1e-30))
+               for y, z in zip(found.values(), want, strict=True))
+
+
+def _run(words: list[str]) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        status = main(words)
+    if status:
+        raise RuntimeError(f"n2d2py {' '.join(words[1:])}: {printed.getvalue()[-300:]}")
+
+
+def _compiled(path: Path, folder: Path, x: np.ndarray, want: list[np.ndarray]) -> float:
+    _run([str(path), "-seed", "1", "-export", "CPP", "-nbbits", "-32", "-db-export", "0", "-quiet", "-o", str(folder)])
+    network = n2d2py.load_export(folder / "export_CPP_float32")
+    return _error(_named(network(x)), want)
+
+
+def _named(found: np.ndarray | tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+    return {str(i): y for i, y in enumerate(found if isinstance(found, tuple) else (found,))}
+
+
+def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:
+    data = folder / "data.npy"
+    np.save(data, images(CALIBRATED, x.shape[-1], 2))
+    words = [str(path), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", str(CALIBRATED), "-calib-data", str(data),
+             "-db-export", "0", "-quiet", "-o", str(folder)]
+    fused: Graph = fuse_stage(load_stage(read_settings(parse_arguments(words))), integer=True)[0].graph
+    _run(words)
+    simulator = n2d2py.load_simulator(folder / "export_CPP_int8")
+    typed: QuantGraph = simulator.graph
+    own = [node for node in typed.nodes if not isinstance(node.op, Convert)]
+    row.layers = len(own)
+    row.islands = sorted({f"{node.op.kind} {getattr(node.op, 'function', '')}".strip() for node in own
+                          if typed.type(node.output).is_float})
+    real, got = FloatEngine(fused).run(x), _named(simulator(x))
+    pairs = [(y.reshape(len(x), -1).astype(np.float64), z.reshape(len(x), -1).astype(np.float64))
+             for y, z in zip(real.values(), got.values(), strict=True)]
+    row.cosine = min(_cosine(y, z) for y, z in pairs)
+    row.correlation = min(_cosine(y - y.mean(0), z - z.mean(0)) for y, z in pairs)
+    if with_cpp:
+        compiled = n2d2py.load_export(folder / "export_CPP_int8").layers(x[:2])
+        expected = simulator.layers(x[:2])
+        wrong = [name for name, y in expected.items() if name in compiled and not np.array_equal(
+            y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")]
+        row.identical, row.first_difference = not wrong, wrong[0] if wrong else ""
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float((a * b).sum() / size) if size else float(np.array_equal(a, b))
