@@ -1,4 +1,4 @@
-// Reductions over axes of an array, and running sums along one.
+// Reductions over axes of an array, running sums along one, positions of its elements in order.
 //
 // Sums are made in double (of integers in 64 bits) from the first element to the last. Config: planes Input, Output;
 // types Kept, Reduced (loops, array.hpp), Function.
@@ -152,6 +152,36 @@ template <class Cfg>
 N2D2_INLINE void arrayLogSumExp(const unsigned char* in, unsigned char* out) {
     const LogSumExpAll<Cfg> body = {elements<typename Cfg::Input>(in), elements<typename Cfg::Output>(out)};
     Cfg::Kept::run(body, 0, 0, 0, 0);
+}
+
+// Whether a comes before b where the largest is first (the smallest); what is not a number is larger than all numbers.
+template <bool Largest, class T>
+N2D2_INLINE bool isBefore(T a, T b) {
+    return Largest ? b < a || (a != a && b == b) : a < b || (b != b && a == a);
+}
+
+// Positions of the Count first elements in order along the middle axis of (Outer, Size, Inner), equal ones by position. Each
+// is the first of those behind the one before it: nothing is kept but the result.
+template <int Outer, int Size, int Inner, int Count, bool Largest, class T>
+N2D2_INLINE void arrayOrder(const T* in, std::int64_t* out) {
+    for (long o = 0; o < Outer; ++o)
+        for (long i = 0; i < Inner; ++i) {
+            const T* line = in + o * Size * Inner + i;
+            long last = -1;
+            for (long rank = 0; rank < Count; ++rank) {
+                long best = -1;
+                for (long at = 0; at < Size; ++at) {
+                    const T x = line[at * Inner];
+                    if (last >= 0 && (isBefore<Largest>(x, line[last * Inner]) ||
+                                      (at <= last && !isBefore<Largest>(line[last * Inner], x))))
+                        continue;
+                    if (best < 0 || isBefore<Largest>(x, line[best * Inner]))
+                        best = at;
+                }
+                last = best;
+                out[(o * Count + rank) * Inner + i] = best;
+            }
+        }
 }
 
 // Running sums or products along the middle axis of (Outer, Size, Inner).

@@ -3,7 +3,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.activations import (ChannelClip, Clip, Function, LeakyRectifier, Logistic, Softplus, Step, Swish,
                                           Tanh, rectifier)
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp, ArrayProduct,
+from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp, ArrayOrder, ArrayProduct,
                                      ArrayReduce, ArrayScan, ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow)
 from n2d2py.operators.base import Op, operator_kinds, register
 from n2d2py.operators.batchnorm import BatchNorm
@@ -32,14 +32,14 @@ from n2d2py.operators.unpool import Unpool
 
 for _op in (Conv, Fc, Pool, PoolSum, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
             Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth,
-            Convert, Quantize, ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayProduct, ArrayReduce, ArrayScan,
+            Convert, Quantize, ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOrder, ArrayProduct, ArrayReduce, ArrayScan,
             ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow):
     register(_op)
 
 __all__ = ["PoolSum", "Op", "register", "operator_kinds", "Conv", "Convert", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
            "Activation", "Concat", "Softmax", "Padding", "Reshape", "Transpose", "Dropout", "Identity",
            "Quantize", "is_quantized", "grid_of", "moved_from",
-           "ArrayGather", "ArrayInterpolate", "ArrayJoin", "ArrayMap", "ArrayNorm", "ArrayOp", "ArrayProduct",
+           "ArrayGather", "ArrayInterpolate", "ArrayJoin", "ArrayMap", "ArrayNorm", "ArrayOp", "ArrayOrder", "ArrayProduct",
            "ArrayReduce", "ArrayScan", "ArrayScatter", "ArraySoftmax", "ArrayTake", "ArrayWindow",
            "Take", "DepthToSpace", "SpaceToDepth", "Deconv", "Resize", "Unpool", "LRN", "Normalize", "Function", "Clip", "ChannelClip", "LeakyRectifier", "Logistic",
            "Softplus", "Step", "Swish", "Tanh", "rectifier", "Abs", "Elu", "Erf",

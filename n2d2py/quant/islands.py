@@ -9,7 +9,7 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (Activation, ArrayMap, ArrayOp, ArrayReduce, Clip, Concat, Convert, ElemWise, Pool,
+from n2d2py.operators import (Activation, ArrayMap, ArrayOp, ArrayOrder, ArrayReduce, Clip, Concat, Convert, ElemWise, Pool,
                               Unpool)
 from n2d2py.quant.layers import has_quantizer
 
@@ -63,7 +63,7 @@ def _has_form(node: Node) -> bool:
 
 def _is_ordered(node: Node) -> bool:
     """Positions of extremes are the same among the integers."""
-    return isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED
+    return isinstance(node.op, ArrayOrder) or isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED
 
 
 def _follows(node: Node, graph: Graph) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.operators import Activation
 from n2d2py.quant.isolation import Tail, slices
 from n2d2py.quant.types import TensorTypes, shared_tensors
 from n2d2py.reference import FloatEngine
@@ -25,8 +24,7 @@ REMAINING = 0.1
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:
     """Mean square of what each 8-bit tensor's rounding changes at the outputs, for those that could have 16 bits.
 
-    `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out, and what a
-    table reads.
+    `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out.
     """
     holders = shared_tensors(graph)
     names = [name for name in holders if _can_be_wide(graph, types, name, holders[name])]
@@ -50,8 +48,7 @@ def _can_be_wide(graph: Graph, types: TensorTypes, name: str, holders: Sequence[
     kind = types.types[name]
     if kind.is_float or kind.bits != 8 or any(held in graph.inputs or held in graph.outputs for held in holders):
         return False
-    readers = [node for held in holders for node in graph.consumers(held)]
-    return bool(readers) and not any(isinstance(node.op, Activation) for node in readers)
+    return any(graph.consumers(held) for held in holders)
 
 
 def wide_tensors(costs: dict[str, float], remaining: float = REMAINING) -> frozenset[str]:

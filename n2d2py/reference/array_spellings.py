@@ -57,6 +57,9 @@ def _map(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.function == "Cast":
         _flat(writer, writer.emit("Cast", _operands(writer, node, op.shapes), to=_element(op.result)), output)
         return
+    if op.function == "Mod" and all(kinds) and op.result != "bool":
+        _flat(writer, writer.emit("Mod", _operands(writer, node, op.shapes)), output)
+        return
     if op.function not in _SAME:
         raise NoSpelling(f"the function {op.function} of arrays has no ONNX spelling")
     _flat(writer, writer.emit(_SAME[op.function], _operands(writer, node, op.shapes)), output)
@@ -96,6 +99,26 @@ def _reduce(writer: OnnxWriter, node: Node, output: str) -> None:
     _flat(writer, made, output)
 
 
+def _order(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x = _shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
+    _flat(writer, made, output)
+
+
+def _gather(writer: OnnxWriter, node: Node, output: str) -> None:
+    """Element by element; a line that all of its elements are taken from is named once for each of them."""
+    op = node.op
+    if min(op.slots) < 0:
+        raise NoSpelling("a constant whose elements are chosen has no ONNX spelling")
+    chosen = (op.outer, op.count, op.inner)
+    x, lines = _operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
+    lines = writer.emit("Cast", [lines], to=TensorProto.INT64)
+    if not op.each:
+        lines = writer.emit("Expand", [lines, writer.constant([1, *chosen])])
+    _flat(writer, writer.emit("GatherElements", [x, lines], axis=2), output)
+
+
 def _softmax(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x = _shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
@@ -124,7 +147,7 @@ def _interpolate(writer: OnnxWriter, node: Node, output: str) -> None:
     _flat(writer, writer.emit("MatMul", [_typed(writer, matrix, ""), x]), output)
 
 
-for _kind, _spelling in {"ArrayMap": _map, "ArrayTake": _take, "ArrayJoin": _join, "ArrayReduce": _reduce,
+for _kind, _spelling in {"ArrayMap": _map, "ArrayTake": _take, "ArrayJoin": _join, "ArrayReduce": _reduce, "ArrayOrder": _order, "ArrayGather": _gather,
                          "ArraySoftmax": _softmax, "ArrayNorm": _norm, "ArrayProduct": _product,
                          "ArrayInterpolate": _interpolate}.items():
     register_spelling(_kind, _spelling)

@@ -19,6 +19,7 @@ from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.product import ArrayProduct
+from n2d2py.operators.arrays.order import ArrayOrder
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
@@ -35,7 +36,7 @@ OPS = [Conv((2, 1), (0, 1, 2, 3), (1, 2), 4), Fc(), Pool("Average", (2, 3), (1, 
        ArrayGather(2, 3, 4, 2, True), ArrayScatter(1, 3, 2, 2, combine="add"),
        ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))), ArrayJoin(2, (1, 3), (0, -1)),
        ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)), ArrayNorm(2, 3, 1e-5), ArraySoftmax(2, 3, 4, True),
-       ArrayProduct((2, 3, 4), (2, 4, 5)), ArrayReduce("Sum", (2, 3), (1,)), ArrayScan(1, 4, 2, reverse=True),
+       ArrayProduct((2, 3, 4), (2, 4, 5)), ArrayReduce("Sum", (2, 3), (1,)), ArrayScan(1, 4, 2, reverse=True), ArrayOrder(1, 4, 2, 3, False),
        ArrayTake(6, ((0, 2), (1, 0)), -1.0),
        ArrayWindow("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
        Convert(True), PoolSum((3, 3), (2, 2), (1, 1, 1, 1))]

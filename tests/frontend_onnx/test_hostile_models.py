@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -137,3 +139,23 @@ LARGE = {
 def test_shapes_without_measure(name, tmp_path):
     nodes, constants, code, text = LARGE[name]
     refused(save(tmp_path, nodes, constants), code, text)
+
+
+_MEASURE = """import resource, sys
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import import_onnx
+try:
+    import_onnx(sys.argv[1])
+except N2D2Error as error:
+    print(error.code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_twenty_million_indices_are_refused_within_a_gigabyte(tmp_path):
+    """The memory of the whole process, that of protobuf included."""
+    path = save(tmp_path, [NODE("Gather", ["x", "i"], ["y"], axis=3)], {"i": np.zeros(20_000_000, np.int64)})
+    done = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    code, megabytes = done.stdout.split()
+    assert code == "E310" and int(megabytes) < 1000, done

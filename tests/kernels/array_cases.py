@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
-from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp,
+from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp, ArrayOrder,
                                      ArrayProduct, ArrayReduce, ArrayScan, ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow)
 from n2d2py.operators.arrays.reduce import REDUCTIONS
 
@@ -213,7 +213,18 @@ class Arrays:
                     outer, size, inner = (int(n) for n in self.rng.integers(1, 6, 3))
                     made.append(self.case(ArrayScan(outer, size, inner, *flags, result_kind(kind)),
                                           [self.values(outer * size * inner, kind)], [element(kind)], element(kind), kind))
+        for kind in (*NUMBERS, *(kind.dtype.name for kind in QUANTIZED)):
+            for largest in (False, True):
+                if next(turn) == 0:
+                    made.append(self.order(kind, largest))
         return made
+
+    def order(self, kind: str, largest: bool) -> Case:
+        outer, size, inner = (int(n) for n in self.rng.integers(1, 9, 3))
+        op = ArrayOrder(outer, size, inner, int(self.rng.integers(1, size, endpoint=True)), largest)
+        x = self.values(outer * size * inner, kind, str(self.rng.choice(["", "small", "wide"])))
+        x = np.round(x) if kind in REALS else x  # so that some are equal
+        return self.case(op, [x], [element(kind)], element("int64"), f"{kind} {op}")
 
     def reduction(self, function: str, kind: NumType, result: str) -> Case:
         dims = self.dims()

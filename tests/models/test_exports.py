@@ -4,7 +4,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from model_run import assert_bit_exact, export, need_types, with_macros
+from model_run import assert_bit_exact, dims, export, need_types, with_macros, write
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None,
                                 reason="g++ and make are not both installed")
@@ -41,3 +41,45 @@ def test_scores_of_the_whole_chain(model, tmp_path):
     """-test: the compiled program itself is checked against the simulation (E812 otherwise)."""
     folder = export(with_macros(model, {}), tmp_path / "out", "-test", "-nb-test", "8")
     assert (folder / "statistics" / "report.html").is_file()
+
+
+VECTORS = """[database]
+Type=Random_Database
+NbStimuli=16
+NbLabels=4
+[sp]
+Size=8 8 3
+[conv]
+Input=sp
+Type=Conv
+KernelSize=8
+NbOutputs=6
+[fc]
+Input=sp
+Type=Fc
+NbOutputs=6
+[sum]
+Input=conv,fc
+Type=ElemWise
+NbOutputs=6
+Operation=Sum
+[joined]
+Input=fc,sum
+Type=Conv
+KernelSize=1
+NbOutputs=5
+[last]
+Input=joined
+Type=Fc
+NbOutputs=4
+[last.Target]
+"""
+
+
+def test_vectors_and_maps_of_one_pixel_are_added_and_joined():
+    assert dims(write(VECTORS)) == {"conv": [1, 1, 6], "fc": [1, 1, 6], "sum": [1, 1, 6], "joined": [1, 1, 5], "last": [1, 1, 4]}
+
+
+@pytest.mark.slow
+def test_vectors_and_maps_of_one_pixel_in_integers(tmp_path):
+    assert_bit_exact(export(write(VECTORS), tmp_path))

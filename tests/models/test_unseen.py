@@ -87,5 +87,5 @@ def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
 
 def test_array_operators_have_an_onnx_spelling(tmp_path):
     """So that ONNX Runtime computes the float reference, which is many times faster than NumPy."""
-    for name in ("yolo", "ssd", "attention", "segmentation_labels", "deeplab"):
+    for name in ("yolo", "ssd", "attention", "segmentation_labels", "deeplab", "detections", "angles"):
         assert FloatEngine(import_onnx(build(name))).backend == "onnxruntime", name

@@ -145,6 +145,32 @@ UNSEEN = {
          "three": _i(1, -1, 3), "prior": np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 8, 4), "from0": _i(0),
          "from2": _i(2), "to2": _i(2), "to4": _i(4), "to8": _i(8), "last": _i(2), "middle": _i(1),
          "point5": _f(0.5).reshape(())}, 17),
+    "detections": ("float[1,3,20,20] image => float[1,6,4] boxes, float[1,6] scores, int64[1,6] classes", """
+        c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
+        r = Relu(c)
+        s = Conv(r, w2)
+        p = Sigmoid(s)
+        v = Reshape(p, flat)
+        scores, at = TopK<axis=-1>(v, k)
+        classes = Div(at, cells)
+        cell = Mod(at, cells)
+        b = Conv(r, w3)
+        e = Softplus(b)
+        rows = Reshape(e, four)
+        t = Transpose<perm=[0,2,1]>(rows)
+        d = Unsqueeze(cell, last)
+        wide = Expand(d, sizes)
+        boxes = GatherElements<axis=1>(t, wide)""",
+        {"w1": (8, 3, 3, 3), "w2": (5, 8, 1, 1), "w3": (4, 8, 1, 1), "flat": _i(1, -1), "four": _i(1, 4, -1), "k": _i(6),
+         "cells": _i(100), "last": _i(2), "sizes": _i(1, 6, 4)}, 17),
+    "angles": ("float[1,3,12,12] image => float[1,6,6,6] y", """
+        c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
+        s = Sin(c)
+        a = Conv(s, w2)
+        t = Atan(a)
+        h = Sinh(t)
+        y = Add(h, t)""",
+        {"w1": (8, 3, 3, 3), "w2": (6, 8, 1, 1)}, 17),
     "person": ("float[1,24,24,1] image => float[1,2] person", """
         t = Transpose<perm=[0,3,1,2]>(image)
         c = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w1)

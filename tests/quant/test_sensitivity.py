@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from branched import data, error, network, quantized
 
-from n2d2py.graph import Precision
+from n2d2py.graph import Node, Precision
+from n2d2py.operators import Activation, Logistic
 from n2d2py.quant.isolation import Tail, isolated
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.sensitivity import layer_losses
@@ -87,6 +88,26 @@ def test_mixed_precision_lowers_the_error():
     _, mixed, _ = quantized(network(), output_bits=16, wide=wide)
     assert {name for name, tensor in mixed.tensors.items() if tensor.type.bits == 16} >= wide
     assert error(graph, mixed, "add") < 0.9 * error(graph, narrow, "add")
+
+
+def test_what_a_function_reads_can_have_16_bits():
+    def gated():
+        graph = network()
+        b = graph.node("b")
+        b.activation = None
+        graph.add(Node("gate", Activation(Logistic()), ["b"], ["gate"]), at=graph.nodes.index(graph.node("add")))
+        graph.node("add").inputs[0] = "gate"
+        b.params["weights"] = b.params["weights"] * 20
+        graph.verify()
+        return graph
+
+    graph, narrow, types = quantized(gated(), output_bits=16)
+    costs = rounding_costs(graph, types, data(16, 3))
+    assert set(costs) == {"a", "b", "gate"} and costs["b"] > 0
+    _, mixed, _ = quantized(gated(), output_bits=16, wide=frozenset({"b"}))
+    gate = next(node for node in mixed.nodes if node.name == "gate")
+    assert mixed.type("b").bits == 16 and "knots" in gate.params and mixed.type("gate").bits == 8
+    assert error(graph, mixed, "add") < error(graph, narrow, "add")
 
 
 def test_clipping_is_told_from_rounding():

@@ -14,7 +14,7 @@ from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
-from n2d2py.operators import Concat, Function
+from n2d2py.operators import Concat, Function, Reshape
 from n2d2py.operators.base import Op
 
 __all__ = ["LayerType", "LayerContext", "register_layer", "layer_types"]
@@ -53,7 +53,15 @@ class LayerContext:
         tensors = [tensor for _, tensor in self.parents]
         if len(tensors) == 1:
             return tensors[0]
-        return self.helper("concat", Concat(), tensors)
+        return self.helper("concat", Concat(), self.aligned())
+
+    def aligned(self) -> list[str]:
+        """The input tensors; vectors become maps of one pixel where the others are such maps."""
+        ranks = {len(shape) for shape in self.shapes}
+        if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
+            return [tensor for _, tensor in self.parents]
+        return [self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
+                for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes))]
 
     def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         """Appends a node that prepares the inputs of the layer's own; returns its output tensor."""

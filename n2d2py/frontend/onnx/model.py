@@ -14,6 +14,7 @@ from onnx import TensorProto, numpy_helper
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.frontend.onnx.external import load_external_data
+from n2d2py.frontend.onnx.skeleton import skeleton
 
 __all__ = ["OnnxInput", "OnnxModel", "load_onnx", "to_array", "MIN_OPSET", "MAX_OPSET"]
 
@@ -185,7 +186,7 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
     if proto.graph.sparse_initializer:
         raise _invalid(path, "sparse initializers are not supported")
     try:
-        onnx.checker.check_model(proto)
+        onnx.checker.check_model(skeleton(proto))
     except onnx.checker.ValidationError as error:
         text = " ".join(str(error).split())
         if not any(phrase in text for phrase in _TOLERATED):

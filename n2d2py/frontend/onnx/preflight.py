@@ -8,13 +8,14 @@ import onnx
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.graph.shapes import Shape
 
 __all__ = ["Preflight"]
 
 _REMEDIES = {
     "ArgMax": "let the model end with the scores",
-    "TopK": "let the model end with the scores",
+    "TopK": "export it with a number of elements that is known, or let the model end with the scores",
     "NonMaxSuppression": "let the model end before its post-processing",
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
@@ -75,8 +76,7 @@ class Preflight:
         return self._inferred.get(name)
 
     def _infer(self) -> dict[str, Shape]:
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self._model.proto)
+        proto = skeleton(self._model.proto)
         for value in proto.graph.input:
             dims = value.type.tensor_type.shape.dim
             if value.name in {entry.name for entry in self._model.inputs} and len(dims):

@@ -12,10 +12,11 @@ from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.arrays.map import ArrayMap, MAP_FUNCTIONS
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.order import ArrayOrder
 from n2d2py.operators.arrays.product import ArrayProduct
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
 
 __all__ = ["ArrayOp", "ArrayGather", "ArrayScatter", "ArrayInterpolate", "ArrayJoin", "ArrayMap", "ArrayNorm",
-           "ArrayProduct", "ArrayReduce", "ArrayScan", "ArraySoftmax", "ArrayTake", "ArrayWindow", "MAP_FUNCTIONS", "kind_dtype"]
+           "ArrayOrder", "ArrayProduct", "ArrayReduce", "ArrayScan", "ArraySoftmax", "ArrayTake", "ArrayWindow", "MAP_FUNCTIONS", "kind_dtype"]

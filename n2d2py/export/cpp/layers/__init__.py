@@ -12,7 +12,7 @@ for _kind, _function in {
     "Take": take.code, "DepthToSpace": depth_to_space.code,
     "SpaceToDepth": depth_to_space.code, "LRN": normalize.lrn_code, "Normalize": normalize.normalize_code,
     "ArrayMap": arrays.map_code, "ArrayTake": arrays.take_code, "ArrayJoin": arrays.join_code,
-    "ArrayReduce": arrays.reduce_code, "ArrayScan": arrays.scan_code, "ArraySoftmax": arrays.softmax_code,
+    "ArrayReduce": arrays.reduce_code, "ArrayOrder": arrays.order_code, "ArrayScan": arrays.scan_code, "ArraySoftmax": arrays.softmax_code,
     "ArrayNorm": arrays.norm_code, "ArrayProduct": arrays.product_code, "ArrayWindow": arrays.window_code,
     "ArrayInterpolate": arrays.interpolate_code, "ArrayGather": arrays.gather_code,
     "ArrayScatter": arrays.scatter_code,

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.export.cpp.code import LayerCode, float_literal
 from n2d2py.export.cpp.layers.builder import LayerBuilder
 
-__all__ = ["map_code", "take_code", "join_code", "reduce_code", "scan_code", "softmax_code", "norm_code",
+__all__ = ["map_code", "take_code", "join_code", "reduce_code", "order_code", "scan_code", "softmax_code", "norm_code",
            "product_code", "window_code", "interpolate_code", "gather_code", "scatter_code"]
 
 _CTYPES = {"bool": "std::uint8_t", "float32": "float", "float64": "double",
@@ -147,6 +147,14 @@ def _flag(value: object) -> str:
 
 def _in(build: LayerBuilder) -> str:
     return f"n2d2::elements<{build.input_plane}>(in0)"
+
+
+def order_code(*layer) -> LayerCode:
+    """The C++ of positions in order."""
+    build = LayerBuilder(*layer)
+    op = build.node.op
+    return build.code("array_reduce", f"n2d2::arrayOrder<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.largest)}>("
+                      f"{_in(build)}, {_output(build)});")
 
 
 def scan_code(*layer) -> LayerCode:

@@ -39,7 +39,7 @@ def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list
 
 
 def _build(context: LayerContext) -> None:
-    values, tensors = context.values, [tensor for _, tensor in context.parents]
+    values, tensors = context.values, context.aligned()
     count = channels(context.shapes[0])
     if values["NbOutputs"] != count:
         raise context.fail("E216", f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels",

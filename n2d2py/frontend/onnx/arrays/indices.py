@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py.frontend.onnx.arrays.shapes import GATHER
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines, strides
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import ArrayGather, ArrayScatter
+from n2d2py.operators import ArrayGather, ArrayOrder, ArrayScatter
 
 __all__ = ["CONVERTERS"]
 
@@ -35,6 +35,23 @@ def _gather_elements(a: Arrays) -> None:
     op = ArrayGather(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:]), indices.dims[axis], True,
                      a.slots([x, indices]), x.kind)
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
+
+
+def _top(a: Arrays) -> None:
+    """TopK of a number that is known: positions in order, and the elements there."""
+    x = a.tensor(a.value(0))
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "orders")
+    count = int(a.node.constant(1, "K").reshape(-1)[0]) if a.has(1) else int(a.node.attribute("k", 0))
+    if not 0 < count <= x.dims[axis]:
+        raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
+    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:])
+    dims = (*x.dims[:axis], count, *x.dims[axis + 1:])
+    found = a.add(ArrayOrder(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
+    if a.node.outputs[0]:
+        values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
+        a.bind(a.add(values, [x, found], dims, label="values"))
+    a.bind(found, 1)
 
 
 def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
@@ -120,6 +137,6 @@ def _one_hot(a: Arrays) -> None:
     a.bind(a.map("Where", hit, on, off, result=values.kind))
 
 
-CONVERTERS = {"Gather": _gather, "GatherElements": _gather_elements, "GatherND": _gather_nd,
+CONVERTERS = {"Gather": _gather, "GatherElements": _gather_elements, "GatherND": _gather_nd, "TopK": _top,
               "ScatterElements": _scatter_elements, "Scatter": _scatter_elements, "ScatterND": _scatter_nd,
               "OneHot": _one_hot}

@@ -155,10 +155,10 @@ def _gather(a: Arrays) -> Value | None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     indices = a.node.constant(1, "indices")
+    check_lines([indices.size])
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and (flat.min() < -x.dims[axis] or flat.max() >= x.dims[axis]):
         raise Unsupported("its indices are outside the axis")
-    check_lines([flat.size])
     taken = a.axes(x, {axis: (flat % x.dims[axis]).tolist()})
     a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1:])))
     return None

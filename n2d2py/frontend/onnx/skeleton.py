@@ -1,0 +1,42 @@
+"""A model without its heavy constants, for what looks at its structure alone."""
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from onnx import helper
+
+__all__ = ["skeleton"]
+
+_HEAVY = 1 << 16
+"""Bytes of a constant that no shape is made of."""
+
+
+def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which large initializers are inputs of their shape and type: nothing of their size is copied."""
+    light, heavy = onnx.ModelProto(), []
+    for field, value in proto.ListFields():
+        if field.name != "graph":
+            _copy(light, field.name, value)
+    light.graph.SetInParent()
+    for field, value in proto.graph.ListFields():
+        if field.name != "initializer":
+            _copy(light.graph, field.name, value)
+            continue
+        for tensor in value:
+            if tensor.ByteSize() > _HEAVY:
+                heavy.append(tensor)
+            else:
+                light.graph.initializer.add().CopyFrom(tensor)
+    given = {value.name for value in light.graph.input}
+    light.graph.input.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                             for tensor in heavy if tensor.name not in given)
+    return light
+
+
+def _copy(target: Any, name: str, value: Any) -> None:
+    """One field of a message."""
+    if hasattr(value, "MergeFrom"):
+        getattr(target, name).MergeFrom(value)
+    else:
+        setattr(target, name, value)
