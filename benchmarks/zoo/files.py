@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import images
 from networks import NETWORKS
 
 __all__ = ["EXPORTERS", "write"]
@@ -16,21 +17,21 @@ EXPORTERS = ("dynamo", "torchscript")
 def write(name: str, exporter: str, path: Path) -> None:
     """The network `name` at `path` (batch 1), as `exporter` spells it with its default opset.
 
-    Weights are PyTorch's initial ones (seed 0). Each batch normalisation has seen two batches of noise, then its gain, shift
-    and statistics are disturbed; gains of layers that start near 0 are drawn too. Raises ImportError for a missing library.
+    Weights are PyTorch's initial ones (seed 0). Each batch normalisation has a drawn gain and shift and has seen a
+    batch of images, then its statistics are disturbed; gains of layers that start near 0 are drawn too. Raises ImportError for a missing library.
     """
     import torch
 
     torch.manual_seed(0)
     entry = NETWORKS[name]
-    network = _disturbed(entry.make(), torch.randn(4, 3, entry.size, entry.size))
+    network = _disturbed(entry.make(), torch.as_tensor(images(8, entry.size, 3)))
     sample = torch.randn(1, 3, entry.size, entry.size)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(network, (sample,), str(path), dynamo=exporter == "dynamo", external_data=False, verbose=False)
 
 
-def _disturbed(network: Any, noise: Any) -> Any:
+def _disturbed(network: Any, batch: Any) -> Any:
     import torch
     from torch import nn
 
@@ -54,8 +55,7 @@ def _disturbed(network: Any, noise: Any) -> Any:
         if "Drop" in type(module).__name__ or "StochasticDepth" in type(module).__name__:
             module.eval()
     with torch.no_grad():
-        network(noise)
-        network(noise * 0.8 + 0.1)
+        network(batch)
     for norm in norms:
         norm.running_mean += drawn(-0.05, 0.05, norm.running_mean) * norm.running_var.sqrt()
         norm.running_var *= drawn(0.95, 1.05, norm.running_var)

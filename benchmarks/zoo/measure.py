@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from n2d2py.stages.settings import read_settings
 
 __all__ = ["Row", "images", "measure"]
 
-CALIBRATED, COMPARED = 16, 8
+CALIBRATED, COMPARED = 8, 4
 """Stimuli for calibration; stimuli, other ones, on which integers are compared with floating point."""
 
 
@@ -42,6 +41,8 @@ class Row:
         identical: whether every layer of the compiled integer export is Python's, bit for bit.
         cosine, correlation: of the integer outputs with the float ones (the worst output), and of what differs from
             stimulus to stimulus.
+        wide, theirs: the correlation with 16 bits, and that of ONNX Runtime's static quantization (QDQ, int8, MinMax, a
+            weight scale for each channel) from the same stimuli.
         failure: an error of a later step.
     """
 
@@ -58,6 +59,8 @@ class Row:
     first_difference: str = ""
     cosine: float | None = None
     correlation: float | None = None
+    wide: float | None = None
+    theirs: float | None = None
     failure: str = ""
     seconds: float = 0.0
 
@@ -71,7 +74,8 @@ def images(count: int, size: int, seed: int) -> np.ndarray:
 
 
 def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> Row:
-    """`steps`: letters of "p" NumPy, "f" the compiled float export, "i" integers in Python, "c" the compiled ones."""
+    """`steps`: letters of "p" NumPy, "f" the compiled float export, "i" integers in Python, "c" the compiled ones, "w" 16
+    bits in Python, "q" ONNX Runtime's quantization."""
     import onnx
 
     row, start = Row(network, exporter), time.perf_counter()
@@ -89,6 +93,10 @@ def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> R
                 row.compiled = _compiled(path, Path(folder), x[:1], want)
             if "i" in steps:
                 _integers(path, Path(folder), x, row, "c" in steps)
+            if "w" in steps:
+                row.wide = _correlation(*_typed(path, Path(folder), x, 16)[:2])
+            if "q" in steps:
+                row.theirs = _theirs(path, Path(folder), x)
     except ErrorList as errors:
         row.refused = [error.line() for error in errors.errors]
     except N2D2Error as error:
@@ -122,24 +130,51 @@ def _named(found: np.ndarray | tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
     return {str(i): y for i, y in enumerate(found if isinstance(found, tuple) else (found,))}
 
 
-def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:
+def _typed(path: Path, folder: Path, x: np.ndarray, bits: int) -> tuple[list[np.ndarray], list[np.ndarray], n2d2py.Simulator]:
+    """(outputs in floating point, outputs of the integers, the integers) of an export of `bits` bits into `folder`."""
     data = folder / "data.npy"
     np.save(data, images(CALIBRATED, x.shape[-1], 2))
-    words = [str(path), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", str(CALIBRATED), "-calib-data", str(data),
+    words = [str(path), "-seed", "1", "-export", "CPP", "-nbbits", str(bits), "-calib", str(CALIBRATED), "-calib-data", str(data),
              "-db-export", "0", "-quiet", "-o", str(folder)]
     fused: Graph = fuse_stage(load_stage(read_settings(parse_arguments(words))), integer=True)[0].graph
     _run(words)
-    simulator = n2d2py.load_simulator(folder / "export_CPP_int8")
+    simulator = n2d2py.load_simulator(folder / f"export_CPP_int{bits}")
+    return _lines(FloatEngine(fused).run(x)), _lines(_named(simulator(x))), simulator
+
+
+def _lines(found: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [y.reshape(len(y), -1).astype(np.float64) for y in found.values()]
+
+
+def _correlation(real: list[np.ndarray], got: list[np.ndarray]) -> float:
+    return min(_cosine(y - y.mean(0), z - z.mean(0)) for y, z in zip(real, got, strict=True))
+
+
+def _theirs(path: Path, folder: Path, x: np.ndarray) -> float:
+    from onnxruntime import quantization as q
+
+    name = original_engine(path).inputs[0]
+    stimuli = iter([{name: one[None]} for one in images(CALIBRATED, x.shape[-1], 2)])
+
+    class Reader(q.CalibrationDataReader):
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return next(stimuli, None)
+
+    prepared, made = folder / "prepared.onnx", folder / "quantized.onnx"
+    q.quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
+    q.quantize_static(str(prepared), str(made), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
+                      activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
+    return _correlation(_lines(original_engine(path).run(x)), _lines(original_engine(made).run(x)))
+
+
+def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:
+    real, got, simulator = _typed(path, folder, x, 8)
     typed: QuantGraph = simulator.graph
     own = [node for node in typed.nodes if not isinstance(node.op, Convert)]
     row.layers = len(own)
     row.islands = sorted({f"{node.op.kind} {getattr(node.op, 'function', '')}".strip() for node in own
                           if typed.type(node.output).is_float})
-    real, got = FloatEngine(fused).run(x), _named(simulator(x))
-    pairs = [(y.reshape(len(x), -1).astype(np.float64), z.reshape(len(x), -1).astype(np.float64))
-             for y, z in zip(real.values(), got.values(), strict=True)]
-    row.cosine = min(_cosine(y, z) for y, z in pairs)
-    row.correlation = min(_cosine(y - y.mean(0), z - z.mean(0)) for y, z in pairs)
+    row.cosine, row.correlation = min(_cosine(y, z) for y, z in zip(real, got, strict=True)), _correlation(real, got)
     if with_cpp:
         compiled = n2d2py.load_export(folder / "export_CPP_int8").layers(x[:2])
         expected = simulator.layers(x[:2])
