@@ -54,7 +54,6 @@ FILES = {
     "MobileNetV2 1.0 224": "tests/networks/mobilenet_v2.ini",
     "GoogLeNet 224": "models/GoogLeNet.ini",
     "DenseNet-121 224": "models/DenseNet.ini",
-    "U-Net small 128": "models/UNet.ini",
 }
 """Where a network is read from for -compiled; the others are written with random weights."""
 

@@ -9,6 +9,7 @@ import kernel_cases as cases
 import kernel_harness as harness
 import pytest
 from kernel_cases import S8, S16, U8, U16
+from test_more_layers import deconvolutions, resizes, unpools
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.memory.buffers import dense
@@ -73,9 +74,8 @@ def overlapping_cases(seed: int) -> list[harness.Case]:
              sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "apart", False)]
     made[-2].node.activation = LeakyRectifier(0.1)
     next(case for case in made if case.node.op.kind == "Resize").node.clamp = (0, 255)
-    both = [over(case, backwards) for case in made for backwards in (False, True)]
-    both += [over(case, way, "x1") for case in made if "x1" in case.inputs for way in (False, True)]
-    return both
+    made += [*deconvolutions(sweep)[seed % 3::3], *resizes(sweep)[seed % 3::3], *unpools(sweep)[seed % 2::2]]
+    return [over(case, backwards, name) for case in made for name in case.inputs for backwards in (False, True)]
 
 
 def test_outputs_over_inputs(tmp_path):

@@ -126,6 +126,21 @@ def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_pat
 
 @needs_tools
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", ["", "MemoryMode=Small", "MemoryManagerStrategy=None"])
+@pytest.mark.parametrize("file, alignment", [("align16", 16), ("align64", 64)])
+def test_shipped_alignments_on_branches(file, alignment, mode, tmp_path):
+    folder = export("branches", tmp_path, f"{(ROOT / 'params' / file).with_suffix('.ini').read_text()}{mode}\n")
+    made = json.loads((folder / "statistics" / "memory" / "memory_graph.json").read_text())
+    planes = memory_map(folder)["tensors"]
+    written = {op["output"] for op in made["ops"] if op["type"] != "reshape"}
+    assert any(planes[name]["stride"] > planes[name]["size"] for name in written)
+    assert all(planes[name]["stride"] % alignment == 0 for name in written)
+    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
+    assert_exact(folder)
+
+
+@needs_tools
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", ["MemoryMode=Small", "MemoryMode=Small\nStreamInput=1"])
 def test_layers_for_several_instruction_sets_run_by_lines(parameters, tmp_path):
     folder = export("branches", tmp_path, f"{parameters}\nRuntimeDispatch=1\n")

@@ -73,6 +73,23 @@ def test_random_networks(seed):
         assert accepted(problem, plan) == [], plan.strategy
 
 
+@pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
+def test_the_solver(problem):
+    pytest.importorskip("ortools.sat.python.cp_model")
+    for alignment in (1, 16):
+        plan = plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=alignment)
+        assert accepted(problem, plan) == []
+        assert plan.bound <= plan.arena_bytes + alignment - 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_the_solver_on_random_networks(seed):
+    pytest.importorskip("ortools.sat.python.cp_model")
+    problem = in_terms_of_the_format(random_problem(seed, ops=8))
+    assert accepted(problem, plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=(1, 16)[seed % 2])) == []
+
+
 def test_wrong_maps_are_refused():
     problem = chain()
     graph, good = problem.to_json(), StreamPlanner().plan(problem, Settings()).to_json()
