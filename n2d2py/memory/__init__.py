@@ -10,7 +10,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.case import Violation
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.files import write_memory_files
-from n2d2py.memory.modes import MODES, budget_curve, plan_mode
+from n2d2py.memory.modes import MODES, budget_curve, listed, peak_layers, plan_mode
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -34,6 +34,8 @@ __all__ = [
     "budget_curve",
     "check_map",
     "check_plan",
+    "listed",
+    "peak_layers",
     "plan_memory",
     "plan_mode",
     "refuse_violations",

@@ -14,7 +14,7 @@ from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
-__all__ = ["MODES", "plan_mode", "budget_curve", "peak_layers"]
+__all__ = ["MODES", "plan_mode", "budget_curve", "peak_layers", "listed"]
 
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
@@ -116,25 +116,39 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and not step.view))
 
 
+def listed(names: list[str], count: int) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:count]) + (f" and {len(names) - count} more" if len(names) > count else "")
+
+
 def _unreachable(
     problem: MemoryProblem, settings: Settings, mode: str, budget: int, stream_input: bool, plan: MemoryPlan
 ) -> N2D2Error:
-    names = peak_layers(problem, plan)
-    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    ways = [("Minimum", stream_input, settings, "")]
+    shown = listed(peak_layers(problem, plan), 6)
+    ways = [(stream_input, settings, "")]
+    if settings.include_output is not False:
+        ways.append((stream_input, replace(settings, include_output=False), " IncludeOutputInBuffer=0"))
     if not stream_input:
-        ways.append(("Minimum", True, settings, " StreamInput=1"))
+        ways.append((True, settings, " StreamInput=1"))
     if settings.include_input and not stream_input:
-        ways.append(("Minimum", False, replace(settings, include_input=False), " IncludeInputInBuffer=0"))
-    reached = [(_plan(problem, s, m, 0, by_rows).arena_bytes, f"MemoryMode={m}{text}") for m, by_rows, s, text in ways]
-    smallest = min(reached, key=lambda each: each[0])
-    fits = next((f"use {text}, which needs {size:,} bytes" for size, text in reached if size <= budget), "")
+        ways.append((False, replace(settings, include_input=False), " IncludeInputInBuffer=0"))
+    reached = [_plan(problem, each, "Minimum", 0, by_rows).arena_bytes for by_rows, each, _ in ways]
+    smallest = min(range(len(ways)), key=lambda n: reached[n])
+    fitting = next((way for way, size in zip(ways, reached) if size <= budget), None)
+    remedy = f"allow {reached[smallest]} bytes, or make the input or the layers at the peak smaller"
+    if fitting is not None:
+        by_rows, each, text = fitting
+        for number, other in enumerate(MODES):
+            size = _plan(problem, each, other, budget, by_rows).arena_bytes
+            if size <= budget:
+                remedy = f"use MemoryMode={MODES[max(number, MODES.index(mode))]}{text}, which needs {size:,} bytes"
+                break
     return N2D2Error(
         "E607",
         f"MemoryBudget={budget} cannot be met by MemoryMode={mode}: it needs {plan.arena_bytes:,} bytes, at the peak for "
-        f"{shown}; the smallest reachable figure is {smallest[0]:,} bytes ({smallest[1]})",
+        f"{shown}; the smallest reachable figure is {reached[smallest]:,} bytes (MemoryMode=Minimum{ways[smallest][2]})",
         where="memory",
-        remedy=fits or f"allow {smallest[0]} bytes, or make the input or the layers at the peak smaller",
+        remedy=remedy,
     )
 
 

@@ -8,7 +8,8 @@ from typing import Callable
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.ini.params import STRATEGIES, Params
-from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, check_plan
+from n2d2py.memory import (MODES, MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, check_plan, listed,
+                           peak_layers, plan_mode)
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.operators import is_quantized
 from n2d2py.quant.imported import quantize_imported
@@ -30,7 +31,8 @@ def report_problem(graph: Graph, bits: int) -> MemoryProblem:
 
 
 def memory_report(graph: Graph, bits: int, params: Params) -> str:
-    """A table: for each strategy the arena, the bound where it has one, and the seconds of planning and of proving.
+    """A table: for each strategy the arena, the bound where it has one, the seconds of planning and of proving, and the
+    layers that run while the most bytes are live; then the modes, and what a budget costs.
 
     The other export parameters are those of `params`. Element sizes are those of the precision alone: nothing is
     calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values.
@@ -39,12 +41,13 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     rows = [_row(problem, name, lambda name=name: plan_by_params(problem, name, params)) for name in STRATEGIES]
     settings = settings_by_params(params)
     rows.append(_row(problem, "OptimizeStream, input by rows", lambda: StreamPlanner(True).plan(problem, settings)))
+    rows += [_row(problem, f"MemoryMode={mode}", lambda mode=mode: plan_mode(problem, settings, mode)) for mode in MODES]
     tensors = list(problem.tensors.values())
     head = (f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
             f"bytes, {abs(bits)}-bit elements\n")
-    titles = ("strategy", "arena", "bound", "plan s", "proof s")
+    titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
-    lines = ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+    lines = ["  ".join(cell.ljust(width) if i in (0, 5) else cell.rjust(width)
                        for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in [titles, *rows]]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return head + "\n".join(lines) + "\n\n" + _curves(problem, settings)
@@ -68,9 +71,9 @@ def _row(problem: MemoryProblem, title: str, make: Callable[[], MemoryPlan]) -> 
     except N2D2Error as error:
         if error.code != "E606":
             raise
-        return title, "needs ortools", "", "", ""
+        return title, "needs ortools", "", "", "", ""
     planned = time.perf_counter()
     proved = not check_plan(problem, plan)
     seconds = time.perf_counter() - planned
     return (title, f"{plan.arena_bytes:,}" if proved else "unsafe", "" if plan.bound is None else f"{plan.bound:,}",
-            f"{planned - start:.2f}", f"{seconds:.2f}")
+            f"{planned - start:.2f}", f"{seconds:.2f}", listed(peak_layers(problem, plan), 2))

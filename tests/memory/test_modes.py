@@ -8,6 +8,7 @@ import pytest
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import MODES, Settings, budget_curve, check_plan, plan_mode
 from n2d2py.memory.modes import peak_layers
+from networks import Net
 from test_compiled import assert_exact, export, memory_map, needs_tools
 
 CALLER = r"""
@@ -67,11 +68,19 @@ def test_a_budget_that_cannot_be_met_names_layers_and_settings():
         plan_mode(problem, Settings(), "Balanced", budget=33_000)
     assert caught.value.code == "E607"
     text = str(caught.value)
-    assert "33,792" in text and "MemoryMode=Minimum, which needs 15,616 bytes" in text
+    assert "33,792" in text and "use MemoryMode=Small, which needs 25,600 bytes" in text
+    assert plan_mode(problem, Settings(), "Small", budget=33_000).arena_bytes == 25_600
     assert peak_layers(problem, plan_mode(problem, Settings(), "Balanced"))[0] in text
     with pytest.raises(N2D2Error) as caught:
         plan_mode(problem, Settings(), "Minimum", budget=13_000)
     assert "use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes" in str(caught.value)
+
+
+def test_advice_names_an_output_that_can_stay_with_the_caller():
+    net = Net(8, 8, 4)
+    net.upsample(net.conv(net.input, 16, 1), 4)
+    with pytest.raises(N2D2Error, match="use MemoryMode=Small IncludeOutputInBuffer=0, which needs 1,280 bytes"):
+        plan_mode(net.done(), Settings(), "Small", budget=2_000)
 
 
 def test_the_curve_falls_while_more_layers_stream():
