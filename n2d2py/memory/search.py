@@ -76,7 +76,8 @@ def _directions(packing: Packing) -> list[list[bool]]:
     return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
 
 
-def _starts(packing: Packing) -> list[tuple[list[int], list[bool], Placement]]:
+def _starts(packing: Packing, directions: list[list[bool]]) -> list[tuple[list[int], list[bool], Placement]]:
+    """(order, directions, placement) of several orders with each of the directions; ends at the bound."""
     blocks = packing.blocks
     keys = (
         lambda i: -blocks[i].size,
@@ -87,7 +88,7 @@ def _starts(packing: Packing) -> list[tuple[list[int], list[bool], Placement]]:
     made = []
     for key in keys:
         order = sorted(range(len(blocks)), key=key)
-        for backwards in _directions(packing):
+        for backwards in directions:
             made.append((order, backwards, packing.first_fit(order, backwards)))
             if made[-1][2].bytes <= packing.bound:
                 return made
@@ -96,18 +97,19 @@ def _starts(packing: Packing) -> list[tuple[list[int], list[bool], Placement]]:
 
 def quick(packing: Packing) -> Placement:
     """The best of the starting orders and directions."""
-    return min((placement for _, _, placement in _starts(packing)), key=lambda p: p.bytes)
+    return min((placement for _, _, placement in _starts(packing, _directions(packing))), key=lambda p: p.bytes)
 
 
 def improve(packing: Packing) -> Placement:
     """From the best starts, random moves of one block or one direction, kept when not worse.
 
     Two moves of three concern what is in the way of the arena's top: a highest block or one of its
-    neighbours is placed earlier, or the operator between two of them is turned round.
+    neighbours is placed earlier, or the operator between two of them is turned round. Directions that alternate from the
+    second operator on are tried last.
     """
     if not packing.blocks:
         return Placement((), (), 0)
-    starts = sorted(_starts(packing), key=lambda start: start[2].bytes)
+    starts = sorted(_starts(packing, _directions(packing)), key=lambda start: start[2].bytes)
     best = starts[0][2]
     rng = random.Random(1)
     moves = min(1500, _WORK // len(packing.blocks) + 20)
@@ -119,7 +121,8 @@ def improve(packing: Packing) -> Placement:
             state.move(rng)
             if state.current.bytes < best.bytes:
                 best = state.current
-    return best
+    other = [n % 2 == 0 for n in range(len(packing.ops))]
+    return min([best, *(start[2] for start in _starts(packing, [other]))], key=lambda placement: placement.bytes)
 
 
 @dataclass

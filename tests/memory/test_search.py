@@ -6,7 +6,7 @@ import pytest
 from execute import run
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import Settings, check_plan, plan_memory
+from n2d2py.memory import MODES, Settings, check_plan, plan_memory
 from n2d2py.memory.optimal import OptimalPlanner
 from n2d2py.memory.reorder import best_order
 from networks import Net
@@ -78,6 +78,6 @@ def test_the_report_names_every_strategy(capsys, tmp_path):
     rows = {line.split()[0]: line.split()[1] for line in lines[3:lines.index("")]}
     assert list(rows) == ["None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
                           "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
-                          "OptimizeReorder", "OptimizeStream", "OptimizeStream,"]
+                          "OptimizeReorder", "OptimizeStream", "OptimizeStream,", *(f"MemoryMode={mode}" for mode in MODES)]
     assert rows["OptimizeMaxLifetimeMaxSizeFirst"] == "8,704" and rows["OptimizeOverlap"] == "8,448"
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
-from n2d2py.memory import MemoryPlan, Settings, StreamPlanner, check_map, check_plan
+from n2d2py.memory import MemoryPlan, Settings, StreamPlanner, check_map, check_plan, plan_mode
 from networks import Net
 from random_graphs import random_problem
 from test_overlap import network
@@ -31,6 +31,11 @@ SLOW_FIGURES = {
     "mbv2_1.0_224": (204_288, 131_040),
     "googlenet": (268_352, 268_352),
 }
+
+
+def test_an_input_by_rows_costs_nothing_where_no_layer_does():
+    problem = networks.ds_cnn()
+    assert plan_mode(problem, Settings(), "Balanced", stream_input=True).arena_bytes == 8_640
 
 
 def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
