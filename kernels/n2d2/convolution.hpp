@@ -18,6 +18,7 @@
 #define N2D2_CONVOLUTION_HPP
 
 #include "n2d2/dot.hpp"
+#include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -126,7 +127,7 @@ struct Convolution {
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr int pieces = Cfg::Groups * Tiles;
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse>::run(
+        Tasks<serial, Output::Height, pieces, static_cast<long>(K) * Tile * Pixels, reverse, WindowOrder<Cfg> >::run(
             rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
                 const In* taps[KH];
                 for (int u = 0; u < KH; ++u) {

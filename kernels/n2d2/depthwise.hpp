@@ -9,6 +9,7 @@
 #define N2D2_DEPTHWISE_HPP
 
 #include "n2d2/half.hpp"
+#include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -116,7 +117,7 @@ struct Depthwise {
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse>::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, Tiles, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;

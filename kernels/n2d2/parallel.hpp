@@ -1,8 +1,8 @@
 // Loops over independent pieces of work, on several threads where OpenMP is enabled and it pays.
 //
 // A layer whose output overlaps its input (Cfg::Serial) must store its lines in order, from the last to the
-// first with Cfg::Reverse; only the pieces of one line are then independent. No sum is ever split between threads,
-// so results do not depend on them.
+// first with Cfg::Reverse; only the pieces of one line are then independent, and those of lines that an Order
+// (line_order.hpp) puts together. No sum is ever split between threads, so results do not depend on them.
 #ifndef N2D2_PARALLEL_HPP
 #define N2D2_PARALLEL_HPP
 
@@ -24,42 +24,93 @@ struct Rows {
     static N2D2_INLINE constexpr Rows all() { return Rows(0, Plane::Height); }
 };
 
-template <bool Parallel>
-struct Loop {
+// One of the threads that run the same code. With N2D2_SHARES_BACKWARDS, for tests, the one thread of a build without OpenMP
+// works through what several would share from the end.
+struct Member {
+    int self;
+    int threads;
+
+    // Where the share of thread `self` of `count` pieces begins; it ends where that of the next begins.
+    N2D2_INLINE long begin(long count, int thread) const { return count * thread / threads; }
+
     template <class Body>
-    static N2D2_INLINE void run(int count, const Body& body) {
-        for (int i = 0; i < count; ++i)
+    N2D2_INLINE void share(int count, const Body& body) const {
+#if defined(N2D2_SHARES_BACKWARDS)
+        for (int i = count; i-- > 0;)
             body(i);
+#else
+        for (int i = static_cast<int>(begin(count, self)), end = static_cast<int>(begin(count, self + 1)); i < end; ++i)
+            body(i);
+#endif
+    }
+    N2D2_INLINE bool alone() const {
+#if defined(N2D2_SHARES_BACKWARDS)
+        return false;
+#else
+        return threads == 1;
+#endif
+    }
+    // Until all threads are here.
+    N2D2_INLINE void wait() const {
+#if defined(_OPENMP)
+        if (threads > 1) {
+#pragma omp barrier
+        }
+#endif
+    }
+};
+
+// body(member) on every thread of a team.
+template <bool Parallel>
+struct Team {
+    template <class Body>
+    static N2D2_INLINE void run(const Body& body) {
+        const Member only = {0, 1};
+        body(only);
     }
 };
 
 #if defined(_OPENMP)
-// A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The loop is a
+// A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The work is a
 // function of its own, which both ways call: it is compiled once.
 template <>
-struct Loop<true> {
+struct Team<true> {
     template <class Body>
-    static N2D2_NOINLINE void range(int begin, int end, const Body& body) {
-        for (int i = begin; i < end; ++i)
-            body(i);
+    static N2D2_NOINLINE void member(int self, int threads, const Body& body) {
+        const Member one = {self, threads};
+        body(one);
     }
     template <class Body>
-    static N2D2_INLINE void run(int count, const Body& body) {
+    static N2D2_INLINE void run(const Body& body) {
         if (omp_get_max_threads() == 1) {
-            range(0, count, body);
+            member(0, 1, body);
             return;
         }
 #pragma omp parallel
-        {
-            const long threads = omp_get_num_threads(), self = omp_get_thread_num();
-            range(static_cast<int>(count * self / threads), static_cast<int>(count * (self + 1) / threads), body);
-        }
+        member(omp_get_thread_num(), omp_get_num_threads(), body);
     }
 };
 #endif
 
+template <bool Parallel>
+struct Loop {
+    template <class Body>
+    static N2D2_INLINE void run(int count, const Body& body) {
+        Team<Parallel>::run([&](const Member& member) N2D2_INLINE_LAMBDA { member.share(count, body); });
+    }
+};
+
+// The order of lines without knowledge about the layer: one after the other.
+struct OneByOne {
+    enum : bool { Known = false };
+    // How many lines from step `step` on may be made together.
+    static N2D2_INLINE constexpr int together(int) { return 1; }
+    // Into how many groups `lines` lines fall.
+    static N2D2_INLINE constexpr int groups(int lines) { return lines; }
+};
+
 // body(line, piece) for every piece of every line, or of the given ones. PieceWork: multiply-accumulates of one piece.
-template <bool Serial, int Lines, int Pieces, long PieceWork, bool Reverse = false>
+template <bool Serial, int Lines, int Pieces, long PieceWork, bool Reverse = false, class Order = OneByOne>
 struct Tasks {
     template <class Body>
     static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
@@ -73,18 +124,31 @@ struct Tasks {
     }
 };
 
-template <int Lines, int Pieces, long PieceWork, bool Reverse>
-struct Tasks<true, Lines, Pieces, PieceWork, Reverse> {
+template <int Lines, int Pieces, long PieceWork, bool Reverse, class Order>
+struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
+    // Threads meet behind every group of lines, which costs less than waking them.
+    enum : bool {
+        Parallel = int(Pieces) * Lines > Order::groups(Lines) &&
+                   PieceWork * Pieces * Lines >= N2D2_PARALLEL_WORK &&
+                   PieceWork * Pieces * Lines / Order::groups(Lines) >= N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1)
+    };
+
     template <class Body>
     static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
 
     template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {
-        constexpr bool parallel = Pieces > 1 && PieceWork * Pieces >= N2D2_PARALLEL_WORK;
-        for (int step = rows.begin; step < rows.end; ++step) {
-            const int y = Reverse ? Lines - 1 - step : step;
-            Loop<parallel>::run(Pieces, [&](int i) N2D2_INLINE_LAMBDA { body(y, i); });
-        }
+        Team<Parallel>::run([&](const Member& member) N2D2_INLINE_LAMBDA {
+            for (int step = rows.begin; step < rows.end;) {
+                const int first = step, lines = member.alone() ? 1 : least(Order::together(step), rows.end - step);
+                member.share(lines * Pieces, [&](int i) N2D2_INLINE_LAMBDA {
+                    const int line = first + i / Pieces;
+                    body(Reverse ? Lines - 1 - line : line, i % Pieces);
+                });
+                member.wait();
+                step += lines;
+            }
+        });
     }
 };
 

@@ -27,6 +27,7 @@
 
 #include <cstring>
 
+#include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -64,7 +65,8 @@ struct PoolWindows {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile *
                               static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+        typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, reverse, (Cfg::Streamed != 0)> Order;
+        Tasks<serial, Output::Height, Tiles, work, reverse, Order>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             typename Output::Type* const to = line<Output>(out, y);
             const Span rows = Span::of(y * Cfg::StrideHeight - Cfg::PadTop, Cfg::KernelHeight, Input::Height);
             for (int x = 0; x < Output::Width; ++x) {

@@ -19,14 +19,17 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.operators import LeakyRectifier, Padding, Resize, Swish
 
 
-def over(case: harness.Case, backwards: bool, target: str = "x") -> harness.Case:
-    """The case with dense planes, the output at the planner's distance from `target`, the other inputs apart."""
+def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:
+    """The case with dense planes, the output at the planner's distance from `target`, or `slack` bytes farther on the safe
+    side, the other inputs apart.
+    """
     problem = memory_problem(case.graph)
     x, y, op = problem.tensors[target], problem.tensors["y"], problem.ops[0]
     found = reach(op, x, dense(x), 0, y, dense(y), 0)
     assert found is not None, f"{op.type} has no order\n{case}"
     unit = max(x.element_bytes, y.element_bytes)
     distance = -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
+    distance += slack if backwards else -slack
     base = max(0, -distance) + 8 * unit
     base += -base % unit
     planes = {target: replace(case.planes[target], offset=base, stride=x.pixel_bytes, limit=None, wrap_offset=0)}

@@ -84,7 +84,7 @@ struct Depthwise<Cfg, RealVectors> {
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Lanes * static_cast<int>(OW) / 4;
-        Tasks<serial, Output::Height, Blocks, work, reverse>::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
             const float* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;

@@ -5,12 +5,14 @@
 // the instructions of the Machine multiply, padding included; then every group of panels
 // is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can.
 //
+// Threads: the tiles times the groups of panels are cut into one piece for each thread, of equal size to one tile with one group.
+//
 // Line order: all windows of a block are read before the first of its outputs is stored, and blocks come in
 // order (with Reverse from the last), so that an output line is stored while the input lines that later lines need
-// are intact. With Serial,
-// threads share the work of one block: all windows are gathered before any of them stores. A layer that runs by
-// lines (Streamed) has the pixels of one line as its sequence, and what a line stores covers nothing that it reads.
-// Stack: BlockBytes + 64.
+// are intact. With Serial, threads share the work of one block: all windows are gathered before any of them stores; but where
+// more tiles than those of a block cover nothing that is still read (LineOrder), they are shared like those of any layer. A layer
+// that runs by lines (Streamed) has the pixels of one line as its sequence, and what a line stores covers nothing that it reads.
+// Stack: BlockBytes + 64, for a serial layer on several threads twice.
 //
 // Machine: Windows<In, Words> says how inputs become windows, Tile computes a tile, tilePixels() and tilePanels() its
 // size. Windows whose parts are no multiples of its Unit are gathered as they are and then arranged.
@@ -19,6 +21,7 @@
 
 #include <cstring>
 
+#include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -238,17 +241,47 @@ struct PanelConvolution {
             blocks(in, out, y, weights, bias);
     }
 
+    // Multiply-accumulates of a layer, or of a line of a streamed one.
+    static constexpr long Work = static_cast<long>(Cfg::Groups) * K * O * Pixels / N2D2_SIMD_SPEED;
+
     // All blocks of the sequence from line y on, in any order.
     static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Weight* weights,
                                    const Sum* bias) {
-        constexpr long work = static_cast<long>(K) * O * (Small + 1) * PerBlock / N2D2_SIMD_SPEED;
-        // A small layer is split by outputs too, so that there is work for some threads.
-        constexpr int splits = Blocks >= 8 ? 1 : largest(1, least(int(Groups), 8 / Blocks));
-        Tasks<false, Cfg::Groups * Blocks, splits, work / splits>::run([=](int index, int split) N2D2_INLINE_LAMBDA {
-            const int begin = index % Blocks * PerBlock;
-            block(in, out, y, begin, least(int(Tiles), begin + PerBlock), index / Blocks, split * Groups / splits,
-                  (split + 1) * Groups / splits, weights, bias);
+        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && int(Cfg::Groups) * Tiles * Groups > 1;
+        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+            shared(member, in, out, y, 0, Tiles, weights, bias);
         });
+    }
+
+    // The share of a thread in tiles [first, stop): of their units, a tile with a group of panels, in rows of which a thread gets some
+    // whole ones and parts of two others. Rows are tiles, so that windows are gathered once; where the weights are many, groups.
+    static N2D2_INLINE void shared(const Member& member, const unsigned char* in, unsigned char* out, int y, int first,
+                                   int stop, const Weight* weights, const Sum* bias) {
+        constexpr bool byTiles = Weights <= 524288;
+        const int columns = byTiles ? int(Groups) : stop - first;
+        const long units = static_cast<long>(Groups) * (stop - first), all = Cfg::Groups * units;
+        long begin = member.begin(all, member.self);
+        const long end = member.begin(all, member.self + 1);
+        while (begin < end) {
+            const int channels = static_cast<int>(begin / units), row = static_cast<int>(begin % units / columns);
+            const int column = static_cast<int>(begin % units % columns);
+            const long left = least(end, (channels + 1) * units) - begin;
+            const bool part = column > 0 || left < columns;
+            const int rows = part ? 1 : static_cast<int>(left / columns);
+            const int to = part ? static_cast<int>(least(long(columns), column + left)) : columns;
+            if (byTiles)
+                rectangle(in, out, y, first + row, first + row + rows, channels, column, to, weights, bias);
+            else
+                rectangle(in, out, y, first + column, first + to, channels, row, row + rows, weights, bias);
+            begin += part ? to - column : static_cast<long>(rows) * columns;
+        }
+    }
+
+    // Tiles [begin, end) with the groups of panels [from, to).
+    static N2D2_NOINLINE void rectangle(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
+                                        int from, int to, const Weight* weights, const Sum* bias) {
+        for (; begin < end; begin += PerBlock)
+            block(in, out, y, begin, least(end, begin + PerBlock), channels, from, to, weights, bias);
     }
 
     static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Weight* weights,
@@ -256,28 +289,51 @@ struct PanelConvolution {
         // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
-        constexpr long copies = static_cast<long>(K) * (Small + 1) * tilesOfBlock;
-        constexpr bool parallel = copies * O / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK;
-        constexpr bool wide = parallel && copies >= N2D2_PARALLEL_WORK;
+        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && Work / Blocks >= N2D2_PARALLEL_WORK / 4;
         alignas(64) std::uint8_t buffer[Cfg::Groups * BlockBytes + 64];
         std::uint8_t* const windows = buffer;
-        for (int step = 0; step < Blocks; ++step) {
-            const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
-            const int count = least(int(Tiles), begin + PerBlock) - begin;
-            if (wide)
-                Loop<wide>::run(Cfg::Groups * parts, [=](int index) N2D2_INLINE_LAMBDA {
+        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+            for (int step = 0; step < Tiles;) {
+                const int free = member.alone() ? 0 : together(step);
+                const int count = free > PerBlock ? free : least(int(PerBlock), Tiles - step);
+                const int begin = Cfg::Reverse ? Tiles - step - count : step;
+                step += count;
+                if (free > PerBlock) {
+                    shared(member, in, out, 0, begin, begin + count, weights, bias);
+                    member.wait();
+                    continue;
+                }
+                member.share(Cfg::Groups * parts, [=](int index) N2D2_INLINE_LAMBDA {
                     part(in, begin, count, index / parts, index % parts, parts, windows);
                 });
-            else
-                for (int channels = 0; channels < Cfg::Groups; ++channels)
-                    part(in, begin, count, channels, 0, 1, windows);
-            Loop<parallel>::run(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
-                const int group = index / parts, first = begin + index % parts * count / parts;
-                const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
-                panels(windows + group / Groups * BlockBytes + offset, 0, first,
-                       begin + (index % parts + 1) * count / parts, group, out, weights, bias);
-            });
+                member.wait();
+                member.share(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
+                    const int group = index / parts, first = begin + index % parts * count / parts;
+                    const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
+                    panels(windows + group / Groups * BlockBytes + offset, 0, first,
+                           begin + (index % parts + 1) * count / parts, group, out, weights, bias);
+                });
+                member.wait();
+            }
+        });
+    }
+
+    // How many tiles from step `step` on, counted in the order in which they are made, cover nothing that is still read.
+    static N2D2_INLINE int together(int step) {
+        typedef WindowOrder<Cfg> Order;
+        if (!Order::Known)
+            return 0;
+        int tile = step;
+        if (Cfg::Reverse) {
+            const int stop = Tiles - step;
+            const long limit = Order::behind((firstPixel(stop) - 1) / OW, Order::Pixel);
+            for (tile = stop; tile > 0 && firstPixel(tile - 1) >= limit; --tile) {}
+            return stop - tile;
         }
+        const long limit = Order::before(firstPixel(step) / OW, Order::Pixel);
+        while (tile < Tiles && firstPixel(tile + 1) <= limit)
+            ++tile;
+        return tile - step;
     }
 
     // The windows of one of `parts` parts of a block. What copying writes behind them belongs to the next part, so the

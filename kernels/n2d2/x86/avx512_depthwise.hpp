@@ -210,7 +210,7 @@ struct Depthwise<Cfg, Avx512Vnni> {
         // A tap takes about four times as long as a product of the convolution.
         constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 4 /
                               N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Blocks, work, reverse>::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
             const In* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;

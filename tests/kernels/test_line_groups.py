@@ -1,0 +1,70 @@
+"""Lines that are made together over their input: in any order, the results are those of one after the other.
+
+The programs are built without OpenMP and with N2D2_SHARES_BACKWARDS: what threads would share between two meetings runs
+from the last piece to the first, the worst order for lines that are not as independent as LineOrder says.
+"""
+from __future__ import annotations
+
+import kernel_cases as cases
+import kernel_harness as harness
+import pytest
+from kernel_cases import S8, U8
+from test_kernel_overlap import over, overlapping_cases
+from test_simd import ISAS, need_isa
+from test_sweep import need
+
+from n2d2py.export.cpp.code import layer_code
+from n2d2py.export.cpp.tiles import tile_constants
+
+WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
+
+
+def grouped_cases(seed: int) -> list[harness.Case]:
+    """Layers that grow, shrink and keep their lines, at the planner's distance and with room of one line and of half the input."""
+    sweep, made = cases.Sweep(seed), []
+    for shape, outputs, kernel, stride, groups in (
+            ((1, 5, 17, 11), 24, (1, 1), (1, 1), 1), ((1, 24, 17, 11), 5, (1, 1), (1, 1), 1),
+            ((1, 8, 17, 11), 8, (3, 3), (1, 1), 1), ((1, 8, 17, 11), 20, (3, 3), (2, 2), 1),
+            ((1, 6, 13, 9), 36, (3, 3), (1, 1), 2), ((1, 19, 17, 11), 19, (3, 3), (2, 2), 19),
+            ((1, 32, 15, 7), 32, (3, 3), (1, 1), 32), ((1, 16, 17, 5), 16, (5, 3), (3, 1), 16)):
+        pads = (kernel[0] // 2, kernel[1] // 2) * 2
+        made.append(sweep.conv(shape, outputs, kernel, stride, pads, (1, 1), groups, ((U8, S8), (S8, U8))[len(made) % 2], "apart"))
+    made += [sweep.pool("Max", (1, 20, 17, 9), (3, 3), (2, 2), (1, 1, 1, 1), False, (U8, U8), "apart"),
+             sweep.pool("Average", (1, 7, 16, 9), (2, 2), (2, 2), (0, 0, 0, 0), False, (S8, S8), "apart")]
+    both = []
+    for case in made:
+        _, channels, height, width = case.graph.shape("x")
+        line = channels * width
+        both += [over(case, way, "x", slack) for way in (False, True) for slack in (0, line, line * height // 2)]
+    return [case for case in both if case.inplace]
+
+
+def check(made: list[harness.Case], folder, monkeypatch, isa: str | None, *flags: str) -> None:
+    """With windows of a tile as a block, so that small layers too have tiles that are made together."""
+    if isa is not None:
+        constants = tile_constants(f"{'avx512vnni' if isa == 'avx512' else isa}:2x1:1024")
+        monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
+    harness.check_all(made, folder, "g++", (*(flags or WORST), *(need_isa(isa) if isa else ())))
+
+
+def test_groups_in_the_worst_order(tmp_path, monkeypatch):
+    need("g++")
+    made = grouped_cases(1)
+    assert len(made) > 40
+    check(made[::4], tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", [None, *ISAS])
+def test_all_groups_in_the_worst_order(tmp_path, monkeypatch, isa):
+    need("g++")
+    check([*grouped_cases(2), *overlapping_cases(5)[::2]], tmp_path, monkeypatch, isa)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", ["2", "3", "7"])
+def test_groups_on_threads(tmp_path, monkeypatch, threads):
+    need("g++")
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    check(grouped_cases(3), tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None, "-O2", "-fopenmp",
+          "-DN2D2_PARALLEL_WORK=0")
