@@ -16,7 +16,7 @@ from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx import import_onnx
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.operators import Convert
+from n2d2py.operators import Convert, Op
 from n2d2py.options import parse_arguments
 from n2d2py.reference import FloatEngine, original_engine, run_graph
 from n2d2py.stages.fuse import fuse_stage
@@ -37,6 +37,7 @@ class Row:
         nodes: nodes of the file.
         refused: lines of the refusal, one for each kind of node.
         python, engine, compiled: largest float32 error of NumPy, of the float engine and of the compiled export.
+        spread: of ONNX Runtime on the same file without its optimizations, which is what the order of its sums decides.
         islands, layers: layers of the integer network in floating point, and all of them, conversions left out.
         identical: whether every layer of the compiled integer export is Python's, bit for bit.
         cosine, correlation: of the integer outputs with the float ones (the worst output), and of what differs from
@@ -52,6 +53,7 @@ class Row:
     refused: list[str] = field(default_factory=list)
     python: float | None = None
     engine: float | None = None
+    spread: float | None = None
     compiled: float | None = None
     islands: list[str] = field(default_factory=list)
     layers: int = 0
@@ -85,7 +87,7 @@ def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> R
         graph = import_onnx(path)
         x = images(COMPARED, size, 1)
         want = list(original_engine(path).run(x[:1]).values())
-        row.engine = _error(FloatEngine(graph).run(x[:1]), want)
+        row.engine, row.spread = _error(FloatEngine(graph).run(x[:1]), want), _error(_plainly(path, x[:1]), want)
         if "p" in steps:
             row.python = _error(run_graph(graph, {graph.inputs[0]: x[:1]}), want)
         with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +112,16 @@ def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> R
 def _error(found: dict[str, np.ndarray], want: list[np.ndarray]) -> float:
     return max(float(np.abs(y.reshape(z.shape).astype(np.float64) - z).max() / max(np.abs(z).max(), 1e-30))
                for y, z in zip(found.values(), want, strict=True))
+
+
+def _plainly(path: Path, x: np.ndarray) -> dict[str, np.ndarray]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads, options.log_severity_level = 2, 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return {str(index): y for index, y in enumerate(session.run(None, {session.get_inputs()[0].name: x}))}
 
 
 def _run(words: list[str]) -> None:
@@ -172,7 +184,7 @@ def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool)
     typed: QuantGraph = simulator.graph
     own = [node for node in typed.nodes if not isinstance(node.op, Convert)]
     row.layers = len(own)
-    row.islands = sorted({f"{node.op.kind} {getattr(node.op, 'function', '')}".strip() for node in own
+    row.islands = sorted({_label(node.op) for node in own
                           if typed.type(node.output).is_float})
     row.cosine, row.correlation = min(_cosine(y, z) for y, z in zip(real, got, strict=True)), _correlation(real, got)
     if with_cpp:
@@ -181,6 +193,12 @@ def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool)
         wrong = [name for name, y in expected.items() if name in compiled and not np.array_equal(
             y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")]
         row.identical, row.first_difference = not wrong, wrong[0] if wrong else ""
+
+
+def _label(op: Op) -> str:
+    """Such as ArrayMap Add."""
+    function = getattr(op, "function", "")
+    return f"{op.kind} {getattr(function, 'kind', function)}".strip()
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:

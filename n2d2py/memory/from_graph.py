@@ -8,7 +8,7 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 
-__all__ = ["memory_problem", "register_layout"]
+__all__ = ["layout_kinds", "memory_problem", "register_layout"]
 
 Layout = Callable[[QuantNode, QuantGraph], OpSpec]
 _LAYOUTS: dict[str, Layout] = {}
@@ -19,6 +19,11 @@ def register_layout(kind: str, layout: Layout) -> None:
     if kind in _LAYOUTS:
         raise InternalError(f"two memory layouts for {kind}")
     _LAYOUTS[kind] = layout
+
+
+def layout_kinds() -> tuple[str, ...]:
+    """The operator kinds that can go through memory."""
+    return tuple(_LAYOUTS)
 
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
@@ -160,6 +165,6 @@ for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), 
                        *((name, _whole) for name in (
                            "DepthToSpace", "LRN", "Normalize", "SpaceToDepth", "Take", "Transpose")),
                        *((f"Array{name}", _whole) for name in (
-                           "Gather", "Interpolate", "Join", "Map", "Norm", "Product", "Reduce", "Scan", "Scatter",
+                           "Gather", "Interpolate", "Join", "Map", "Norm", "Order", "Product", "Reduce", "Scan", "Scatter",
                            "Softmax", "Take", "Window"))):
     register_layout(_kind, _layout)

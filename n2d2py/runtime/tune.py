@@ -58,7 +58,7 @@ def best_tiles(measured: Mapping, layers: list[str]) -> tuple[dict[str, str], fl
         before += times[0]
         if best and times[best] <= _GAIN * times[0]:
             pixels, panels, size = measured["tiles"][best]
-            tiles[layer] = f"{measured['isa']}:{pixels}x{panels}:{size}"
+            tiles[layer] = f"{measured['isa']}:" + (f"{pixels}x{panels}:{size}" if pixels else "direct")
             after += times[best]
         else:
             after += times[0]

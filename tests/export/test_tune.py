@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import platform
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, request, write_export
+from export_networks import chain, random_inputs, request, residual, write_export
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -34,6 +35,29 @@ def test_tiles_that_are_none(written, reason):
 def test_a_tile_is_kept_where_it_gains():
     tiles, before, after = tune.best_tiles(MEASURED, ["a", "b"])
     assert tiles == {"b": "avx2:3x2:24576"} and (before, after) == (18.0, 14.0)
+
+
+def test_the_direct_form_is_kept_where_it_gains():
+    measured = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [0, 0, 0]], "us": [[10.0, 9.0, 7.0]]}
+    tiles, _, _ = tune.best_tiles(measured, ["a"])
+    assert tiles == {"a": "avx2:direct"} and tile_constants(tiles["a"]) == {}
+
+
+def with_tile(graph, tile: str):
+    """An export whose first convolution has the tile."""
+    first = next(node for node in graph.nodes if node.op.kind == "Conv")
+    return replace(request(graph), layer_parameters={first.name: {"Tile": tile}})
+
+
+def test_a_form_is_chosen_by_the_parameter(tmp_path):
+    written = {tile: "".join(path.read_text() for path in write_export(tmp_path / tile[5:], with_tile(residual(True), tile)).rglob("layers_*.cpp"))
+               for tile in ("avx2:winograd", "avx2:direct")}
+    assert "#elif N2D2_AVX2\n" in written["avx2:winograd"] and "N2D2_AVX2" not in written["avx2:direct"]
+
+
+def test_a_layer_without_the_form_is_refused(tmp_path):
+    with pytest.raises(N2D2Error, match="E705: Tile=sse4:winograd of .*: the layer has no Winograd form .*stride 1, dilation 1"):
+        write_export(tmp_path / "out", with_tile(chain(True), "sse4:winograd"))
 
 
 def test_tiles_go_through_the_file_of_export_parameters(tmp_path):

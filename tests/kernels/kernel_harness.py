@@ -130,7 +130,8 @@ def array_text(array: Array) -> str:
         text += (f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"
                  f"#else\n")
     text += f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
-    return text + ("\n#endif" if array.panels is not None else "")
+    text += "\n#endif" if array.panels is not None else ""
+    return f"#if {array.where}\n{text}\n#endif" if array.where else text
 
 
 def source(case: Case, index: int) -> str:
@@ -140,10 +141,10 @@ def source(case: Case, index: int) -> str:
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
     planes = "\n".join(plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name))
                        for name, plane in case.planes.items())
-    arrays = "\n".join(array_text(array) for array in code.arrays)
+    arrays = "\n".join(array_text(array) for array in code.constants)
     bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
-    call = code.call.replace("\n", "\n    ")
+    call = code.statement.replace("\n", "\n    ")
     if code.streamed:
         tensor = case.node.inputs[0] if code.accumulates else case.node.output
         lines = height(case.graph.shape(tensor))

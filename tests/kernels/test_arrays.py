@@ -6,6 +6,8 @@ import kernel_harness as harness
 import pytest
 from test_sweep import SLOW_BUILDS, need
 
+from n2d2py.export.cpp.code import layer_kinds
+from n2d2py.memory.from_graph import layout_kinds
 from n2d2py.operators.arrays import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce import REDUCTIONS
 
@@ -20,6 +22,11 @@ def test_every_function_is_on_the_sweep():
     assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
     assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
     assert {op.kind for op in nodes} == {made.kind for made in array_cases.ArrayOp.__subclasses__()}
+
+
+def test_every_operator_has_all_its_places():
+    kinds = {made.kind for made in array_cases.ArrayOp.__subclasses__()}
+    assert kinds <= set(layer_kinds()) and kinds <= set(layout_kinds())
 
 
 @pytest.mark.slow

@@ -82,6 +82,12 @@ def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
         size = ((6, 7), (9, 35), (5, 17))[i % 3]
         made.append(sweep.conv((1, channels, *size), channels, kernel, stride, pads, (1, 1), channels, next(kinds),
                                next(placed), 7 * (i % 2)))
+    for i, channels in enumerate((1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 20, 24, 28, 40, 56, 68, 72, 96, 136, 144, 16)):
+        stride, width = ((1, 1), (2, 2), (1, 1), (1, 2), (2, 1))[i % 5], (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 34)[i % 11]
+        before, after = ((0, 0), (1, 1), (0, 1), (2, 0), (1, 0), (2, 2), (4, 1))[i % 7]
+        pads = (before % 3, before, 2, max(after, 3 - width - before))
+        made.append(sweep.conv((1, channels, 1 + i % 6, width), channels, (3, 3), stride, pads, (1, 1), channels, next(kinds),
+                               next(placed), 5 * (i % 2)))
     made.append(sweep.conv((1, 64, 9, 9), 64, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 64, (S8, U8), "over"))
     made.append(sweep.conv((1, 80, 9, 9), 80, (3, 2), (1, 2), (1, 3, 1, 0), (1, 3), 80, (U8, S16), "apart", 3))
     return made

@@ -52,26 +52,39 @@ struct PanelDepthwise {
         return w + static_cast<long>(position / 16) * Taps * 64 + tap * 64 + position % 16 * 4;
     }
 
+    // What stands for a pixel outside of the input.
+    struct Padding {
+        In values[16];
+        N2D2_INLINE Padding() {
+            for (In& value : values)
+                value = static_cast<In>(Cfg::InputZero);
+        }
+    };
+    // The window of output line y.
+    static N2D2_INLINE Lines window(const unsigned char* in, int y, const Padding& padding) {
+        Lines taps;
+        for (int u = 0; u < KH; ++u) {
+            const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+            const bool inside = from >= 0 && from < H;
+            taps.at[u] = inside ? line<Input>(in, from) : padding.values;
+            taps.step[u] = inside ? int(Input::Stride) : 0;
+        }
+        return taps;
+    }
+    // Work of a line of a panel: a tap takes about four times as long as a product of the convolution.
+    static N2D2_INLINE constexpr long lineWork() {
+        return static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 / N2D2_SIMD_SPEED;
+    }
+
     // Kernel::block<Channels>(lines, panel, out, w, bias) for each panel of each line.
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w,
                                   const std::int32_t* bias, const Rows& rows) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        // A tap takes about four times as long as a product of the convolution.
-        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
-                              N2D2_SIMD_SPEED;
-        In zeros[16];
-        for (In& zero : zeros)
-            zero = static_cast<In>(Cfg::InputZero);
-        const In* const padding = zeros;
+        constexpr long work = lineWork();
+        const Padding padding;
         Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-            Lines taps;
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                const bool inside = from >= 0 && from < H;
-                taps.at[u] = inside ? line<Input>(in, from) : padding;
-                taps.step[u] = inside ? int(Input::Stride) : 0;
-            }
+            const Lines taps = window(in, y, padding);
             if (panel + 1 < Panels)
                 Kernel::template block<16>(taps, panel, line<Output>(out, y), w, bias);
             else

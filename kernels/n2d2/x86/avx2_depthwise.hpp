@@ -12,6 +12,7 @@
 
 #include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx2.hpp"
+#include "n2d2/x86/avx2_depthwise3x3.hpp"
 
 namespace n2d2 {
 
@@ -32,6 +33,7 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         Fours = Base::Fours,
         Pairs = 2 * (Fours - 1) + (KH % 4 == 1 ? 1 : 2),  // of lines
         Piece = OW < 16 ? int(OW) : 16,
+        Three = KH == 3 && KW == 3 && Cfg::DilationWidth == 1 && Cfg::StrideWidth <= 2,
         Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
     };
 
@@ -53,33 +55,34 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         }
     }
 
-    // Four lines of a tap, of channels 4 j to 4 j + 3 and 4 j + 8 to 4 j + 11.
-    template <int Count>
+    // Four lines of a tap, of channels 4 j to 4 j + 3 and 4 (j + Step) to 4 (j + Step) + 3.
+    template <int Count, int Step = 2>
     static N2D2_INLINE __m256i weights(const std::int8_t* w, int panel, int tap, int j) {
         if (Count < 16) {  // the last panel, which has only its channels
             alignas(32) std::int8_t all[64] = {};
             std::memcpy(all, w + static_cast<long>(panel) * Base::Taps * 64 + tap * Count * 4, Count * 4);
-            return avx2::eight<8>(all + 16 * j, all + 16 * j + 32);
+            return avx2::eight<8>(all + 16 * j, all + 16 * (j + Step));
         }
         return avx2::eight<8>(Base::weightsAt(w, Base::position(panel, j), tap),
-                              Base::weightsAt(w, Base::position(panel, j + 2), tap));
+                              Base::weightsAt(w, Base::position(panel, j + Step), tap));
     }
 
     // Channels of the vectors, of `Count` of a panel: 0 to 3 and 8 to 11, 4 to 7 and 12 to 15.
-    template <int Count, int J>
+    template <int Count, int J, int Step = 2>
     struct Part {
         enum : int {
             Low = Count - 4 * J < 0 ? 0 : Count - 4 * J < 4 ? Count - 4 * J : 4,
-            High = Count - 4 * J - 8 < 0 ? 0 : Count - 4 * J - 8 < 4 ? Count - 4 * J - 8 : 4,
+            Behind = Count - 4 * (J + Step),
+            High = Behind < 0 ? 0 : Behind < 4 ? int(Behind) : 4,
             All = High > 0 ? 4 + High : int(Low)
         };
         static N2D2_INLINE __m256i bias(const std::int32_t* from, int panel) {
             return All == 0 ? _mm256_setzero_si256()
-                            : avx2::eight<All>(from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + 2) : 0));
+                            : avx2::eight<All>(from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + Step) : 0));
         }
         typedef avx2::Stage8<Stage, (All > 0 ? int(All) : 1)> Rescale;
         static N2D2_INLINE Rescale stage(int panel) {
-            return Rescale(All > 0 ? Base::position(panel, J) : 0, High > 0 ? Base::position(panel, J + 2) : 0);
+            return Rescale(All > 0 ? Base::position(panel, J) : 0, High > 0 ? Base::position(panel, J + Step) : 0);
         }
     };
 
@@ -151,6 +154,19 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
     template <int Count>
     static N2D2_INLINE void finish(__m256i a, __m256i b, std::int8_t* out) { finishBytes<Count>(a, b, out); }
 
+    // Up to eight channels in order.
+    template <int Count, class T>
+    static N2D2_INLINE void finish(__m256i a, T* out) { avx2::store8<Count>(a, out); }
+    template <int Count>
+    static N2D2_INLINE void finish(__m256i a, std::uint8_t* out) { finishBytes<Count>(a, out); }
+    template <int Count>
+    static N2D2_INLINE void finish(__m256i a, std::int8_t* out) { finishBytes<Count>(a, out); }
+    template <int Count>
+    static N2D2_INLINE void finishBytes(__m256i a, Out* out) {
+        const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+        avx2::storeBytes<Count>(Part<Count, 0, 1>::Rescale::clampBytes(avx2::packedBytes<Out>(halves, halves)), out);
+    }
+
     template <int Count>
     static N2D2_INLINE void finishBytes(__m256i a, __m256i b, Out* out) {
         const __m256i halves = _mm256_packs_epi32(a, b);
@@ -160,8 +176,18 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
-        Base::template lines<Depthwise>(in, out, w, bias, rows);
+        Run<Three>::run(in, out, w, bias, rows);
     }
+
+    template <bool, class Any = void>
+    struct Run {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
+                                    const std::int32_t* bias, const Rows& rows) {
+            Base::template lines<Depthwise>(in, out, w, bias, rows);
+        }
+    };
+    template <class Any>
+    struct Run<true, Any> : avx2::Lines3x3<Cfg, Depthwise, (Cfg::Serial || Cfg::Streamed)> {};
 };
 
 }  // namespace n2d2

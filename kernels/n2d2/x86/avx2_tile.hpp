@@ -64,20 +64,29 @@ struct Tile {
 
     template <long Pitch>
     static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m256i (&sums)[Pixels][Vectors]) {
-        for (int q = 0; q < Words; ++q) {
-            __m256i part[Vectors];
+        if (Words <= 8) {  // the end of a short loop costs as much as a word
             N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
-                part[v] = bool(Pairs) ? weights(w, v, q) : even(weights(w, v, q));
-            add<Pitch>(x + 4 * q, part, sums);
-            if (Pairs)
-                continue;
-            __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
-            N2D2_UNROLL
-            for (int v = 0; v < Vectors; ++v)
-                part[v] = odd(weights(w, v, q));
-            add<Pitch>(x + Odd + 4 * q, part, sums);
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
+        } else {
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
         }
+    }
+    template <long Pitch>
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+        __m256i part[Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            part[v] = bool(Pairs) ? weights(w, v, q) : even(weights(w, v, q));
+        add<Pitch>(x, part, sums);
+        if (Pairs)
+            return;
+        __asm__("" : "+r"(w));  // the weights are loaded again: there is no register for them
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            part[v] = odd(weights(w, v, q));
+        add<Pitch>(x + Odd, part, sums);
     }
 
     template <int Count>
@@ -88,35 +97,44 @@ struct Tile {
         return v == Vectors - 1 ? rescaled<Rest>(sums[v], output + 8 * v) : rescaled<8>(sums[v], output + 8 * v);
     }
 
-    // Vectors v and v + 1 of a pixel as 16-bit integers; the 128-bit parts come out as 0 to 3, 8 to 11, 4 to 7, ...
-    static N2D2_INLINE __m256i halves(const __m256i (&sums)[Vectors], int v, int output) {
-        const __m256i first = rescaled(sums, v, output);
-        return _mm256_packs_epi32(first, v + 1 < Vectors ? rescaled(sums, least(v + 1, Vectors - 1), output) : first);
-    }
+    // The outputs of a panel: the constants of the last stage are loaded before anything is stored, which might be they.
+    template <int Count>
+    struct Finish {
+        enum : int { Second = Count > 8 ? Count - 8 : 1 };
+        const Stage8<Stage, (Count < 8 ? Count : 8)> first;
+        const Stage8<Stage, Second> second;
+        N2D2_INLINE explicit Finish(int output)
+            : first(output, output + 4), second(Count > 8 ? output + 8 : output, Count > 8 ? output + 12 : output) {}
 
+        // A pixel as 16-bit integers; the 128-bit parts come out as 0 to 3, 8 to 11, 4 to 7, ...
+        N2D2_INLINE __m256i halves(const __m256i* sums) const {
+            const __m256i a = first.template apply<Bytes>(sums[0]);
+            return _mm256_packs_epi32(a, Count > 8 ? second.template apply<Bytes>(sums[Count > 8]) : a);
+        }
+    };
+
+    template <int Count, class At>
+    static N2D2_INLINE void finishPanel(const __m256i (&sums)[Pixels][Vectors], int panel, int output, const At& at) {
+        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        const Finish<Count> stage(output);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; p += 2) {
+            const int next = least(p + 1, Pixels - 1);
+            const __m256i a = stage.halves(sums[p] + 2 * panel);
+            const __m256i both = packedBytes<Out>(a, next == p ? a : stage.halves(sums[next] + 2 * panel));
+            const __m256i bytes = Stage8<Stage, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
+            storeBytes<Count>(_mm256_castsi256_si128(bytes), at(p) + output);
+            if (next != p)
+                storeBytes<Count>(_mm256_extracti128_si256(bytes, 1), at(next) + output);
+        }
+    }
     template <class At>
     static N2D2_INLINE void finishBytes(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
-        const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
         N2D2_UNROLL
-        for (int n = 0; n < Panels; ++n)
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; p += 2) {
-                const int next = least(p + 1, Pixels - 1);
-                const __m256i a = halves(sums[p], 2 * n, output);
-                const __m256i both = packedBytes<Out>(a, next == p ? a : halves(sums[next], 2 * n, output));
-                const __m256i bytes = Stage8<Stage, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
-                place(_mm256_castsi256_si128(bytes), n, at(p) + output + 16 * n);
-                if (next != p)
-                    place(_mm256_extracti128_si256(bytes, 1), n, at(next) + output + 16 * n);
-            }
+        for (int n = 0; n + 1 < Panels; ++n)
+            finishPanel<16>(sums, n, output + 16 * n, at);
+        finishPanel<LastOutputs>(sums, Panels - 1, output + 16 * (Panels - 1), at);
     }
-    static N2D2_INLINE void place(__m128i bytes, int panel, Out* to) {
-        if (panel == Panels - 1)
-            storeBytes<LastOutputs>(bytes, to);
-        else
-            storeBytes<16>(bytes, to);
-    }
-
     template <class At>
     static N2D2_INLINE void finish(const __m256i (&sums)[Pixels][Vectors], int output, const At& at, int) {
         for (int p = 0; p < Pixels; ++p)
@@ -149,7 +167,7 @@ struct Tile {
     // A function of its own, so that no constant of the last stage takes a register from the sums.
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At& at) {
+                                  const At at) {
         __m256i sums[Pixels][Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {

@@ -17,6 +17,7 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 
 if TYPE_CHECKING:
+    from n2d2py.export.cpp.winograd import Winograd
     from n2d2py.memory.plan import Plane
 
 __all__ = ["Array", "LayerCode", "layer_code", "register_layer", "layer_kinds", "override_kernel", "plane_struct", "float_literal",
@@ -47,7 +48,7 @@ class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
     `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`), `dots` where the macro `dots_where`
-    is 1; None for the same.
+    is 1; None for the same. `where` is the condition of the preprocessor under which it is compiled, "" for always.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Array:
     panels: np.ndarray | None = None
     dots: np.ndarray | None = None
     dots_where: str = "N2D2_NEON_DOT"
+    where: str = ""
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:
@@ -98,6 +100,7 @@ class LayerCode:
         kernel: the implementation beside the portable one, by name; "" without one.
         sets: the instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere.
         reason: why this kernel: what the layer has, or what ruled the better ones out.
+        winograd: its Winograd form, which some instruction sets may use in place of `call`.
     """
 
     layer: str
@@ -112,6 +115,50 @@ class LayerCode:
     reason: str = ""
     streamed: bool = False
     accumulates: bool = False
+    winograd: "Winograd | None" = None
+
+    @property
+    def statement(self) -> str:
+        """`call`, or that of the Winograd form where the instruction set uses it. With -DN2D2_TUNE both are timed."""
+        if not (self.winograd and self.winograd.sets):
+            return self.call
+        where = self.winograd.where
+        return (f"#if ({where}) && defined(N2D2_TUNE)\nif (n2d2::tuneTile == 0)\n    {self.winograd.call}\nelse\n    {self.call}\n"
+                f"#elif {where}\n{self.winograd.call}\n#else\n{self.call}\n#endif")
+
+    @property
+    def constants(self) -> tuple[Array, ...]:
+        """`arrays`, and the weights of the Winograd form, each where it is used."""
+        if not (self.winograd and self.winograd.sets):
+            return self.arrays
+        direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
+        return (*(replace(array, where=direct) if array.name.endswith("_weights") else array for array in self.arrays),
+                self.winograd.array())
+
+    @property
+    def added_bytes(self) -> int:
+        """Bytes of constants that the Winograd form adds where it is used."""
+        if not (self.winograd and self.winograd.sets):
+            return 0
+        return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name.endswith("_weights"))
+
+    @property
+    def added(self) -> str:
+        """`added_bytes` as a C++ expression."""
+        return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
+
+    @property
+    def implementation(self) -> str:
+        """The kernels beside the portable one, by name."""
+        used = self.winograd.sets if self.winograd else ()
+        return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
+
+    def choosing(self, choices: Mapping[str, bool]) -> "LayerCode":
+        """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""
+        if self.winograd is None:
+            return self
+        sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
+        return replace(self, winograd=replace(self.winograd, sets=sets))
 
     def tiled(self, constants: Mapping[str, str]) -> "LayerCode":
         """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
@@ -121,7 +168,7 @@ class LayerCode:
 
     def portable(self) -> "LayerCode":
         """The same layer with the portable kernel only."""
-        return replace(self, config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none",
+        return replace(self, config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none", winograd=None,
                        arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays))
 
 
@@ -176,7 +223,7 @@ def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
             config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
         others = f", elsewhere {code.kernel}" if isa and code.kernel else ""
         code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag}{others}",
-                       sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",), reason="a plug-in's kernel fits")
+                       sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",), reason="a plug-in's kernel fits", winograd=None)
     return code
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
-from n2d2py.export.cpp.code import layer_code
+from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
-from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import height, width
@@ -38,7 +38,8 @@ class CppExporter(Exporter):
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        layer_code(node, graph, plan.planes, identifiers)
+                        code = layer_code(node, graph, plan.planes, identifiers)
+                        found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
         return found + _parameter_problems(request)
@@ -74,7 +75,15 @@ def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
-    return KernelChoice(layer.node.name, code.kernel or "portable", code.sets if code.kernel else (), code.reason)
+    return KernelChoice(layer.node.name, code.implementation or "portable", code.sets if code.kernel else (), code.reason)
+
+
+def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
+    """E705 for a layer that a parameter asks to have a Winograd form, and that has none."""
+    if code.winograd is not None or not any(winograd_choices(tile).values()):
+        return []
+    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}]: the layer has no Winograd form ({code.reason})",
+                      remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1")]
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:

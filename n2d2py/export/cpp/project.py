@@ -15,7 +15,7 @@ from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.export.cpp.targets import TARGETS
-from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
@@ -93,7 +93,7 @@ class Project:
         return bool(self.request.parameters.get("RuntimeDispatch", False))
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
-        arrays = [ArrayView.of(array, self.weights_format) for array in code.arrays]
+        arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
         values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         if arrays:
@@ -133,7 +133,7 @@ class Project:
             code = layer_code(node, self.graph, self.plan.planes, self.identifiers)
             code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
-                code = code.tiled(tile_constants(tile))
+                code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
         return LayerView(node, self.graph, code, identifier, stem, tuple(self._base(name) for name in node.inputs),
                          self._base(node.output), self.identifiers.plane(node.output))
 
@@ -159,6 +159,7 @@ class Project:
         arguments = ", ".join(port.variable for port in ports)
         sequence = parts(self.plan, self.layers, self.inputs)
         constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
+        transformed = [layer.code for layer in self.layers if layer.code and layer.code.added_bytes]
         return {
             "ns": self.namespace, "guard": self.namespace, "api": f"{self.namespace}_API",
             "dispatch": self.dispatch, "version": n2d2py.__version__,
@@ -168,7 +169,10 @@ class Project:
             "parts": sequence, "guarded": [self._guarded(part) for part in sequence], "stream_input": self.stream_input,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "arena_bytes": max(1, self.plan.arena_bytes), "arena_alignment": ARENA_ALIGNMENT,
-            "constant_bytes": constants, "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
+            "constant_bytes": constants, "added_bytes": "".join(f" + {code.added}" for code in transformed),
+            "constants_of_sets": {one: constants + sum(code.added_bytes for code in transformed if one in code.winograd.sets)
+                                  for one in dict.fromkeys(one for code in transformed for one in code.winograd.sets)},
+            "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
             "parameters": ", ".join([f"const {p.typedef}* {p.variable}" for p in self.inputs]
                                     + [f"{p.typedef}* {p.variable}" for p in self.outputs]),
             "sources": ", ".join(f"const {p.typedef}* {p.variable}" for p in self.inputs),

@@ -144,7 +144,7 @@ def port_views(role: str, names: Sequence[str], graph: QuantGraph, planes: dict[
 class ArrayView:
     """A constant array; `length` counts the zero that ends a string literal.
 
-    `panels` is its form for SIMD kernels, `dots` that for ARM's dot product, where these are others.
+    `panels` is its form for SIMD kernels, `dots` that for ARM's dot product, where these are others; `where` as in `Array`.
     """
 
     name: str
@@ -155,15 +155,16 @@ class ArrayView:
     panels: "ArrayView | None" = None
     dots: "ArrayView | None" = None
     dots_where: str = ""
+    where: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> "ArrayView":
         """The text of `array` by the export parameter WeightsFormat."""
         as_string = is_string(array.values, weights_format)
         panels, dots = (None if other is None else ArrayView.of(
-            replace(array, values=other, panels=None, dots=None), weights_format) for other in (array.panels, array.dots))
+            replace(array, values=other, panels=None, dots=None, where=""), weights_format) for other in (array.panels, array.dots))
         return ArrayView(array.name, array.ctype, array.values.size + as_string, as_string,
-                         initializer(array.values, as_string), panels, dots, array.dots_where)
+                         initializer(array.values, as_string), panels, dots, array.dots_where, array.where)
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,16 @@ class LayerView:
         tensors = [*self.node.inputs, self.node.output]
         moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
         return moved + sum(array.bytes for array in self.code.arrays)
+
+    @property
+    def work(self) -> str:
+        """Multiply-accumulates, bytes, and the multiplications that the kernel of the instruction set makes, as C++ expressions."""
+        size, multiplied = f"{self.bytes}.0", f"{self.macs}.0"
+        if self.code is not None and (form := self.code.winograd) and form.sets:
+            shape = self.graph.shape(self.node.output)
+            size = f"{size} + {self.code.added}"
+            multiplied = f"{form.where} ? {form.products((height(shape), width(shape)))}.0 : {multiplied}"
+        return f"{self.macs}.0, {size}, {multiplied}"
 
     @property
     def arguments(self) -> str:

@@ -15,6 +15,7 @@ from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCo
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.variants import HALF, VECTOR_SETS, VECTORS, Facts, Panels, choose
+from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
@@ -95,6 +96,7 @@ class LayerBuilder:
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
         self._kernel, self._sets, self._native = "", (), False
+        self._winograd: tuple[np.ndarray, tuple[str, ...]] | None = None
         self._reason = f"there is no other kernel for {node.op.kind}" if self.integer else "floating point"
         self._headers: list[str] = []
         if not (self.integer or node.op.mixes_types or all(kind.is_float for kind in [*self.inputs, self.output])):
@@ -154,6 +156,15 @@ class LayerBuilder:
         """Lines of a layer that computes element by element need no order where it stores each one over its own operands."""
         if all(_same_place(plane, self._place) for plane in self._over):
             self.serial = self.backwards = False
+
+    def consider_winograd(self, weights: np.ndarray, geometry: Geometry) -> None:
+        """Takes the Winograd form too where it is exact, after `choose`, and uses it where it pays; `weights` are (O, 3, 3, C)."""
+        if not (self.integer and self._panels and weights.shape[1:3] == (3, 3)):
+            return
+        problem = impossible(weights, geometry)
+        self._winograd = None if problem else (weights, () if unprofitable(weights, geometry) else SETS)
+        if problem := problem or unprofitable(weights, geometry):
+            self._reason += f"; no Winograd: {problem}"
 
     def vectors(self) -> None:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
@@ -331,6 +342,12 @@ class LayerBuilder:
             if not call.endswith(");"):
                 raise InternalError(f"{self.node.name}: a call that takes no lines")
             call = f"{call[:-2]}, n2d2::Rows(first, stop));"
+        winograd = None
+        if self._winograd:
+            name, (weights, sets) = f"{self.identifier}_transformed", self._winograd
+            other = call.replace(f"n2d2::{header}<", "n2d2::winograd<").replace(f"{self.identifier}_weights", name)
+            winograd = Winograd(other, name, weights, sets)
+            self._headers.append("n2d2/winograd.hpp")
         return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
                          tuple(self._arrays), self.serial, self._kernel, self._sets, self._reason, self.streamed,
-                         self.kept is not None)
+                         self.kept is not None, winograd)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.winograd import Geometry
 
 __all__ = ["code"]
 
@@ -14,6 +15,10 @@ def code(*layer) -> LayerCode:
     depthwise = op.is_depthwise(build.node)
     kernel = "depthwise" if depthwise else "convolution"
     build.choose(kernel, weights[:, 0] if depthwise else weights.transpose(0, 2, 3, 1), op.groups)
+    if not depthwise:
+        size = build.output_shape[2:]
+        build.consider_winograd(weights.transpose(0, 2, 3, 1), Geometry(
+            op.stride, op.dilation, op.groups, build.inputs[0].bits, (size[0], size[1]), build.streamed, build.serial))
     name, weight_type = build.weights(weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
     sum_type = build.sum_type()
     bias = build.bias(sum_type)

@@ -1,0 +1,163 @@
+"""Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
+from __future__ import annotations
+
+from itertools import cycle
+
+import kernel_cases as cases
+import kernel_harness as harness
+import numpy as np
+import pytest
+from kernel_cases import S8, S16, U8, U16
+from test_kernel_overlap import over
+from test_simd import SANITIZERS, need_isa
+from test_sweep import need
+
+from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.export.cpp.winograd import SETS, Geometry, impossible, transformed, unprofitable
+
+KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
+FORCED = {one: True for one in SETS}
+PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)
+
+
+def forced(*layer) -> LayerCode:
+    """The layer with its Winograd form, which every case here must have."""
+    code = layer_code(*layer).choosing(FORCED)
+    assert code.winograd is not None and code.winograd.sets == SETS, code.reason
+    return code
+
+
+def conv(sweep: cases.Sweep, channels: int, outputs: int, size, pads, kinds, layout: str, zero: int = 0) -> harness.Case:
+    return sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, kinds, layout, zero)
+
+
+def winograd_cases(seed: int) -> list[harness.Case]:
+    """Channels around 2, 8 and 16, outputs around 8 and 16, lines and columns odd and even, pads, several blocks, every layout."""
+    sweep, made = cases.Sweep(seed), []
+    kinds, placed = cycle(KINDS), cycle(("apart", "strided", "wrapped", "over", "strided wrapped"))
+    sizes = cycle(((6, 8), (7, 7), (5, 13), (3, 3), (1, 1), (8, 5), (2, 17), (1, 6), (9, 1)))
+    pads = cycle(((1, 1, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1), (2, 2, 2, 2), (0, 1, 1, 0), (1, 1, 1, 1), (1, 3, 1, 0)))
+    counts = (2, 3, 5, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33, 40, 48)
+    outputs = cycle((1, 4, 5, 8, 9, 12, 15, 16, 17, 24, 31, 33, 48, 50))
+    for i, channels in enumerate(counts + counts[::2]):
+        size, pad = next(sizes), next(pads)
+        if any(size[k] + pad[k] + pad[k + 2] < 3 for k in (0, 1)):
+            pad = (1, 1, 1, 1)
+        made.append(conv(sweep, channels, next(outputs), size, pad, next(kinds), next(placed), 9 * (i % 2)))
+    # Blocks: several of a layer on its own, of whole lines where the output lies over the input, less than a line.
+    for channels, count, size, layout in ((16, 16, (22, 30), "apart"), (48, 20, (15, 21), "over"), (260, 8, (6, 16), "apart"),
+                                          (64, 16, (13, 19), "over"), (130, 40, (9, 10), "wrapped")):
+        made.append(conv(sweep, channels, count, size, (1, 1, 1, 1), next(kinds), layout, 3))
+    apart = [conv(sweep, c, o, (11, 14), (1, 1, 1, 1), kind, "apart") for c, o, kind in ((20, 40, (S8, U8)), (64, 16, (U8, S8)), (33, 33, (S8, S8)))]
+    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+def extreme_cases(seed: int) -> list[harness.Case]:
+    """Inputs and weights at their limits, all alike and in the patterns whose transforms are largest; 32-bit outputs show the sums."""
+    sweep, made = cases.Sweep(seed), []
+    for kind in (U8, S8):
+        low, high = (0, 255) if kind is U8 else (-128, 127)
+        for pattern in range(6):
+            case = conv(sweep, 34, 16, (6, 7), (1, 1, 1, 1), (kind, NumType(32)), "apart", low if pattern % 2 else high)
+            weights, inputs = case.node.params["weights"], case.inputs[case.node.inputs[0]]
+            weights[:] = (-128, 127, -128, 127, 127, -128)[pattern]
+            inputs[:] = (high, low, high, high, low, high)[pattern]
+            if pattern == 2:  # alternating signs of the rows and columns of the transforms
+                weights[:, :, ::2, 1::2] = weights[:, :, 1::2, ::2] = 127
+                inputs[:, :, ::2, 1::2] = inputs[:, :, 1::2, ::2] = low
+            elif pattern == 3:  # neighbours of d that are added high, those that are subtracted low
+                inputs[:, :, ::4] = low
+                inputs[..., ::4] = low
+            elif pattern >= 4:
+                inputs[:] = np.random.default_rng(seed).choice([low, high], inputs.shape)
+                weights[:] = np.random.default_rng(seed + 1).choice([-128, 127], weights.shape)
+            case.node.bound = int(weights[0].size * 128 * 256 + np.abs(case.node.params["bias"]).max())
+            made.append(case)
+    return made
+
+
+@pytest.fixture
+def winograd(monkeypatch):
+    """Lets the kernel harness use the Winograd form wherever there is one."""
+    monkeypatch.setattr(harness, "layer_code", forced)
+
+
+@pytest.mark.parametrize("isa", SETS)
+def test_winograd(tmp_path, winograd, isa):
+    need("g++")
+    some = slice(None, None, 14)  # the slow builds take all
+    harness.check_all([*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+                         ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"])
+def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
+    need(compiler)
+    if compiler == "clang++" and "-fopenmp" in flags:
+        pytest.skip("OpenMP with g++ only")
+    harness.check_all([*winograd_cases(2), *extreme_cases(2)], tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+def test_transformed_weights_make_windows():
+    """B'dB by Python, products with the transformed weights of a layer of two panels, A'mA: four times the sums, exactly."""
+    random = np.random.default_rng(3)
+    channels, outputs = 5, 18
+    weights, inputs = random.integers(-128, 128, (outputs, 3, 3, channels)), random.integers(0, 256, (channels, 4, 4))
+    b = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
+    a = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
+    stored = transformed(weights).view("<i2")
+    assert stored.size == 16 * 3 * 2 * 24 and np.abs(stored.astype(int)).max() <= 9 * 128
+    panels = [stored[:16 * 3 * 32].reshape(16, 3, 16, 2), stored[16 * 3 * 32:].reshape(16, 3, 8, 2)]
+    rows = np.concatenate([panel.transpose(0, 2, 1, 3).reshape(16, -1, 6) for panel in panels], axis=1).astype(int)
+    assert not rows[:, outputs:].any() and not rows[..., channels:].any()
+    d = np.stack([b @ plane @ b.T for plane in inputs]).reshape(channels, 16)
+    m = np.einsum("poc,cp->op", rows[:, :outputs, :channels], d).reshape(outputs, 4, 4)
+    windows = np.stack([[np.einsum("ouvc,cuv->o", weights, inputs[:, y:y + 3, x:x + 3]) for x in (0, 1)] for y in (0, 1)])
+    assert np.array_equal((a @ m @ a.T).transpose(1, 2, 0), 4 * windows)
+
+
+@pytest.mark.parametrize("change, words", [({"stride": (2, 1)}, "stride 1"), ({"dilation": (1, 2)}, "dilation 1"), ({"groups": 2}, "groups"),
+                                           ({"bits": 16}, "16 bits"), ({"streamed": True}, "line by line"),
+                                           ({"serial": True, "size": (8, 2000)}, "stack")])
+def test_what_rules_it_out(change, words):
+    weights = np.ones((16, 3, 3, 16), np.int64)
+    assert impossible(weights, PLAIN) == ""
+    assert words in impossible(weights, Geometry(**{**PLAIN.__dict__, **change}))
+
+
+def test_sums_that_may_exceed_32_bits_rule_it_out():
+    weights = np.full((8, 3, 3, 1900), 127)
+    assert "32 bits" in impossible(weights, PLAIN)
+    weights[:, :, :, ::2] *= -1
+    assert impossible(weights, PLAIN) == ""  # each side of zero is half as far
+    weights[3] = -127
+    assert "32 bits" in impossible(weights, PLAIN)
+
+
+def test_where_it_pays():
+    small = Geometry(**{**PLAIN.__dict__, "size": (7, 7)})
+    assert unprofitable(np.ones((16, 3, 3, 16)), PLAIN) == "" == unprofitable(np.ones((64, 3, 3, 64)), small)
+    assert "too few" in unprofitable(np.ones((16, 3, 3, 3)), PLAIN)
+    assert "transformed weights" in unprofitable(np.ones((512, 3, 3, 512)), small)
+
+
+def test_a_tile_chooses_the_form():
+    case = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (U8, U8), "apart")
+    code = layer_code(case.node, case.graph, case.planes, Identifiers(case.graph))
+    assert code.winograd.sets == SETS and "Winograd" in code.implementation
+    assert "n2d2::winograd<" in code.statement and "_transformed" in code.constants[-1].name
+    for tile in ("avx2:direct", "avx2:6x1:8192", "neon:4x1:8192 avx2:direct"):
+        direct = code.choosing(winograd_choices(tile))
+        assert direct.winograd.sets == tuple(one for one in SETS if one != "avx2")
+        if len(SETS) == 1:
+            assert (direct.statement, direct.constants) == (code.call, code.arrays) and "Winograd" not in direct.implementation
+    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neon:4x1:8192")).winograd.sets == SETS
+    assert code.portable().winograd is None
+    wide = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (S16, U16), "apart")
+    assert layer_code(wide.node, wide.graph, wide.planes, Identifiers(wide.graph)).winograd is None
