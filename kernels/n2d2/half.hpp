@@ -12,7 +12,7 @@
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__F16C__)
 #define N2D2_HALF_F16C 1
-#include <immintrin.h>
+#include "n2d2/x86/intrinsics.hpp"
 #else
 #define N2D2_HALF_F16C 0
 #endif
