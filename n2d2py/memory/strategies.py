@@ -47,7 +47,18 @@ class N2D2Planner:
         self.name = name
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
-        """Generates the spaces, places them in the order of the strategy."""
+        """Generates the spaces, places them in the order of the strategy.
+
+        A "window" shares a space with its input only where that saves memory: other readers of the map do not know it.
+        """
+        plan = self._placed(problem, settings)
+        windows = [op.name for op in problem.ops if op.type == "window"]
+        if any(plan.overlaps(problem, name) for name in windows):
+            apart = self._placed(problem.read_whole(windows), settings)
+            plan = apart if apart.arena_bytes <= plan.arena_bytes else plan
+        return plan
+
+    def _placed(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         generation = Generation(problem, settings)
         order = ORDERS[self.name]
         if order is None:

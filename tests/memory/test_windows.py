@@ -117,14 +117,15 @@ def test_files_say_fc_where_nothing_overlaps():
         assert (referee(written.to_json(), plan.to_json()) == []) == apart
 
 
-def test_nothing_overlaps_where_it_saves_nothing():
+@pytest.mark.parametrize("strategy", ["OptimizeOverlap", "None", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeAuto"])
+def test_nothing_overlaps_where_it_saves_nothing(strategy):
     """The peak lies before the layer: its input stays apart, and a reader of the format alone accepts the map."""
     small = window([[0, 1], [0, 2], [1, 3], [2, 4], [3, 4]])
     tensors = {"y": small.tensors["y"], "image": TensorSpec("image", 20, 20, 2), "pooled": TensorSpec("pooled", 4, 3, 2)}
     first = OpSpec("pool", "fc", ("image",), "pooled", {})
     problem = MemoryProblem(tensors, ("image",), ("y",), (
         first, OpSpec("up", "window", ("pooled",), "y", small.op("up").attributes)))
-    plan = plan_memory(problem, buffer_alignment=1)
+    plan = plan_memory(problem, strategy=strategy, buffer_alignment=1)
     written = in_known_terms(problem, plan)
     assert written.op("up").type == "fc" and referee(written.to_json(), plan.to_json()) == []
     assert plan.arena_bytes == 20 * 20 * 2 + 4 * 3 * 2
