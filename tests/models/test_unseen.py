@@ -15,6 +15,7 @@ from unseen_networks import UNSEEN, build  # noqa: E402
 
 from n2d2py.cli import main  # noqa: E402
 from n2d2py.frontend.onnx import import_onnx  # noqa: E402
+from n2d2py.quant.islands import float_layers  # noqa: E402
 from n2d2py.reference import FloatEngine, original_engine, run_graph  # noqa: E402
 from n2d2py.runtime import load_export  # noqa: E402
 
@@ -83,6 +84,10 @@ def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
     assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8", "-db-export", "2", "-compare", "4",
                     "-input-range", "-2:2") == 0
     assert "compiled values identical to Python's" in capsys.readouterr().out
+
+
+def test_shuffled_channels_stay_integers():
+    assert not float_layers(import_onnx(build("shuffle_units")))
 
 
 def test_array_operators_have_an_onnx_spelling(tmp_path):

@@ -198,6 +198,23 @@ UNSEEN = {
         d = Conv<group=8, pads=[1,1,1,1]>(f, w2)
         y = Add(d, x)""",
         {"w1": (8, 4, 1, 1), "w2": (8, 1, 3, 3), "five": _i(1, 2, 4, 8, 8), "four": _i(1, 8, 8, 8)}, 17),
+    "shuffle_units": ("float[1,8,6,6] x => float[1,8,6,6] y", """
+        a, b = Split<axis=1, num_outputs=2>(x)
+        c = Conv(b, w1)
+        r = Relu(c)
+        d = Conv<group=4, pads=[1,1,1,1]>(r, w2)
+        j = Concat<axis=1>(a, d)
+        v = Reshape(j, five)
+        t = Transpose<perm=[0,2,1,3,4]>(v)
+        f = Reshape(t, four)
+        e, g = Split<axis=1, num_outputs=2>(f)
+        h = Conv(g, w1)
+        i = Relu(h)
+        k = Concat<axis=1>(e, i)
+        u = Reshape(k, five)
+        o = Transpose<perm=[0,2,1,3,4]>(u)
+        y = Reshape(o, four)""",
+        {"w1": (4, 4, 1, 1), "w2": (4, 1, 3, 3), "five": _i(1, 2, 4, 6, 6), "four": _i(1, 8, 6, 6)}, 18),
     "attention": ("float[1,3,8,8] image => float[1,4] y", """
         c = Conv<strides=[2,2], kernel_shape=[2,2]>(image, w1)
         v = Reshape(c, tokens)

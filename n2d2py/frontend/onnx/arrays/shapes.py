@@ -7,7 +7,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, check_lines, Value
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import ArrayJoin
+from n2d2py.operators import ArrayJoin, Concat
 
 __all__ = ["CONVERTERS", "join"]
 
@@ -178,6 +178,8 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
         return values[0]
     dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1:])
     inner = prod(first[axis + 1:])
+    if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
+        return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
     op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values),
                    values[0].kind)
     return a.add(op, values, dims, label="joined")
