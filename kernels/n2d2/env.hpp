@@ -47,7 +47,7 @@
 #define N2D2_PARALLEL_WORK 65536
 #endif
 #ifndef N2D2_SIMD_SPEED
-#define N2D2_SIMD_SPEED 16
+#define N2D2_SIMD_SPEED 4
 #endif
 
 namespace n2d2 {

@@ -73,7 +73,7 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                   const std::int32_t* bias, const Rows& rows) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 4 /
+        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 /
                               N2D2_SIMD_SPEED;
         Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
             const In* taps[KH];

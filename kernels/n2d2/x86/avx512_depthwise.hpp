@@ -207,8 +207,8 @@ struct Depthwise<Cfg, Avx512Vnni> {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights_,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        // A tap takes about four times as long as a product of the convolution.
-        constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 4 /
+        // A tap takes about twice as long as a product of the convolution.
+        constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 2 /
                               N2D2_SIMD_SPEED;
         Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
             const In* taps[KH];
