@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -43,6 +43,8 @@ def merged(before: Row | None, now: Row) -> Row:
     if before is None or now.refused or now.failure:
         return now
     empty = Row(now.network, now.exporter)
+    if now.layers:
+        before = replace(before, islands=now.islands, first_difference=now.first_difference)
     kept = {name: value for name, value in asdict(before).items() if getattr(now, name) == getattr(empty, name)}
     return Row(**{**asdict(now), **kept, "failure": "", "seconds": before.seconds + now.seconds})
 
