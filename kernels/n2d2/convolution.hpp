@@ -8,7 +8,7 @@
 // One output line is computed in pieces of up to Tile outputs of one group, whose weights stay in the
 // cache along the line. The window of a pixel is gathered into one run of elements on the stack (two pixels:
 // 2 * KH * KW * C / Groups elements), so that padding, dilation and strides are dealt with once for
-// all outputs of the piece; a 1x1 window is used in place.
+// all outputs of the piece; a 1x1 window is used in place, unless bytes are gathered as 16-bit integers (n2d2/dot.hpp).
 //
 // Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
 // StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), Serial, Reverse.
@@ -35,6 +35,7 @@ struct Convolution {
     typedef typename Cfg::Stage Stage;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
+    typedef typename WindowOf<In, Weight, Sum>::Type Element;
 
     enum : int {
         KH = Cfg::KernelHeight,
@@ -49,7 +50,7 @@ struct Convolution {
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,
         Extent = (KW - 1) * Cfg::DilationWidth + 1,
-        InPlace = KH == 1 && KW == 1 && Cfg::PadTop <= 0 && Cfg::PadLeft <= 0 &&
+        InPlace = sizeof(Element) == sizeof(In) && KH == 1 && KW == 1 && Cfg::PadTop <= 0 && Cfg::PadLeft <= 0 &&
                   (static_cast<int>(Output::Height) - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&
                   (static_cast<int>(Output::Width) - 1) * Cfg::StrideWidth - Cfg::PadLeft < W,
         Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
@@ -59,7 +60,7 @@ struct Convolution {
                   "the groups must divide the channels and the outputs");
 
     // Elements [channel, channel + C) of KW positions of one input line, from column x on.
-    static N2D2_INLINE void gatherLine(const In* row, int x, int channel, In* window) {
+    static N2D2_INLINE void gatherLine(const In* row, int x, int channel, Element* window) {
         constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
         constexpr bool run = Run;
         if (run && x >= 0 && x + extent <= width) {
@@ -75,23 +76,26 @@ struct Convolution {
                     window[c] = from[c];
             } else {
                 for (int c = 0; c < C; ++c)
-                    window[c] = static_cast<In>(Cfg::InputZero);
+                    window[c] = static_cast<Element>(Cfg::InputZero);
             }
         }
     }
 
+    static N2D2_INLINE const Element* inPlace(const Element* from, Element*) { return from; }
+    static N2D2_INLINE const Element* inPlace(const void*, Element* buffer) { return buffer; }  // never
+
     // The window of output column x: a run of K elements, in `buffer` unless it can be used in place.
-    static N2D2_INLINE const In* window(const In* const* rows, int x, int channel, In* buffer) {
+    static N2D2_INLINE const Element* window(const In* const* rows, int x, int channel, Element* buffer) {
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
         if (InPlace)
-            return rows[0] + left * Input::Stride + channel;
+            return inPlace(rows[0] + left * Input::Stride + channel, buffer);
         for (int u = 0; u < KH; ++u) {
-            In* const part = buffer + u * KW * C;
+            Element* const part = buffer + u * KW * C;
             if (rows[u]) {
                 gatherLine(rows[u], left, channel, part);
             } else {
                 for (int i = 0; i < KW * C; ++i)
-                    part[i] = static_cast<In>(Cfg::InputZero);
+                    part[i] = static_cast<Element>(Cfg::InputZero);
             }
         }
         return buffer;
@@ -102,12 +106,12 @@ struct Convolution {
     static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Weight* weights, const Sum* bias) {
         const int channel = output / O * C;
         const Weight* const w = weights + static_cast<long>(output) * K;
-        In buffer[InPlace ? 1 : 2 * K];
+        Element buffer[InPlace ? 1 : 2 * K];
         Sum sums[Count], sumsY[Count];
         int x = 0;
         for (; x + 2 <= Pixels; x += 2) {
-            const In* const first = window(rows, x, channel, buffer);
-            const In* const second = window(rows, x + 1, channel, buffer + (InPlace ? 0 : int(K)));
+            const Element* const first = window(rows, x, channel, buffer);
+            const Element* const second = window(rows, x + 1, channel, buffer + (InPlace ? 0 : int(K)));
             for (int o = 0; o < Count; ++o)
                 sums[o] = sumsY[o] = bias[output + o];
             dots<Sum, Count>(K, first, second, w, K, sums, sumsY);
@@ -115,7 +119,7 @@ struct Convolution {
             store<Stage, Count>(sumsY, output, out + (x + 1) * Output::Stride + output);
         }
         if (x < Pixels) {
-            const In* const only = window(rows, x, channel, buffer);
+            const Element* const only = window(rows, x, channel, buffer);
             for (int o = 0; o < Count; ++o)
                 sums[o] = bias[output + o];
             dots<Sum, Count>(K, only, w, K, sums);

@@ -15,6 +15,19 @@
 
 namespace n2d2 {
 
+// The type in which a window of inputs is gathered. On x86 bytes become 16-bit integers: compilers multiply and add pairs of these
+// in one instruction, while GCC shortens products of bytes to 16 bits and widens each of them.
+template <class In, class Weight, class Sum, int Bytes = 1000 * static_cast<int>(sizeof(Sum)) + 10 * sizeof(Weight) + sizeof(In)>
+struct WindowOf {
+    typedef In Type;
+};
+#if defined(__SSE2__)
+template <class In, class Weight>
+struct WindowOf<In, Weight, std::int32_t, 4011> {
+    typedef std::int16_t Type;
+};
+#endif
+
 template <class Sum, bool Integer = std::numeric_limits<Sum>::is_integer>
 struct Dot;
 
