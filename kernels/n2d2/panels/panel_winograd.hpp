@@ -7,8 +7,8 @@
 //
 // Line order: all inputs of a block are transformed before the first of its outputs is stored. Where the output
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
-// output lines is stored while what later lines need is intact. Threads share the work of a block then, as they do where there are
-// few blocks.
+// output lines is stored while what later lines need is intact. Threads share the work of a block then; else each has a range of the
+// tiles, block by block.
 // Stack: BlockBytes, and 64 bytes for each product of a group of tiles.
 //
 // Machine: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
@@ -116,8 +116,7 @@ struct PanelWinograd {
         Blocks = (Units + AtMost - 1) / AtMost,
         PerBlock = (Units + Blocks - 1) / Blocks * Unit,  // tiles of a block
         BlockTiles = least(int(PerBlock), int(Tiles)),
-        BlockBytes = BlockTiles * TileBytes,
-        Shared = Ordered || Blocks < 4  // threads share the work of a block
+        BlockBytes = BlockTiles * TileBytes
     };
     enum : long { TileWork = 16L * C * (O + 8) };
 
@@ -226,42 +225,51 @@ struct PanelWinograd {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias) {
-        if (Shared) {
-            for (int step = 0; step < Blocks; ++step)
-                sharedBlock(in, out, Ordered && Cfg::Reverse ? Blocks - 1 - step : step, weights, bias);
-            return;
-        }
-        Tasks<false, Blocks, 1, TileWork * BlockTiles / N2D2_SIMD_SPEED>::run([=](int block, int) N2D2_INLINE_LAMBDA {
-            alignas(64) std::uint8_t buffer[BlockBytes];
-            const int begin = block * PerBlock, end = least(int(Tiles), begin + PerBlock);
-            transform(in, begin, end, buffer);
-            for (int index = 0; index < Panels; ++index)
-                panel(buffer, begin, end, index, out, weights, bias);
-        });
+        if (Ordered)
+            serial(in, out, weights, bias);
+        else
+            Team<(TileWork * Tiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                range(in, out, static_cast<int>(member.begin(Tiles, member.self)),
+                      static_cast<int>(member.begin(Tiles, member.self + 1)), weights, bias);
+            });
     }
 
-    // A block of which threads transform parts, then make panels of parts.
-    static N2D2_INLINE void sharedBlock(const unsigned char* in, unsigned char* out, int block, const std::int8_t* weights,
-                                        const std::int32_t* bias) {
-        constexpr long work = TileWork * BlockTiles / N2D2_SIMD_SPEED;
-        constexpr bool parallel = work >= N2D2_PARALLEL_WORK;
+    // Tiles [begin, end), block by block.
+    static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int begin, int end, const std::int8_t* weights,
+                                    const std::int32_t* bias) {
+        alignas(64) std::uint8_t buffer[BlockBytes];
+        for (; begin < end; begin += BlockTiles) {
+            const int stop = least(end, begin + BlockTiles);
+            transform(in, begin, stop, buffer);
+            for (int index = 0; index < Panels; ++index)
+                panel(buffer, begin, stop, index, out, weights, bias);
+        }
+    }
+
+    // Blocks in line order: the threads transform parts of one, then make panels of parts.
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                   const std::int32_t* bias) {
         constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));
         constexpr int splits = Panels >= 8 ? 1 : least(int(parts), 8 / Panels);
         alignas(64) std::uint8_t buffer[BlockBytes];
         std::uint8_t* const inputs = buffer;
-        const int begin = block * PerBlock, count = least(int(Tiles), begin + PerBlock) - begin;
-        if (parallel)
-            Loop<parallel>::run(parts, [=](int index) N2D2_INLINE_LAMBDA {
-                const int from = index * count / parts;
-                transform(in, begin + from, begin + (index + 1) * count / parts, inputs + static_cast<long>(from) * TileBytes);
-            });
-        else
-            transform(in, begin, begin + count, inputs);
-        constexpr int pieces = parallel ? splits : 1;
-        Loop<parallel>::run(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
-            const int from = index % pieces * count / pieces;
-            panel(inputs + static_cast<long>(from) * TileBytes, begin + from, begin + (index % pieces + 1) * count / pieces,
-                  index / pieces, out, weights, bias);
+        Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+            const int pieces = member.alone() ? 1 : splits;
+            for (int step = 0; step < Blocks; ++step) {
+                const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
+                const int count = least(int(Tiles), begin + PerBlock) - begin;
+                member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
+                    const int from = index * count / parts;
+                    transform(in, begin + from, begin + (index + 1) * count / parts, inputs + static_cast<long>(from) * TileBytes);
+                });
+                member.wait();
+                member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
+                    const int from = index % pieces * count / pieces;
+                    panel(inputs + static_cast<long>(from) * TileBytes, begin + from,
+                          begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
+                });
+                member.wait();
+            }
         });
     }
 };
