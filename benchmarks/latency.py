@@ -330,7 +330,7 @@ def main() -> None:
             elif "qdq" not in twin.stem:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
-                for row in rows(network.stem, built, twin, arguments.peers, threads, arguments.rounds):
+                for row in rows(network.name if network.is_dir() else network.stem, built, twin, arguments.peers, threads, arguments.rounds):
                     table.append(row)
                     print("| " + " | ".join(row) + " |", flush=True)
             if arguments.instructions:
