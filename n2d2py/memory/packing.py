@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import lcm
+from random import Random
 
 from n2d2py.memory.access import Access, access_of, work
 from n2d2py.memory.buffers import Buffer, Buffers
@@ -175,6 +176,21 @@ class Packing:
     def live(self, clock: int) -> int:
         """Bytes of all blocks live at a clock."""
         return sum(b.size for b in self.blocks if b.birth <= clock <= b.death)
+
+    def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> tuple[list[int], list[bool]]:
+        """Copies with one random move: with the probability `turning` an operator between `block` and a neighbour turns round, else
+        the block is placed elsewhere, mostly earlier.
+        """
+        order, backwards = list(order), list(backwards)
+        pairs = [pair for pair in self.neighbours[block].values() if pair is not None]
+        if pairs and rng.random() < turning:
+            at = rng.choice(pairs).op
+            backwards[at] = not backwards[at]
+        else:
+            source = order.index(block)
+            target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
+            order.insert(target, order.pop(source))
+        return order, backwards
 
     def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
         """Places the blocks in `order`, the operators running in the given directions."""

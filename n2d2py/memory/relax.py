@@ -180,17 +180,7 @@ class _State:
 
     def move(self, rng: random.Random) -> None:
         """Places a block earlier that overlaps, or lies beside one that does, or turns its operator; keeps what is not worse."""
-        packing = self.fitter.packing
-        order, backwards = list(self.order), list(self.backwards)
-        block = self._critical(rng)
-        pairs = [pair for pair in packing.neighbours[block].values() if pair is not None]
-        if pairs and rng.random() < 0.3:
-            at = rng.choice(pairs).op
-            backwards[at] = not backwards[at]
-        else:
-            source = order.index(block)
-            target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
-            order.insert(target, order.pop(source))
+        order, backwards = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
         found = self._fitted(order, backwards)
         if found[0] <= self.score:
             self.order, self.backwards = order, backwards

@@ -136,16 +136,8 @@ class _State:
 
     def move(self, rng: random.Random) -> None:
         """Makes one move, unless it is worse."""
-        order, backwards = list(self.order), list(self.backwards)
-        block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(order))
-        pairs = [p for p in self.packing.neighbours[block].values() if p is not None]
-        if pairs and rng.random() < 0.4:
-            at = rng.choice(pairs).op
-            backwards[at] = not backwards[at]
-        else:
-            source = order.index(block)
-            target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
-            order.insert(target, order.pop(source))
+        block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
+        order, backwards = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
         found = self.packing.first_fit(order, backwards)
         if found.bytes <= self.current.bytes:
             self.order, self.backwards, self.current = order, backwards, found
