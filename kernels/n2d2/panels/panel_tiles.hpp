@@ -1,0 +1,150 @@
+// The matrix product of a convolution: pixels in tiles and blocks, outputs in groups of panels.
+//
+// The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
+// into blocks. The windows of a block are first gathered into a buffer on the stack (PanelWindows); then every group of panels
+// is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can.
+// A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
+//
+// Machine: Tile computes a tile, tilePixels() and tilePanels() say its size.
+#ifndef N2D2_PANELS_PANEL_TILES_HPP
+#define N2D2_PANELS_PANEL_TILES_HPP
+
+#include "n2d2/output.hpp"
+#include "n2d2/panels/panel_windows.hpp"
+#include "n2d2/tuning.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Machine>
+struct PanelTiles {
+    typedef PanelWindows<Cfg, Machine> Gather;
+    typedef typename Gather::Windows Windows;
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Stage Stage;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
+                  "8-bit weights and 32-bit sums, or float");
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = Gather::C,
+        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        Each = Gather::Each,
+        Words = Gather::Words,
+        Window = Gather::Window,
+        H = Input::Height,
+        W = Input::Width,
+        OH = Output::Height,
+        OW = Output::Width,
+        Streamed = Cfg::Streamed,
+        Ordered = Cfg::Serial && !Cfg::Streamed,
+        Pixels = (Streamed ? 1 : int(OH)) * OW,
+        Panels = (O + 15) / 16,
+        LastOutputs = O - 16 * (Panels - 1),
+        Group = TileOf<Cfg>::Panels > 0 ? least(int(Panels), int(TileOf<Cfg>::Panels))
+                                        : Machine::tilePanels(Panels),  // panels of a tile
+        Groups = (Panels + Group - 1) / Group,
+        LastGroup = Panels - (Groups - 1) * Group,
+        TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Machine::tilePixels(Group),
+        Tiles = (Pixels + TilePixels - 1) / TilePixels,
+        Small = Pixels / Tiles,   // pixels of a tile
+        Large = Pixels % Tiles,   // of the first tiles, which have one more
+        Flat = int(Input::Lines) >= H,
+        FlatOut = int(Output::Lines) >= OH,
+        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 &&
+                  !Ordered,
+        Weights = O * Gather::K,
+        // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
+        Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes)
+                 : Weights > 524288           ? 262144
+                 : Ordered                    ? 65536
+                                              : 24576,
+        PerBlock = largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
+        Blocks = (Tiles + PerBlock - 1) / PerBlock,
+        BlockBytes = InPlace ? 1 : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
+    };
+
+    static N2D2_INLINE constexpr int firstPixel(int tile) { return tile * Small + least(tile, int(Large)); }
+
+    // Pixel p of the sequence, which begins at line y.
+    static N2D2_INLINE Out* pixel(unsigned char* out, int y, int p) {
+        if (FlatOut || Streamed)
+            return line<Output>(out, y) + static_cast<long>(p) * Output::Stride;
+        return line<Output>(out, y + p / OW) + p % OW * Output::Stride;
+    }
+
+    struct At {
+        unsigned char* out;
+        int y;
+        int first;
+        N2D2_INLINE Out* operator()(int p) const { return pixel(out, y, first + p); }
+    };
+
+    template <int Count, int Panels_, int Last>
+    static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
+                                 const Weight* weights, const Sum* bias) {
+        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
+        const At at = {out, y, first};
+        typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
+        Tile::template run<pitch>(x, weights, bias, output, at);
+    }
+
+    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, y: line of the sequence.
+    template <int Panels_, int Last>
+    static N2D2_INLINE void tiles(const std::uint8_t* x, int y, int begin, int end, int output, unsigned char* out,
+                                  const Weight* weights, const Sum* bias) {
+        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
+        constexpr bool large = Large > 0;
+        int first = firstPixel(begin);
+        if (large)
+            for (const int stop = least(end, int(Large)); begin < stop; ++begin) {
+                tile<Small + 1, Panels_, Last>(x, y, first, output, out, weights, bias);
+                x += (Small + 1) * pitch;
+                first += Small + 1;
+            }
+        for (; begin < end; ++begin) {
+            tile<Small, Panels_, Last>(x, y, first, output, out, weights, bias);
+            x += Small * pitch;
+            first += Small;
+        }
+    }
+
+    // The panels of a group; `index` counts the groups of panels of all groups of channels.
+    static N2D2_INLINE void panels(const std::uint8_t* x, int y, int begin, int end, int index, unsigned char* out,
+                                   const Weight* weights, const Sum* bias) {
+        const int group = index % Groups;
+        const int output = index / Groups * O + group * Group * 16;
+        const Weight* const w =
+            weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
+        if (group + 1 < Groups)
+            tiles<Group, 16>(x, y, begin, end, output, out, w, bias);
+        else
+            tiles<LastGroup, LastOutputs>(x, y, begin, end, output, out, w, bias);
+    }
+
+    static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int y, int tile, int channel) {
+        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, y) +
+                                                     static_cast<long>(firstPixel(tile)) * Input::Stride + channel);
+    }
+
+    // Tiles [begin, end) of a block with the groups of panels [from, to).
+    static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
+                                  int from, int to, const Weight* weights, const Sum* bias) {
+        alignas(64) std::uint8_t buffer[BlockBytes + 64];
+        if (!InPlace)
+            Gather::gather(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
+        const std::uint8_t* const x = InPlace ? place(in, y, begin, channels * C) : buffer;
+        for (int group = from; group < to; ++group)
+            panels(x, y, begin, end, channels * Groups + group, out, weights, bias);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_PANEL_TILES_HPP

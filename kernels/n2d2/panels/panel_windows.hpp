@@ -1,0 +1,107 @@
+// The windows of a convolution, gathered into a buffer in the form that the instructions of a Machine multiply, padding included.
+//
+// Machine: Windows<In, Words> says how inputs become windows. Windows whose parts are no multiples of its Unit are gathered as they
+// are and then arranged.
+#ifndef N2D2_PANELS_PANEL_WINDOWS_HPP
+#define N2D2_PANELS_PANEL_WINDOWS_HPP
+
+#include <cstring>
+
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Machine>
+struct PanelWindows {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Input::Type In;
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = static_cast<int>(Input::Channels) / Cfg::Groups,
+        K = KH * KW * C,
+        Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
+        Words = (K + Each - 1) / Each
+    };
+    typedef typename Machine::template Windows<In, Words> Windows;
+    enum : int {
+        Size = Windows::Size,  // by which the place of an input in a window grows
+        Window = Windows::Bytes,
+        Direct = C % Windows::Unit == 0 || KH * KW == 1,
+        H = Input::Height,
+        W = Input::Width,
+        OW = Output::Width,
+        Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
+        Extent = (KW - 1) * Cfg::DilationWidth + 1
+    };
+
+    // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
+    // vector is loaded from bytes that are still on their way to memory.
+    static N2D2_INLINE void gatherWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {
+        if (Direct) {
+            for (int i = 0; i < count; ++i)
+                gatherParts<Windows>(rows, x + i, channel, to + i * Window);
+            return;
+        }
+        constexpr int some = 16, pitch = Words * 4;
+        std::uint8_t raw[Direct ? 1 : some * pitch + 64];
+        for (int begin = 0; begin < count; begin += some) {
+            const int end = least(count, begin + some);
+            for (int i = begin; i < end; ++i) {
+                std::uint8_t* const window = raw + (Direct ? 0 : (i - begin) * pitch);
+                std::memset(window + (Direct ? 0 : pitch - 4), 0, Direct ? 0 : 4);
+                gatherParts<typename Windows::Raw>(rows, x + i, channel, window);
+            }
+            for (int i = begin; i < end; ++i)
+                Windows::arrange(raw + (Direct ? 0 : (i - begin) * pitch), to + i * Window);
+        }
+    }
+
+    template <class Form>
+    static N2D2_INLINE void gatherParts(const In* const* rows, int x, int channel, std::uint8_t* to) {
+        constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
+        constexpr bool run = Run;
+        const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
+        const bool inside = left >= 0 && left + extent <= width;
+        for (int u = 0; u < KH; ++u, to += KW * C * Size) {
+            if (!rows[u]) {
+                Form::template fill<KW * C>(Cfg::InputZero, to);
+            } else if (run && inside) {
+                Form::template copy<KW * C>(rows[u] + left * Input::Stride, to);
+            } else {
+                for (int v = 0; v < KW; ++v) {
+                    const int column = left + v * step;
+                    if (column >= 0 && column < width)
+                        Form::template copy<C>(rows[u] + column * Input::Stride + channel, to + v * C * Size);
+                    else
+                        Form::template fill<C>(Cfg::InputZero, to + v * C * Size);
+                }
+            }
+        }
+    }
+
+    // The windows of pixels [begin, end) of the sequence from line y on, one after the other.
+    static N2D2_INLINE void gather(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
+        const In* rows[KH];
+        int x = begin % OW;
+        y += begin / OW;
+        while (begin < end) {
+            for (int u = 0; u < KH; ++u) {
+                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                rows[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+            }
+            const int stop = least(int(OW), x + end - begin);
+            begin += stop - x;
+            gatherWindows(rows, x, stop - x, channel, to);
+            to += static_cast<long>(stop - x) * Window;
+            x = 0;
+            ++y;
+        }
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_PANEL_WINDOWS_HPP
