@@ -8,7 +8,8 @@ built already. Each network is exported by the command `n2d2py`, built by `make`
 peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file, what onnxruntime.quantization makes of it.
 PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (with onnx; it takes the .tflite file beside
 the twin, or one that benchmarks/litert_model.py makes of the twin), MNN (a .mnn file beside it), ncnn (.param and .bin, or with
-pnnx what that makes of a float model). Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
+pnnx what that makes of a float model), Aidge (one thread; its own int8 C++ export, which benchmarks/aidge_model.py makes of the
+float model beside the twin). Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
@@ -125,6 +126,28 @@ def _ncnn(model: str, threads: int):
     return run
 
 
+def _aidge(model: str, threads: int):
+    import ctypes
+
+    import numpy as np
+    from aidge_model import input_shape, write_aidge
+
+    path = float_twin(Path(model))
+    if path == Path(model) or threads > 1:  # its parallel regions, one for each loop, need idle cores to say anything
+        raise ValueError("the export is in integers and timed on one thread")
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    forward = ctypes.CDLL(str(write_aidge(path, folder / "network.so"))).model_forward
+    feed = np.zeros(input_shape(path), np.int8)
+    arguments = ctypes.c_void_p(feed.ctypes.data), ctypes.byref(ctypes.c_void_p())
+    return lambda: (feed, forward(*arguments))
+
+
+def float_twin(model: Path) -> Path:
+    """The float model beside a quantized one: its name without _qdq."""
+    return model.with_name(re.sub(r"_qdq(_u8)?$", "", model.stem) + ".onnx")
+
+
 def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     """The files that the program in the package pnnx makes of a float model. Raises ValueError without it, or for a QDQ model."""
     package = importlib.util.find_spec("pnnx")
@@ -139,7 +162,8 @@ def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
-PEERS = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn}
+PEERS = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn,
+         "aidge": _aidge}
 
 
 def worker(peer: str, model: str, threads: int) -> None:
@@ -326,7 +350,7 @@ def main() -> None:
             built = network if network.is_dir() else export(network, Path(name), arguments.real)
             twin = Path(model)
             if arguments.real:
-                twin = twin.with_name(re.sub(r"_qdq(_u8)?$", "", twin.stem) + ".onnx")
+                twin = float_twin(twin)
             elif "qdq" not in twin.stem:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
