@@ -179,6 +179,12 @@ namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Avx512Vnni> : PanelConvolution<Cfg, avx512::Machine> {};
 }  // namespace n2d2
+#elif N2D2_AVXVNNI
+#include "n2d2/x86/avxvnni_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avxvnni::Machine> {};
+}  // namespace n2d2
 #elif N2D2_AVX2
 #include "n2d2/x86/avx2_tile.hpp"
 namespace n2d2 {

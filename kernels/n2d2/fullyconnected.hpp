@@ -89,6 +89,12 @@ namespace n2d2 {
 template <class Cfg>
 struct FullyConnected<Cfg, Avx512Vnni> : PanelFullyConnected<Cfg, avx512::Machine> {};
 }  // namespace n2d2
+#elif N2D2_AVXVNNI
+#include "n2d2/x86/avxvnni_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avxvnni::Machine> {};
+}  // namespace n2d2
 #elif N2D2_AVX2
 #include "n2d2/x86/avx2_tile.hpp"
 namespace n2d2 {

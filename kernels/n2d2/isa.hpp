@@ -1,7 +1,7 @@
 // The instruction set that the kernels are compiled for, from what the compiler may use.
 //
 //   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
-//   n2d2::Avx2        x86-64 with AVX2
+//   n2d2::Avx2        x86-64 with AVX2; N2D2_AVXVNNI says that it has AVX-VNNI too, which convolutions and fully connected layers use
 //   n2d2::Sse41       x86-64 with SSE4.1
 //   n2d2::NeonDot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        ARM with NEON
@@ -26,6 +26,12 @@
 #define N2D2_AVX512VNNI 0
 #define N2D2_AVX2 0
 #endif
+// Compilers before GCC 11 and clang 12 do not know these instructions. N2D2_EMULATED_AVXVNNI is for the tests again.
+#if N2D2_AVX2 && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))
+#define N2D2_AVXVNNI 1
+#else
+#define N2D2_AVXVNNI 0
+#endif
 #if !N2D2_AVX512VNNI && !N2D2_AVX2 && !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE4_1__) && defined(__x86_64__)
 #define N2D2_SSE41 1
 #else
@@ -46,6 +52,8 @@
 
 #if N2D2_AVX512VNNI
 #define N2D2_ISA_NAME "avx512vnni"
+#elif N2D2_AVXVNNI
+#define N2D2_ISA_NAME "avxvnni"
 #elif N2D2_AVX2
 #define N2D2_ISA_NAME "avx2"
 #elif N2D2_SSE41

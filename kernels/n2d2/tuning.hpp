@@ -38,6 +38,8 @@ struct Tiled : Cfg {
 // which is their first.
 #if N2D2_AVX512VNNI
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
+#elif N2D2_AVXVNNI
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536)
 #elif N2D2_AVX2
 #define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
 #elif N2D2_SSE41

@@ -63,8 +63,8 @@ PARAMETERS = Schema("export parameters", (
         "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
         "them; none: portable kernels only", ("auto", "none")),
     Key("RuntimeDispatch", Kind.BOOL, False,
-        "the binary holds the layers for several instruction sets (x86: portable, SSE4.1, AVX2, AVX-512 VNNI) and chooses at "
-        "start; the environment variable N2D2_ISA names one; weights are held in two orders"),
+        "the binary holds the layers for several instruction sets (x86: portable, SSE4.1, AVX2, AVX-VNNI, AVX-512 VNNI) and "
+        "chooses at start; the environment variable N2D2_ISA names one; weights are held in two orders"),
     Key("NVDLAConfig", Kind.ENUM, "nv_full", "hardware configuration of the NVDLA export", NVDLA_CONFIGS),
     Key("NVDLAPrecision", Kind.ENUM, "auto", "precision of the NVDLA export; auto: int8 with -nbbits 8, fp16 with "
         "-nbbits -32", ("auto", "int8", "fp16")),

@@ -16,7 +16,7 @@ from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="not an x86-64 machine")
-VARIANTS = ("portable", "sse4", "avx2", "avx512vnni")
+VARIANTS = ("portable", "sse4", "avx2", "avxvnni", "avx512vnni")
 
 
 def dispatching(folder: Path, graph):
@@ -45,13 +45,13 @@ def expected_bytes(graph, made) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("network", [chain, residual])
 def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
-    need("g++", "nm")
+    need("g++", "nm")  # from 11 on, which knows all of them
     graph = network(True)
     made, out = dispatching(tmp_path / "out", graph)
     make(out, "OPT=-O2", "all", "lib")
     flags = Path("/proc/cpuinfo").read_text().split()
     expected = expected_bytes(graph, made)
-    known = {"portable": "lm", "sse4": "sse4_1", "avx2": "avx2", "avx512vnni": "avx512_vnni"}
+    known = {"portable": "lm", "sse4": "sse4_1", "avx2": "avx2", "avxvnni": "avx_vnni", "avx512vnni": "avx512_vnni"}
     for variant in VARIANTS:
         monkeypatch.setenv("N2D2_ISA", variant)
         done = run_export(out, "-outputs", "all.bin")
@@ -74,21 +74,27 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
 
 @x86
 @pytest.mark.slow
-def test_avx512_level_by_emulation(tmp_path, monkeypatch):
-    """The layers of the AVX-512 level with functions in place of its instructions, chosen on any machine."""
+@pytest.mark.parametrize("level, present, flags", [
+    ("avx512vnni", '__builtin_cpu_supports("avx512f")', "-DN2D2_EMULATED_AVX512VNNI -isystem {folder}/emulated -Wno-psabi"),
+    ("avxvnni", "(a >> 4 & 1) != 0", "-mavx2 -mf16c -DN2D2_EMULATED_AVXVNNI -isystem {folder}/emulated_avxvnni")])
+def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
+    """The layers of a level with functions in place of its instructions, chosen on any machine."""
     need("g++")
     if not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("SIMDe is not installed")
+    if level == "avxvnni" and "avx2" not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip("this machine lacks AVX2")
     graph = residual(True)
     made, out = dispatching(tmp_path / "out", graph)
     dispatch = out / "dnn" / "src" / "dispatch.cpp"
     source = dispatch.read_text()
-    assert source.count('__builtin_cpu_supports("avx512f")') == 1
-    dispatch.write_text(source.replace('__builtin_cpu_supports("avx512f")', '1 || __builtin_cpu_supports("avx512f")'))
-    folder = Path(__file__).resolve().parents[1] / "kernels" / "emulated"
-    subprocess.run(["make", "-j2", "OPT=-O1", f"VARIANT_avx512vnni=-DN2D2_EMULATED_AVX512VNNI -isystem {folder} -Wno-psabi"],
+    assert source.count(present) == 1
+    source = source.replace("if (a == 0)", "if (false)").replace(present, f"1 || {present}")
+    dispatch.write_text(source)
+    folder = Path(__file__).resolve().parents[1] / "kernels"
+    subprocess.run(["make", "-j2", "OPT=-O1", f"VARIANT_{level}={flags.format(folder=folder)}"],
                    cwd=out, check=True, stdout=subprocess.PIPE)
-    monkeypatch.setenv("N2D2_ISA", "avx512vnni")
+    monkeypatch.setenv("N2D2_ISA", level)
     done = run_export(out, "-outputs", "all.bin")
     assert done.returncode == 0, done.stderr
     assert (out / "all.bin").read_bytes() == expected_bytes(graph, made)
@@ -110,6 +116,7 @@ def test_cmake_builds_every_level(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("flags, name, native", [("-msse4.1", "sse4", "Sse41"), ("-mavx2", "avx2", "Avx2"),
+                                                 ("-mavx2 -mavxvnni", "avxvnni", "Avx2"),
                                                  ("-msse3", "portable", "Portable"),
                                                  ("-mavx2 -DN2D2_ISA_PORTABLE", "portable", "Portable")])
 @x86

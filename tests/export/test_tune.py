@@ -21,8 +21,9 @@ MEASURED = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [3, 2, 24576]], "u
 
 def test_tiles_become_constants():
     found = tile_constants("avx2:6x1:8192 neondot:3x2:24576")
-    assert found == {"TilePixels": "N2D2_AVX2 ? 6 : N2D2_NEON_DOT ? 3 : 0", "TilePanels": "N2D2_AVX2 ? 1 : N2D2_NEON_DOT ? 2 : 0",
-                     "WindowBytes": "N2D2_AVX2 ? 8192 : N2D2_NEON_DOT ? 24576 : 0"}
+    avx2 = "(N2D2_AVX2 && !N2D2_AVXVNNI) ?"
+    assert found == {"TilePixels": f"{avx2} 6 : N2D2_NEON_DOT ? 3 : 0", "TilePanels": f"{avx2} 1 : N2D2_NEON_DOT ? 2 : 0",
+                     "WindowBytes": f"{avx2} 8192 : N2D2_NEON_DOT ? 24576 : 0"}
 
 
 @pytest.mark.parametrize("written, reason", [("", "empty"), ("avx2", "is no"), ("mmx:6x1:8192", "is no"), ("avx2:0x1:8192", "beyond"),
@@ -52,7 +53,7 @@ def with_tile(graph, tile: str):
 def test_a_form_is_chosen_by_the_parameter(tmp_path):
     written = {tile: "".join(path.read_text() for path in write_export(tmp_path / tile[5:], with_tile(residual(True), tile)).rglob("layers_*.cpp"))
                for tile in ("avx2:winograd", "avx2:direct")}
-    assert "#elif N2D2_AVX2\n" in written["avx2:winograd"] and "N2D2_AVX2" not in written["avx2:direct"]
+    assert "#elif (N2D2_AVX2 && !N2D2_AVXVNNI)\n" in written["avx2:winograd"] and "N2D2_AVX2" not in written["avx2:direct"]
 
 
 def test_a_layer_without_the_form_is_refused(tmp_path):
@@ -88,6 +89,6 @@ def test_an_export_is_tuned(tmp_path):
     tune.tune_export(out, layers, 2, "env OMP_NUM_THREADS=1 {binary}")
     assert (out / tune.TUNED_FILE).read_text().startswith("; Tiles measured by -tune")
     again = write_export(tmp_path / "again", request(graph, layer_parameters={"conv/1": {"Tile": "avx2:3x2:1024 sse4:1x2:1024"}}))
-    assert "TilePixels = N2D2_AVX2 ? 3 : N2D2_SSE41 ? 1 : 0" in (again / "dnn" / "include" / "conv_1.hpp").read_text()
+    assert "TilePixels = (N2D2_AVX2 && !N2D2_AVXVNNI) ? 3 : N2D2_SSE41 ? 1 : 0" in (again / "dnn" / "include" / "conv_1.hpp").read_text()
     x = random_inputs(graph, 1)[0]
     np.testing.assert_array_equal(n2d2py.load_export(again).run_raw(x), simulate(graph, [x])["fc"])

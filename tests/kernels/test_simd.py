@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import platform
 import re
+import subprocess
 from itertools import cycle
 from pathlib import Path
 
@@ -25,6 +26,8 @@ FLAGS = {"avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mav
 NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2", "fma"}, "sse4": {"sse4_1"}}
 EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi")
 """The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
+EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))
+"""The AVX-VNNI kernels on a machine with AVX2, in the same way."""
 ISAS = sorted(FLAGS)
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
@@ -155,11 +158,11 @@ def test_simd(tmp_path, isa):
     harness.check_all(simd_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
 
 
-def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int) -> None:
+def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
     constants = tile_constants(f"{'avx512vnni' if isa == 'avx512' else isa}:{tile}")
     monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
     made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
-    harness.check_all(made, tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(made, tmp_path, "g++", ("-O1", *(flags or need_isa(isa))))
 
 
 def test_another_tile(tmp_path, monkeypatch):
@@ -185,6 +188,49 @@ def test_simd_builds(tmp_path, compiler, flags, isa):
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+def need_emulated_avxvnni() -> tuple[str, ...]:
+    """The compiler's flags for the AVX-VNNI kernels on this machine."""
+    if not Path("/usr/include/simde/x86/avx512.h").is_file():
+        pytest.skip("SIMDe is not installed (libsimde-dev)")
+    return (*need_isa("avx2"), *EMULATED_AVXVNNI)
+
+
+def test_some_of_avxvnni_emulated(tmp_path):
+    """The convolutions and fully connected layers, which alone differ from AVX2."""
+    need("g++")
+    sweep = cases.Sweep(12)
+    harness.check_all([*dense_cases(sweep)[::10], *full_cases(sweep)[::4]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("-O1",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+                         ids=["one-thread", "all-loops-parallel", "sanitizers"])
+def test_avxvnni_emulated(tmp_path, flags):
+    need("g++")
+    harness.check_all([*simd_cases(4), *overlapping_cases(7)], tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", ["3x2:65536", "5x1:1024", "1x4:65536"])
+def test_tiles_of_avxvnni_emulated(tmp_path, monkeypatch, tile):
+    need("g++")
+    check_tile(tmp_path, monkeypatch, "avxvnni", tile, 2, need_emulated_avxvnni())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_avxvnni_itself_compiles(tmp_path, compiler, level):
+    """The instructions, for processors that may not be at hand."""
+    need(compiler)
+    sweep = cases.Sweep(13)
+    made = [*dense_cases(sweep)[::6], *full_cases(sweep)[::4]]
+    (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
+    harness.command(compiler, *harness.WARNINGS, level, "-mavx2", "-mfma", "-mavxvnni", f"-I{harness.ROOT / 'kernels'}",
+                    "-c", tmp_path / "cases.cpp", "-o", tmp_path / "cases.o")
+    assert b"vpdpbusd" in subprocess.run(["objdump", "-d", tmp_path / "cases.o"], stdout=subprocess.PIPE, check=True).stdout
 
 
 @pytest.mark.slow

@@ -164,19 +164,24 @@ struct Tile {
         }
     };
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
-    template <long Pitch, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At at) {
-        __m256i sums[Pixels][Vectors];
+    // The sums before the first product.
+    static N2D2_INLINE void start(const std::int32_t* bias, __m256i (&sums)[Pixels][Vectors]) {
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {
-            const std::int32_t* const from = bias + output + 8 * v;
+            const std::int32_t* const from = bias + 8 * v;
             const __m256i first = v == Vectors - 1 ? eight<Rest>(from, from + 4) : eight<8>(from, from + 4);
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p)
                 sums[p][v] = first;
         }
+    }
+
+    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                  const At at) {
+        __m256i sums[Pixels][Vectors];
+        start(bias + output, sums);
         sum<Pitch>(x, w, sums);
         Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }

@@ -21,6 +21,7 @@ TARGETS = (
     Target("x86-64", "x86_64", "-march=x86-64"),
     Target("x86-64-v2", "x86_64", "-march=x86-64-v2"),
     Target("x86-64-v3", "x86_64", "-march=x86-64-v3"),
+    Target("x86-64-v3-vnni", "x86_64", "-march=x86-64-v3;-mavxvnni"),
     Target("x86-64-v4", "x86_64", "-march=x86-64-v4;-mavx512vnni"),
     Target("i686", "i686", "-m32;-march=i686;-mfpmath=sse;-msse2", "i686-linux-gnu-", "qemu-i386"),
     Target("aarch64", "aarch64", "-march=armv8-a", "aarch64-linux-gnu-", "qemu-aarch64"),

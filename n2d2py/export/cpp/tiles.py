@@ -11,8 +11,8 @@ from typing import Sequence
 
 __all__ = ["condition", "tile_constants", "winograd_choices"]
 
-_MACROS = {"avx512vnni": "N2D2_AVX512VNNI", "avx2": "N2D2_AVX2", "sse4": "N2D2_SSE41", "neondot": "N2D2_NEON_DOT",
-           "neon": "(N2D2_NEON && !N2D2_NEON_DOT)"}
+_MACROS = {"avx512vnni": "N2D2_AVX512VNNI", "avxvnni": "N2D2_AVXVNNI", "avx2": "(N2D2_AVX2 && !N2D2_AVXVNNI)",
+           "sse4": "N2D2_SSE41", "neondot": "N2D2_NEON_DOT", "neon": "(N2D2_NEON && !N2D2_NEON_DOT)"}
 _TILE = re.compile(r"(\w+):(\d{1,2})x(\d):(\d{1,6})")
 _FORM = re.compile(r"(\w+):(winograd|direct)")
 _CONSTANTS = ("TilePixels", "TilePanels", "WindowBytes")

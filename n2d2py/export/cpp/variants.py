@@ -19,9 +19,9 @@ from n2d2py.arithmetic import NumType
 __all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
            "packed_floats", "depthwise_order"]
 
-PANEL_SETS = ("avx512vnni", "avx2", "sse4", "neondot", "neon")
+PANEL_SETS = ("avx512vnni", "avxvnni", "avx2", "sse4", "neondot", "neon")
 """Instruction sets whose kernels read panels, as N2D2_ISA_NAME spells them (N2D2_PANELS in `kernels/n2d2/isa.hpp`)."""
-VECTOR_SETS = ("avx512vnni", "avx2")
+VECTOR_SETS = ("avx512vnni", "avxvnni", "avx2")
 """Those with the last stage of runs of sums in registers (StageRun)."""
 FLOATS = "panels of 16 outputs in floating point"
 """The kernel of float32 layers."""

@@ -1,0 +1,129 @@
+// The matrix product of the panels with AVX-VNNI: windows of bytes, vpdpbusd of 256 bits.
+//
+// One instruction adds the products of four unsigned bytes with four signed ones to each of eight sums, exactly, where AVX2 needs four.
+// Windows are those of the AVX-512 kernels, unsigned bytes as they are and signed ones + 128, so that 1x1 windows of unsigned bytes are
+// read in place; a panel is two vectors of weights for each word. Inputs of 16 bits are multiplied in pairs, by vpdpwssd.
+// The last stage and the tile's shape are those of AVX2.
+#ifndef N2D2_X86_AVXVNNI_TILE_HPP
+#define N2D2_X86_AVXVNNI_TILE_HPP
+
+#include "n2d2/x86/avx2_tile.hpp"
+
+namespace n2d2 {
+namespace avxvnni {
+
+// sums[i] += the products of four unsigned bytes of x and four signed ones of w. By name for GCC, as in avx512.hpp; the prefix keeps
+// assemblers from the encoding of AVX-512.
+N2D2_INLINE void dot(__m256i& sums, __m256i x, __m256i w) {
+#if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
+    sums = _mm256_dpbusd_avx_epi32(sums, x, w);
+#else
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
+#endif
+}
+
+// The same for pairs of signed 16-bit integers.
+N2D2_INLINE void dotPairs(__m256i& sums, __m256i x, __m256i w) {
+#if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
+    sums = _mm256_dpwssd_avx_epi32(sums, x, w);
+#else
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
+#endif
+}
+
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
+    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+    typedef typename Stage::Type Out;
+    enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
+
+    template <long Pitch>
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+        __m256i part[Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            part[v] = Base::weights(w, v, q);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            const __m256i inputs = Base::word(x + p * Pitch);
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                if (Base::Pairs)
+                    dotPairs(sums[p][v], inputs, part[v]);
+                else
+                    dot(sums[p][v], inputs, part[v]);
+            }
+        }
+    }
+
+    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                  const At at) {
+        __m256i sums[Pixels][Vectors];
+        Base::start(bias + output, sums);
+        if (Words <= 8) {
+            N2D2_UNROLL
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
+        } else {
+            for (int q = 0; q < Words; ++q)
+                addWord<Pitch>(x + 4 * q, w, q, sums);
+        }
+        Base::template Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+    }
+};
+
+// Windows of bytes as they are multiplied. Up to 15 bytes behind the values may be written.
+template <class In, int Words, bool Pairs = sizeof(In) == 2>
+struct ByteWindow {
+    typedef ByteWindow Raw;
+    enum : bool { Plain = !std::numeric_limits<In>::is_signed };
+    enum : int { Size = 1, Unit = 1, Bytes = 4 * Words };
+
+    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
+
+    template <int Width>
+    static N2D2_INLINE void put(const In* from, std::uint8_t* to) {
+        if (Width == 32)
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                                avx2::flipped<In>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+        else
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes::flipped<In>(bytes::loadBytes<least(Width, 16)>(from)));
+    }
+
+    template <int Count>
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        constexpr int width = Count >= 32 ? 32 : Count >= 16 ? 16 : Count;
+        for (int i = 0; i + width <= Count; i += width)
+            put<width>(from + i, to + i);
+        if (Count % width != 0)
+            put<width>(from + Count - width, to + Count - width);
+    }
+    template <int Count>
+    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+        std::memset(to, static_cast<unsigned char>(value + (bool(Plain) ? 0 : 128)), Count);
+    }
+};
+
+// 16-bit integers.
+template <class In, int Words>
+struct ByteWindow<In, Words, true> : Halfwords<In, Words> {};
+
+struct Machine {
+    template <class In, int Words>
+    struct Windows : ByteWindow<In, Words> {};
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+
+    // 12 sums of eight outputs, two weight vectors, a word.
+    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return 4; }
+};
+
+}  // namespace avxvnni
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AVXVNNI_TILE_HPP
