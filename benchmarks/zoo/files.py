@@ -14,8 +14,8 @@ __all__ = ["EXPORTERS", "write"]
 EXPORTERS = ("dynamo", "torchscript")
 
 
-def write(name: str, exporter: str, path: Path) -> None:
-    """The network `name` at `path` (batch 1), as `exporter` spells it with its default opset.
+def write(name: str, exporter: str, path: Path, size: int | None = None) -> None:
+    """The network `name` at `path` (batch 1), as `exporter` spells it with its default opset; `size` in place of the zoo's height and width.
 
     Weights are PyTorch's initial ones (seed 0). Each batch normalisation has a drawn gain and shift and has seen a
     batch of images, then its statistics are disturbed; gains of layers that start near 0 are drawn too. Raises ImportError for a missing library.
@@ -24,8 +24,9 @@ def write(name: str, exporter: str, path: Path) -> None:
 
     torch.manual_seed(0)
     entry = NETWORKS[name]
-    network = _disturbed(entry.make(), torch.as_tensor(images(8, entry.size, 3)))
-    sample = torch.randn(1, 3, entry.size, entry.size)
+    size = size or entry.size
+    network = _disturbed(entry.make(), torch.as_tensor(images(8, size, 3)))
+    sample = torch.randn(1, 3, size, size)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(network, (sample,), str(path), dynamo=exporter == "dynamo", external_data=False, verbose=False)

@@ -23,7 +23,7 @@ from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.settings import read_settings
 
-__all__ = ["Row", "images", "measure"]
+__all__ = ["Row", "images", "measure", "run_tool", "static_twin"]
 
 CALIBRATED, COMPARED = 8, 4
 """Stimuli for calibration; stimuli, other ones, on which integers are compared with floating point."""
@@ -124,7 +124,8 @@ def _plainly(path: Path, x: np.ndarray) -> dict[str, np.ndarray]:
     return {str(index): y for index, y in enumerate(session.run(None, {session.get_inputs()[0].name: x}))}
 
 
-def _run(words: list[str]) -> None:
+def run_tool(words: list[str]) -> None:
+    """Runs the tool quietly. Raises RuntimeError with the end of what it printed when it fails."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         status = main(words)
@@ -133,7 +134,7 @@ def _run(words: list[str]) -> None:
 
 
 def _compiled(path: Path, folder: Path, x: np.ndarray, want: list[np.ndarray]) -> float:
-    _run([str(path), "-seed", "1", "-export", "CPP", "-nbbits", "-32", "-db-export", "0", "-quiet", "-o", str(folder)])
+    run_tool([str(path), "-seed", "1", "-export", "CPP", "-nbbits", "-32", "-db-export", "0", "-quiet", "-o", str(folder)])
     network = n2d2py.load_export(folder / "export_CPP_float32")
     return _error(_named(network(x)), want)
 
@@ -149,7 +150,7 @@ def _typed(path: Path, folder: Path, x: np.ndarray, bits: int) -> tuple[list[np.
     words = [str(path), "-seed", "1", "-export", "CPP", "-nbbits", str(bits), "-calib", str(CALIBRATED), "-calib-data", str(data),
              "-db-export", "0", "-quiet", "-o", str(folder)]
     fused: Graph = fuse_stage(load_stage(read_settings(parse_arguments(words))), integer=True)[0].graph
-    _run(words)
+    run_tool(words)
     simulator = n2d2py.load_simulator(folder / f"export_CPP_int{bits}")
     return _lines(FloatEngine(fused).run(x)), _lines(_named(simulator(x))), simulator
 
@@ -163,20 +164,26 @@ def _correlation(real: list[np.ndarray], got: list[np.ndarray]) -> float:
 
 
 def _theirs(path: Path, folder: Path, x: np.ndarray) -> float:
+    made = folder / "quantized.onnx"
+    static_twin(path, made, folder, x.shape[-1])
+    return _correlation(_lines(original_engine(path).run(x)), _lines(original_engine(made).run(x)))
+
+
+def static_twin(path: Path, made: Path, folder: Path, size: int) -> None:
+    """Writes what onnxruntime.quantization makes of `path` with the stimuli of the calibration (`folder`: for its files)."""
     from onnxruntime import quantization as q
 
     name = original_engine(path).inputs[0]
-    stimuli = iter([{name: one[None]} for one in images(CALIBRATED, x.shape[-1], 2)])
+    stimuli = iter([{name: one[None]} for one in images(CALIBRATED, size, 2)])
 
     class Reader(q.CalibrationDataReader):
         def get_next(self) -> dict[str, np.ndarray] | None:
             return next(stimuli, None)
 
-    prepared, made = folder / "prepared.onnx", folder / "quantized.onnx"
+    prepared = folder / "prepared.onnx"
     q.quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
     q.quantize_static(str(prepared), str(made), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
                       activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
-    return _correlation(_lines(original_engine(path).run(x)), _lines(original_engine(made).run(x)))
 
 
 def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:

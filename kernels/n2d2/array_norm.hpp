@@ -12,23 +12,45 @@
 
 namespace n2d2 {
 
+template <int Count, int Inner, class T>
+N2D2_INLINE void shiftedPowers(const T* x, double highest, double* powers) {
+    for (long i = 0; i < Count; ++i)
+        powers[i] = static_cast<double>(x[i * Inner]) - highest;
+    exact::exps<Count>(powers, powers);
+}
+
+// One line; the powers of up to 512 elements at a time, so that they are vectors.
+template <int Size, int Inner, bool Log, class T>
+N2D2_INLINE void softmaxLine(const T* x, T* y) {
+    constexpr int piece = Size < 512 ? Size : 512, last = Size % piece;
+    double highest = static_cast<double>(x[0]), sum = 0.0, powers[piece];
+    for (long k = 1; k < Size; ++k)
+        highest = static_cast<double>(x[k * Inner]) > highest ? static_cast<double>(x[k * Inner]) : highest;
+    for (long k = 0; k + piece <= Size; k += piece) {
+        shiftedPowers<piece, Inner>(x + k * Inner, highest, powers);
+        for (int i = 0; i < piece; ++i)
+            sum = sum + powers[i];
+    }
+    if (last > 0) {
+        shiftedPowers<(last > 0 ? last : 1), Inner>(x + (Size - last) * long(Inner), highest, powers);
+        for (int i = 0; i < last; ++i)
+            sum = sum + powers[i];
+    }
+    const double logarithm = Log ? exact::log(sum) : 0.0;
+    for (long k = 0; k < Size; ++k) {
+        const double shifted = static_cast<double>(x[k * Inner]) - highest;
+        if (Log || Size > piece)
+            y[k * Inner] = static_cast<T>(Log ? shifted - logarithm : exact::exp(shifted) / sum);
+        else
+            y[k * Inner] = static_cast<T>(powers[k] / sum);
+    }
+}
+
 template <int Outer, int Size, int Inner, bool Log, class T>
 N2D2_INLINE void arraySoftmax(const T* in, T* out) {
     for (long o = 0; o < Outer; ++o)
-        for (long i = 0; i < Inner; ++i) {
-            const T* const x = in + o * Size * Inner + i;
-            T* const y = out + o * Size * Inner + i;
-            double highest = static_cast<double>(x[0]), sum = 0.0;
-            for (long k = 1; k < Size; ++k)
-                highest = static_cast<double>(x[k * Inner]) > highest ? static_cast<double>(x[k * Inner]) : highest;
-            for (long k = 0; k < Size; ++k)
-                sum = sum + exact::exp(static_cast<double>(x[k * Inner]) - highest);
-            const double logarithm = Log ? exact::log(sum) : 0.0;
-            for (long k = 0; k < Size; ++k) {
-                const double shifted = static_cast<double>(x[k * Inner]) - highest;
-                y[k * Inner] = static_cast<T>(Log ? shifted - logarithm : exact::exp(shifted) / sum);
-            }
-        }
+        for (long i = 0; i < Inner; ++i)
+            softmaxLine<Size, Inner, Log>(in + o * Size * Inner + i, out + o * Size * Inner + i);
 }
 
 template <class T>
@@ -37,27 +59,41 @@ N2D2_INLINE double differenceSquared(T x, double mean) {
     return rounded(away * away);
 }
 
+// Count lines together: their sums wait for each other's additions, not for their own.
+template <int Count, int Inner, bool Centred, int Part, class T>
+N2D2_INLINE void normalizedLines(const T* x, double epsilon, T* out) {
+    double mean[Count] = {}, squares[Count] = {}, inverse[Count];
+    if (Centred) {
+        for (long i = 0; i < Inner; ++i)
+            for (int l = 0; l < Count; ++l)
+                mean[l] = mean[l] + static_cast<double>(x[l * Inner + i]);
+        for (int l = 0; l < Count; ++l)
+            mean[l] = mean[l] / Inner;
+    }
+    for (long i = 0; i < Inner; ++i)
+        for (int l = 0; l < Count; ++l)
+            squares[l] = squares[l] + differenceSquared(x[l * Inner + i], mean[l]);
+    for (int l = 0; l < Count; ++l)
+        inverse[l] = 1.0 / std::sqrt(squares[l] / Inner + epsilon);
+    if (Part != 0) {
+        for (int l = 0; l < Count; ++l)
+            out[l] = static_cast<T>(Part == 1 ? mean[l] : inverse[l]);
+        return;
+    }
+    for (int l = 0; l < Count; ++l)
+        for (long i = 0; i < Inner; ++i)
+            out[l * Inner + i] = static_cast<T>(
+                static_cast<double>(static_cast<T>(static_cast<double>(x[l * Inner + i]) - mean[l])) * inverse[l]);
+}
+
 template <int Outer, int Inner, bool Centred, int Part, class T>
 N2D2_INLINE void arrayNorm(const T* in, double epsilon, T* out) {
-    for (long o = 0; o < Outer; ++o) {
-        const T* const x = in + o * Inner;
-        double mean = 0.0, squares = 0.0;
-        if (Centred) {
-            for (long i = 0; i < Inner; ++i)
-                mean = mean + static_cast<double>(x[i]);
-            mean = mean / Inner;
-        }
-        for (long i = 0; i < Inner; ++i)
-            squares = squares + differenceSquared(x[i], mean);
-        const double inverse = 1.0 / std::sqrt(squares / Inner + epsilon);
-        if (Part != 0) {
-            out[o] = static_cast<T>(Part == 1 ? mean : inverse);
-            continue;
-        }
-        for (long i = 0; i < Inner; ++i)
-            out[o * Inner + i] =
-                static_cast<T>(static_cast<double>(static_cast<T>(static_cast<double>(x[i]) - mean)) * inverse);
-    }
+    constexpr int together = 8, pitch = Part != 0 ? 1 : Inner;
+    long o = 0;
+    for (; o + together <= Outer; o += together)
+        normalizedLines<together, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
+    for (; o < Outer; ++o)
+        normalizedLines<1, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
 }
 
 template <int Outer, int Size, int Inner, int Lines, int Taps, class T, class W>

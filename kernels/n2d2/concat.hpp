@@ -1,17 +1,18 @@
 // Concatenation of channels: every input copied to its place in the output, line by line.
 //
-//   out[y][x][Channel + c] = Stage(in[y][x][c] - InputZero, Index)
+//   out[y][x][Channel + c] = Stage(in[y][x][c] - InputZero)
 //
-// Index selects the input's own factor of the rescale; a plain copy has a stage that keeps the value and
-// InputZero 0. One config per input.
-// Config: planes Input, Output; types Sum, Stage, Isa; enum Channel, Index, InputZero, Serial, Reverse.
+// One config per input: its stage has the factor of this input; that of a plain copy keeps the value, with InputZero 0. Pixels of
+// few channels are rescaled together.
+// Config: planes Input, Output; types Sum, Stage, Isa; enum Channel, InputZero, Serial, Reverse.
 // Line order: out line y is stored while the lines >= y (with Reverse: <= y) of all inputs are intact.
 #ifndef N2D2_CONCAT_HPP
 #define N2D2_CONCAT_HPP
 
-#include "n2d2/output.hpp"
-#include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
+#include <cstring>
+#include <type_traits>
+
+#include "n2d2/pointwise.hpp"
 
 namespace n2d2 {
 
@@ -27,16 +28,59 @@ struct ConcatInput {
                       static_cast<int>(Input::Width) == static_cast<int>(Output::Width),
                   "the inputs of a concatenation have the size of the output");
 
-    static N2D2_INLINE Sum centred(typename Input::Type x) {
-        return static_cast<Sum>(static_cast<Sum>(x) - static_cast<Sum>(Cfg::InputZero));
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef typename Cfg::Stage Stage;
+    // Pixels of few channels are rescaled together, so that they fill vectors; the last vector is filled up.
+    enum : int {
+        Tile = 64,
+        Unit = std::is_same<Isa, Portable>::value ? 1 : 32,
+        Rest = C % Tile,
+        Piece = C >= Tile ? 1 : least(int(W), Tile / C),
+        LastPixels = W % Piece,
+        Copied = std::is_same<Stage, Moved<Out> >::value && std::is_same<In, Out>::value && int(Cfg::InputZero) == 0
+    };
+
+    // Channels [0, Count) of the Pixels pixels from `from` on.
+    template <int Pixels, int Count>
+    static N2D2_INLINE void rescale(const In* from, Out* to) {
+        constexpr int count = Pixels * Count, filled = (count + Unit - 1) / Unit * Unit;
+        alignas(64) Sum values[filled];
+        alignas(64) Out results[filled];
+        for (int i = count; i < filled; ++i)
+            values[i] = Sum(0);
+        for (int p = 0; p < Pixels; ++p)
+            for (int c = 0; c < Count; ++c)
+                values[p * Count + c] = static_cast<Sum>(static_cast<Sum>(from[p * Input::Stride + c]) - static_cast<Sum>(Cfg::InputZero));
+        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        for (int p = 0; p < Pixels; ++p)
+            std::memcpy(to + p * Output::Stride, results + p * Count, static_cast<std::size_t>(Count) * sizeof(Out));
     }
 
     static N2D2_INLINE void copyLine(const unsigned char* in, unsigned char* out, int y) {
-        const typename Input::Type* const from = line<Input>(in, y);
-        typename Output::Type* const to = line<Output>(out, y) + Cfg::Channel;
-        for (int x = 0; x < W; ++x)
-            for (int c = 0; c < C; ++c)
-                to[x * Output::Stride + c] = Cfg::Stage::apply(centred(from[x * Input::Stride + c]), Cfg::Index);
+        constexpr int last = LastPixels, rest = Rest, tile = Tile, piece = Piece, channels = C, few = least(channels, tile);
+        const In* const from = line<Input>(in, y);
+        Out* const to = line<Output>(out, y) + Cfg::Channel;
+        if (Copied) {
+            for (int x = 0; x < W; ++x)
+                std::memcpy(to + x * Output::Stride, from + x * Input::Stride, static_cast<std::size_t>(C) * sizeof(Out));
+            return;
+        }
+        if (channels < tile) {
+            int x = 0;
+            for (; x + piece <= W; x += piece)
+                rescale<piece, few>(from + x * Input::Stride, to + x * Output::Stride);
+            if (last > 0)
+                rescale<(last > 0 ? last : 1), few>(from + x * Input::Stride, to + x * Output::Stride);
+            return;
+        }
+        for (int x = 0; x < W; ++x) {
+            int c = 0;
+            for (; c + tile <= channels; c += tile)
+                rescale<1, tile>(from + x * Input::Stride + c, to + x * Output::Stride + c);
+            if (rest > 0)
+                rescale<1, (rest > 0 ? rest : 1)>(from + x * Input::Stride + c, to + x * Output::Stride + c);
+        }
     }
 };
 

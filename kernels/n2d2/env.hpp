@@ -62,6 +62,12 @@ static_assert(sizeof(float) == 4 && std::numeric_limits<float>::is_iec559, "floa
 static_assert((-1 >> 1) == -1 && (std::int64_t(-3) >> 1) == -2, "the right shift is arithmetic");
 static_assert(-1 == ~0, "negative integers are in two's complement");
 
+// Names a constant, so that a specialisation is for classes that have it.
+template <int>
+struct Exists {
+    typedef void Type;
+};
+
 template <class T>
 N2D2_INLINE constexpr T least(T a, T b) { return b < a ? b : a; }
 

@@ -6,8 +6,14 @@
 #define N2D2_FUNCTIONS_HPP
 
 #include <cmath>
+#include <cstring>
 
 #include "n2d2/env.hpp"
+#include "n2d2/isa.hpp"
+
+#if N2D2_AVX2
+#include "n2d2/x86/avx2_exp.hpp"
+#endif
 
 namespace n2d2 {
 
@@ -40,6 +46,14 @@ N2D2_INLINE double polynomial(double x, double highest, Rest... rest) {
     return horner(x, highest, rest...);
 }
 
+// 2^n for whole n of -1022 to 1023. A product with it rounds as ldexp does.
+N2D2_INLINE double powerOfTwo(double n) {
+    const std::uint64_t bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023) << 52;
+    double power;
+    std::memcpy(&power, &bits, sizeof(power));
+    return power;
+}
+
 inline double exp(double x) {
     if (x != x)
         return x;
@@ -53,7 +67,19 @@ inline double exp(double x) {
     const double series = polynomial(rest, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
                                      1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
                                      1.0 / 6.0, 0.5, 1.0, 1.0);
-    return std::ldexp(std::ldexp(series, static_cast<int>(half)), static_cast<int>(k - half));
+    return series * powerOfTwo(half) * powerOfTwo(k - half);
+}
+
+// out[i] = exp(in[i]) for i < Count.
+template <int Count>
+N2D2_INLINE void exps(const double* in, double* out) {
+    int i = 0;
+#if N2D2_AVX2
+    for (; i + 4 <= Count; i += 4)
+        _mm256_storeu_pd(out + i, avx2::exp(_mm256_loadu_pd(in + i)));
+#endif
+    for (; i < Count; ++i)
+        out[i] = exp(in[i]);
 }
 
 // s * (2 + 2/3 s^2 + ...) = log((1 + s) / (1 - s))

@@ -12,13 +12,23 @@
 //       enum : long { Offset = 0, WrapOffset = 0 };
 //   };
 //
-// Kernels ask for the address of a line and never step from one line to another by arithmetic.
+// Kernels ask for the address of a line and never step from one line to another by arithmetic. A constant Pitch, where a plane
+// has one, is the distance of two lines in elements; Width * Stride otherwise.
 #ifndef N2D2_PLANE_HPP
 #define N2D2_PLANE_HPP
 
 #include "n2d2/env.hpp"
 
 namespace n2d2 {
+
+template <class Plane, class Found = void>
+struct LinePitch {
+    enum : int { value = Plane::Width * Plane::Stride };
+};
+template <class Plane>
+struct LinePitch<Plane, typename Exists<Plane::Pitch>::Type> {
+    enum : int { value = Plane::Pitch };
+};
 
 template <class Plane>
 struct PlaneTraits {
@@ -30,7 +40,7 @@ struct PlaneTraits {
         Channels = Plane::Channels,
         Stride = Plane::Stride,
         Lines = Plane::Lines,
-        LineElements = Width * Stride,
+        LineElements = LinePitch<Plane>::value,
         Ring = Lines > 0 && int(Lines) < int(Height) && long(Plane::WrapOffset) == long(Plane::Offset),
         Packed = Stride == Channels,              // a line is one run of Width * Channels elements
         Whole = Packed && int(Lines) >= int(Height)  // so is the plane

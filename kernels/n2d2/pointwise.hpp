@@ -5,12 +5,16 @@
 // The output may lie over an input (in place, or wherever element i of an input dies when element i of the
 // output is stored). Elements are therefore taken in order, ascending or with Reverse descending, in short tiles
 // whose operands are combined in a local array before the first of them is stored: all operands of an element are read
-// before it is stored, and the compiler may vectorise without having to prove that the buffers are apart.
+// before it is stored, and the compiler may vectorise without having to prove that the buffers are apart. Tiles that fill no
+// vectors are filled up; pixels of few channels that are no run with the next ones (an operand is repeated, say) share a tile.
 //
 // Reader: constructed from the input bases and a line number; at(i, c) gives element i counted from the last
 // pixel(x), c being its channel; enum Packed says whether all inputs are one run per line.
 #ifndef N2D2_POINTWISE_HPP
 #define N2D2_POINTWISE_HPP
+
+#include <cstring>
+#include <type_traits>
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
@@ -21,7 +25,8 @@ namespace n2d2 {
 template <class Stage, bool PerChannel, class Isa>
 struct PointwiseRun {
     typedef typename Stage::Type Out;
-    enum : int { Tile = 64 };
+    // Tile: elements combined at once; Unit: those of a vector, to which the last ones of a run are filled up.
+    enum : int { Tile = 64, Unit = std::is_same<Isa, Portable>::value ? 1 : 32 };
 
     template <int Count, class Reader>
     static N2D2_INLINE void tile(const Reader& reader, int first, Out* out) {
@@ -31,15 +36,59 @@ struct PointwiseRun {
         StageRun<Stage, PerChannel, Isa>::template run<Count>(values, PerChannel ? first : 0, out + first);
     }
 
+    // The Channels channels of Pixels pixels from x on; `out` is the line.
+    template <int Pixels, int Channels, int Stride, class Reader>
+    static N2D2_INLINE void pixels(const Reader& line, int x, Out* out) {
+        typedef decltype(line.at(0, 0)) Value;
+        constexpr int count = Pixels * Channels, filled = (count + Unit - 1) / Unit * Unit;
+        alignas(64) Value values[filled];
+        for (int i = count; i < filled; ++i)
+            values[i] = Value();
+        for (int p = 0; p < Pixels; ++p) {
+            const Reader reader = line.pixel(x + p);
+            for (int c = 0; c < Channels; ++c)
+                values[p * Channels + c] = reader.at(c, c);
+        }
+        if (filled == count && Stride == Channels) {
+            StageRun<Stage, false, Isa>::template run<count>(values, 0, out + x * Stride);
+            return;
+        }
+        alignas(64) Out results[filled];
+        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        for (int p = 0; p < Pixels; ++p)
+            std::memcpy(out + (x + p) * Stride, results + p * Channels, static_cast<std::size_t>(Channels) * sizeof(Out));
+    }
+
     template <bool Reverse, int Length, class Reader>
     static N2D2_INLINE void run(const Reader& reader, Out* out) {
         constexpr int rest = Length % Tile, whole = Length - rest;
         if (Reverse && rest > 0)
-            tile<(rest > 0 ? rest : 1)>(reader, whole, out);
+            last<rest>(reader, whole, out);
         for (int i = 0; i < whole; i += Tile)
             tile<Tile>(reader, Reverse ? whole - Tile - i : i, out);
         if (!Reverse && rest > 0)
-            tile<(rest > 0 ? rest : 1)>(reader, whole, out);
+            last<rest>(reader, whole, out);
+    }
+    template <int Rest, class Reader>
+    static N2D2_INLINE void last(const Reader& reader, int first, Out* out) {
+        constexpr int count = Rest > 0 ? Rest : 1;
+        if (PerChannel || Rest % Unit == 0)
+            tile<count>(reader, first, out);
+        else
+            filledUp<count>(reader, first, out);
+    }
+    template <int Count, class Reader>
+    static N2D2_INLINE void filledUp(const Reader& reader, int first, Out* out) {
+        typedef decltype(reader.at(0, 0)) Value;
+        constexpr int filled = (Count + Unit - 1) / Unit * Unit;
+        alignas(64) Value values[filled];
+        alignas(64) Out results[filled];
+        for (int i = Count; i < filled; ++i)
+            values[i] = Value();
+        for (int i = 0; i < Count; ++i)
+            values[i] = reader.at(first + i, first + i);
+        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        std::memcpy(out + first, results, Count * sizeof(Out));
     }
 };
 
@@ -53,10 +102,20 @@ N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows&
     constexpr int width = Output::Width, channels = Output::Channels;
     constexpr int length = flat ? width * channels : channels;
     constexpr int runs = flat ? 1 : width;
+    constexpr bool shared = !flat && !PerChannel && channels < 64;
+    constexpr int piece = shared ? least(width, 64 / least(channels, 64)) : 1;
     constexpr long work = static_cast<long>(width) * channels;
     Tasks<serial, Output::Height, 1, work, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
         const Reader reader(source, y);
         typename Output::Type* const to = line<Output>(out, y);
+        if (shared) {
+            for (int step = 0; step + piece <= width; step += piece)
+                Run::template pixels<piece, channels, Output::Stride>(reader, reverse ? width - piece - step : step, to);
+            if (width % piece > 0)
+                Run::template pixels<(width % piece > 0 ? width % piece : 1), channels, Output::Stride>(
+                    reader, reverse ? 0 : width - width % piece, to);
+            return;
+        }
         for (int step = 0; step < runs; ++step) {
             const int x = reverse ? runs - 1 - step : step;
             Run::template run<reverse, length>(reader.pixel(x), to + x * Output::Stride);

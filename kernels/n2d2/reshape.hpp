@@ -4,13 +4,17 @@
 //   counted in the input's shape)
 //
 // Both planes are HWC in memory, so elements move whenever more than one axis is longer than 1. Input and output
-// are disjoint. Config: planes Input, Output; types Stage, Isa.
+// are disjoint. An image as a vector, and back, is a matrix of pixels and channels transposed (n2d2/transposed.hpp).
+// Config: planes Input, Output; types Stage, Isa.
 #ifndef N2D2_RESHAPE_HPP
 #define N2D2_RESHAPE_HPP
+
+#include <type_traits>
 
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/transposed.hpp"
 
 namespace n2d2 {
 
@@ -23,12 +27,39 @@ struct Reshape {
         H = Output::Height,
         W = Output::Width,
         InputHeight = Input::Height,
-        InputWidth = Input::Width
+        InputWidth = Input::Width,
+        Flat = int(Input::Lines) >= InputHeight && int(Output::Lines) >= H &&
+               std::is_same<typename Cfg::Stage, Moved<typename Input::Type> >::value,
+        ToVector = Flat && H * W == 1,
+        ToImage = Flat && !ToVector && InputHeight * InputWidth == 1
     };
+    typedef typename Input::Type In;
     static_assert(C * H * W == static_cast<int>(Input::Channels) * InputHeight * InputWidth,
                   "a reshape keeps the number of elements");
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        Form<ToVector ? 1 : ToImage ? 2 : 0>::run(in, out);
+    }
+
+    template <int, class Any = void>
+    struct Form {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) { single(in, out); }
+    };
+    template <class Any>
+    struct Form<1, Any> {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+            constexpr int pixels = InputHeight * InputWidth;
+            Transposed<In, pixels, Input::Channels>::run(line<Input>(in, 0), Input::Stride, line<Output>(out, 0), pixels);
+        }
+    };
+    template <class Any>
+    struct Form<2, Any> {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+            Transposed<In, C, H * W>::run(line<Input>(in, 0), H * W, line<Output>(out, 0), Output::Stride);
+        }
+    };
+
+    static N2D2_INLINE void single(const unsigned char* in, unsigned char* out) {
         Tasks<false, H, 1, 4L * C * W>::run([=](int y, int) N2D2_INLINE_LAMBDA {
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)

@@ -30,10 +30,11 @@ struct Softmax {
         for (int c = 1; c < Group; ++c)
             highest = largest(highest, static_cast<double>(in[c]));
         double powers[Group];
-        for (int c = 0; c < Group; ++c) {
-            powers[c] = exact::exp(static_cast<double>(in[c]) - highest);
+        for (int c = 0; c < Group; ++c)
+            powers[c] = static_cast<double>(in[c]) - highest;
+        exact::exps<Group>(powers, powers);
+        for (int c = 0; c < Group; ++c)
             sum = sum + powers[c];
-        }
         const double logarithm = Cfg::Log != 0 ? exact::log(sum) : 0.0;
         for (int c = 0; c < Group; ++c)
             out[c] = Cfg::Stage::apply(static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm

@@ -6,6 +6,8 @@
 #ifndef N2D2_TAKE_HPP
 #define N2D2_TAKE_HPP
 
+#include <cstring>
+
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -24,20 +26,76 @@ struct TakeTable {
     static N2D2_INLINE int at(int i) { return Table[i]; }
 };
 
+// Groups of positions taken in turn, Step apart, each from the group's first one on: First, First + Step, ..., First + 1, ...
+template <int First, int Groups, int Step>
+struct TakeTurns {
+    static N2D2_INLINE int at(int i) { return First + i % Groups * Step + i / Groups; }
+};
+
+// Channels [First, First + Count) of a pixel, in a local array first: the compiler need not prove that the buffers are apart.
+template <class Taken>
+struct TakeChannels {
+    template <class Stage, int Count, class In>
+    static N2D2_INLINE void run(const In* from, int first, typename Stage::Type* to) {
+        typename Stage::Type values[Count];
+        for (int c = 0; c < Count; ++c)
+            values[c] = Stage::apply(from[Taken::at(first + c)], first + c);
+        std::memcpy(to + first, values, sizeof(values));
+    }
+};
+
+// `first` is a multiple of Groups, so that the turns are loops without a division.
+template <int First, int Groups, int Step>
+struct TakeChannels<TakeTurns<First, Groups, Step> > {
+    template <class Stage, int Count, class In>
+    static N2D2_INLINE void run(const In* from, int first, typename Stage::Type* to) {
+        constexpr int whole = Count / Groups;
+        const In* const turn = from + First + first / Groups;
+        typename Stage::Type values[Count];
+        for (int i = 0; i < whole; ++i)
+            for (int g = 0; g < Groups; ++g)
+                values[i * Groups + g] = Stage::apply(turn[g * Step + i], first + i * Groups + g);
+        for (int c = whole * Groups; c < Count; ++c)
+            values[c] = Stage::apply(turn[c % Groups * Step + whole], first + c);
+        std::memcpy(to + first, values, sizeof(values));
+    }
+};
+
+// How many positions make a whole number of turns.
+template <class Taken>
+struct TurnsOf {
+    enum : int { value = 1 };
+};
+template <int First, int Groups, int Step>
+struct TurnsOf<TakeTurns<First, Groups, Step> > {
+    enum : int { value = Groups };
+};
+
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Take {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
-    enum : int { C = Output::Channels, W = Output::Width };
+    typedef TakeChannels<typename Cfg::Taken> Chosen;
+    typedef typename Cfg::Stage Stage;
+    enum : int {
+        C = Output::Channels,
+        W = Output::Width,
+        Turn = TurnsOf<typename Cfg::Taken>::value,
+        Tile = Turn < 256 ? 256 / Turn * Turn : int(Turn),
+        Rest = C % Tile
+    };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {
+        constexpr int rest = Rest;
         Tasks<false, Output::Height, 1, static_cast<long>(C) * W>::run([=](int y, int) N2D2_INLINE_LAMBDA {
             const typename Input::Type* const from = line<Input>(in, Cfg::Lines::at(y));
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x) {
                 const typename Input::Type* const pixel = from + Cfg::Columns::at(x) * Input::Stride;
-                for (int c = 0; c < C; ++c)
-                    to[x * Output::Stride + c] = Cfg::Stage::apply(pixel[Cfg::Taken::at(c)], c);
+                for (int c = 0; c + Tile <= C; c += Tile)
+                    Chosen::template run<Stage, Tile>(pixel, c, to + x * Output::Stride);
+                if (rest > 0)
+                    Chosen::template run<Stage, (Rest > 0 ? int(Rest) : 1)>(pixel, C - rest, to + x * Output::Stride);
             }
         });
     }

@@ -14,11 +14,6 @@
 
 namespace n2d2 {
 
-template <int>
-struct Exists {
-    typedef void Type;
-};
-
 template <class Cfg, class Found = void>
 struct TileOf {
     enum : int { Pixels = 0, Panels = 0, WindowBytes = 0 };

@@ -21,7 +21,7 @@ StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -41,6 +41,13 @@ class Rescale:
     """
 
     count: int
+
+    def only(self, index: int) -> "Rescale":
+        """The rescale of output `index` alone."""
+        if self.count == 1:
+            return self
+        return replace(self, **{f.name: value[index:index + 1] for f in fields(self)
+                                if isinstance(value := getattr(self, f.name), np.ndarray)})
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc, low, high) in int64; `axis` is the channel axis of `acc`.

@@ -11,6 +11,7 @@ from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.fuse_pool_sum import FusePoolSum
+from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
@@ -31,7 +32,7 @@ def register_pass(rewrite: Pass) -> None:
 def passes(*, integer: bool) -> list[Pass]:
     """The rewrites in the order in which they run; some only for integer exports."""
     order: list[Pass] = [RemoveIdentity(), *_MORE, MergeQuantize(), HoistQuantize(), ClipBeforeQuantize(),
-                         MergeTranspose(), MoveTranspose(), TransposeIntoFc(), RemoveReshape(), FusePadding(),
+                         MergeTranspose(), MoveTranspose(), TransposeIntoFc(), LiftChannels(), RemoveReshape(), MergeTake(), FusePadding(),
                          FuseBatchNorm(), BatchNormToAffine(), FuseAffine(), FuseAffineForward(), RemoveUnlimited(),
                          FuseActivation(), ConvToFc()]
     return order + [DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]

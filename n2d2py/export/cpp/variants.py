@@ -16,7 +16,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 
-__all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
+__all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "TABLES", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
            "packed_floats", "depthwise_order"]
 
 PANEL_SETS = ("avx512vnni", "avxvnni", "avx2", "sse4", "neondot", "neon")
@@ -27,6 +27,10 @@ FLOATS = "panels of 16 outputs in floating point"
 """The kernel of float32 layers."""
 REAL_VECTORS = "vectors of channels in floating point"
 """The kernel of depthwise float32 layers."""
+TABLES = "table in registers"
+"""The kernel of functions of bytes."""
+TABLE_SETS = ("avx2",)
+"""The instruction sets that it is written for."""
 VECTORS = "vectors of sums"
 """The kernel of layers whose constants have one order in all instruction sets."""
 

@@ -43,5 +43,6 @@ def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identi
     if table.size != 2 ** kind.bits:
         raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
     name = build.array("table", table, build.output.cpp)
+    build.table()
     config = build.config(f"{node.name}: {node.op.function.kind} by table", types, {"Serial": build.serial})
     return build.code("lookup", f"n2d2::lookup<{config}>(in0, out, {name});")

@@ -14,7 +14,7 @@ from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
-from n2d2py.export.cpp.variants import HALF, VECTOR_SETS, VECTORS, Facts, Panels, choose
+from n2d2py.export.cpp.variants import HALF, TABLE_SETS, TABLES, VECTOR_SETS, VECTORS, Facts, Panels, choose
 from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -147,10 +147,16 @@ class LayerBuilder:
         facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
                       len(weights) // groups, inputs, weights[0].size // inputs)
         found, self._reason = choose(facts)
+        self._panels = None
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")
             self._panels = found.pack(weights, self.node.params["bias"], facts)
+
+    @property
+    def whole_output(self) -> bool:
+        """Whether the lines of the output follow each other in memory."""
+        return self._place.limit is None and self._place.ring_rows is None
 
     def pointwise(self) -> None:
         """Lines of a layer that computes element by element need no order where it stores each one over its own operands."""
@@ -172,14 +178,20 @@ class LayerBuilder:
             self._kernel, self._sets, self._native = VECTORS, VECTOR_SETS, True
             self._reason = "the compiler makes the sums, registers the last stage"
 
+    def table(self) -> None:
+        """Takes the kernel of the instruction set for a table from bytes to bytes."""
+        if self.inputs[0].bits == self.output.bits == 8:
+            self._kernel, self._sets, self._native = TABLES, TABLE_SETS, True
+            self._reason = "bytes to bytes: 256 entries in registers"
+
     def _weight_type(self, values: np.ndarray) -> str:
         if not self.integer:
             return HALF if values.dtype == np.float16 else self.output.cpp
         low, high = int(values.min(initial=0)), int(values.max(initial=0))
         return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -2 ** (bits - 1) <= low <= high < 2 ** (bits - 1))
 
-    def weights(self, values: np.ndarray) -> tuple[str, str]:
-        """Adds the array "weights", already in the kernel's order; returns its address and element type.
+    def weights(self, values: np.ndarray, suffix: str = "") -> tuple[str, str]:
+        """Adds the array "weights" (and `suffix`), already in the kernel's order; returns its address and element type.
 
         Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits.
         """
@@ -188,15 +200,15 @@ class LayerBuilder:
             name = self.array("weights", np.ascontiguousarray(values).view(np.uint16), "std::uint16_t", panels)
             return f"reinterpret_cast<const {HALF}*>({name})", HALF
         ctype = self._weight_type(values)
-        return self.array("weights", values, ctype, self._panels and self._panels.weights), ctype
+        return self.array("weights" + suffix, values, ctype, self._panels and self._panels.weights), ctype
 
     def full_weights(self) -> bool:
         """Whether the 8-bit weights use -128, which the products of two bytes in 16 bits do not stand."""
         return self.integer and int(self.node.params["weights"].min(initial=0)) <= -128
 
-    def bias(self, sum_type: str) -> str:
-        """Adds the array "bias" in the accumulator's type; returns its name."""
-        return self.array("bias", self.node.params["bias"], sum_type, self._panels and self._panels.bias,
+    def bias(self, sum_type: str, suffix: str = "") -> str:
+        """Adds the array "bias" (and `suffix`) in the accumulator's type; returns its name."""
+        return self.array("bias" + suffix, self.node.params["bias"], sum_type, self._panels and self._panels.bias,
                           self._panels and self._panels.signed_bias, self._panels.signed_where if self._panels else "")
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
@@ -237,10 +249,11 @@ class LayerBuilder:
         self._structs.append(struct)
 
     # ---- output stages --------------------------------------------------------------------
-    def stage(self, centred: bool = True) -> str:
+    def stage(self, centred: bool = True, only: int | None = None) -> str:
         """The C++ type that turns an accumulator into an element of the output.
 
-        `centred`: the accumulator stands for real numbers, so that the output's zero point is added.
+        `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
+        one of several inputs.
         """
         kind = self.output.cpp
         if not self.integer:
@@ -249,7 +262,8 @@ class LayerBuilder:
             raise InternalError(f"{self.node.name} has no rescale")
         low, high = self._clamp()
         zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
-        return f"n2d2::Requantized<{kind}, {self._rescale(self.node.rescale)}, {low}, {high}{zero}>"
+        rescale = self.node.rescale if only is None else self.node.rescale.only(only)
+        return f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
 
     def converting_stage(self) -> str:
         """The C++ type that turns a stored input into a stored output of another number type."""
@@ -277,13 +291,13 @@ class LayerBuilder:
         low, high = self.node.clamp or (self.output.qmin, self.output.qmax)
         return int(low), int(high)
 
-    def _rescale(self, rescale: Rescale) -> str:
+    def _rescale(self, rescale: Rescale, suffix: str = "") -> str:
         if isinstance(rescale, FloatRescale):
-            name = self._per_output("factors", rescale.factors, "float")
+            name = self._per_output("factors" + suffix, rescale.factors, "float")
             bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2 ** 30
             return f"n2d2::FloatRescale<{name}, {rescale.count}{', true' if bounded else ''}>"
         if isinstance(rescale, FractionRescale):
-            names = [self._per_output(role, values, "float")
+            names = [self._per_output(role + suffix, values, "float")
                      for role, values in (("factors", rescale.factors), ("fractions", rescale.fractions))]
             return f"n2d2::FractionRescale<{', '.join(names)}, {rescale.count}>"
         if isinstance(rescale, StepRescale):
@@ -291,11 +305,11 @@ class LayerBuilder:
             return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}{bounded}>"
         multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
         if isinstance(rescale, FixedPointRescale):
-            name = self._per_output("multipliers", multipliers, "std::int32_t")
+            name = self._per_output("multipliers" + suffix, multipliers, "std::int32_t")
             return f"n2d2::FixedPointRescale<{name}, {rescale.count}, {rescale.shift}>"
         if isinstance(rescale, ShiftRescale):
-            name = self._per_output("multipliers", multipliers, "std::int64_t")
-            shifts = self._per_output("shifts", rescale.second, "std::uint8_t")
+            name = self._per_output("multipliers" + suffix, multipliers, "std::int64_t")
+            shifts = self._per_output("shifts" + suffix, rescale.second, "std::uint8_t")
             return f"n2d2::ShiftRescale<{name}, {shifts}, {rescale.count}>"
         raise InternalError(f"{self.node.name}: no C++ form of {type(rescale).__name__}")
 

@@ -12,15 +12,16 @@ def code(*layer) -> LayerCode:
     """The C++ of a concatenation that the memory plan does not do in place."""
     build = LayerBuilder(*layer)
     rescaled = build.integer and build.node.rescale is not None
-    stage = build.stage() if rescaled else build.moving_stage()
+    if rescaled:
+        build.vectors()
     sum_type = build.sum_type() if rescaled else build.output.cpp
     configs, first = [], 0
     for i, name in enumerate(build.node.inputs):
+        stage = build.stage(only=i) if rescaled else build.moving_stage()
         configs.append(build.config(
             f"{build.node.name}: channels from {first} on, of {name}",
             {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Stage": stage},
-            {"Channel": first, "Index": i if rescaled else 0,
-             "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial}, suffix=f"config{i}"))
+            {"Channel": first, "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial}, suffix=f"config{i}"))
         first += channels(build.graph.shape(name))
     bases = ", ".join(f"in{i}" for i in range(len(configs)))
     call = f"const unsigned char* const inputs[] = {{{bases}}};\nn2d2::concat<{', '.join(configs)}>(inputs, out);"

@@ -43,4 +43,14 @@ def _positions(build: LayerBuilder, role: str, positions: tuple[int, ...]) -> st
     steps = set(np.diff(positions).tolist())
     if len(steps) <= 1:
         return f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>"
+    if role == "channels" and (turns := _turns(positions)):
+        return "n2d2::TakeTurns<{}, {}, {}>".format(*turns)
     return f"n2d2::TakeTable<{build.array(role, np.array(positions), 'std::int32_t')}>"
+
+
+def _turns(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(first, groups, step) where the positions are those of `groups` runs, `step` apart, taken in turn: a channel shuffle."""
+    first, step = positions[0], positions[1] - positions[0]
+    groups = next((i for i, p in enumerate(positions) if p != first + i * step), len(positions))
+    made = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
+    return (first, groups, step) if made == tuple(positions) else None

@@ -1,0 +1,96 @@
+"""Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is left.
+
+    ArrayTake(Reshape(image)) that takes whole channels  =>  Reshape(Take(image)): a channel shuffle, a split
+    Concat(Reshape(image), Reshape(image), ...)          =>  Reshape(Concat(image, image, ...)) for images of one size
+    Take(Take(x))                                        =>  Take(x)
+
+A Reshape back to an image then cancels with the one that is left (remove_layout.py).
+"""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import ArrayTake, Concat, Reshape, Take
+from n2d2py.passes.base import Match, Pass
+
+__all__ = ["LiftChannels", "MergeTake"]
+
+
+def _image_behind(graph: Graph, tensor: str) -> str | None:
+    """The image whose elements the vector `tensor` holds in order; None where it is none, or of one pixel."""
+    producer = graph.producer(tensor)
+    if producer is None or not isinstance(producer.op, Reshape) or producer.activation is not None:
+        return None
+    shape = graph.shape(producer.inputs[0])
+    return producer.inputs[0] if len(graph.shape(tensor)) == 2 and len(shape) == 4 and prod(shape[2:]) > 1 else None
+
+
+def _channels_taken(op: ArrayTake, pixels: int) -> tuple[int, ...] | None:
+    """The channels that `op` takes from images of `pixels`, in order; None where it takes no whole ones."""
+    if op.output_size() % pixels:
+        return None
+    positions, filled = op.positions()
+    rows = positions.reshape(-1, pixels)
+    if filled.any() or (rows[:, :1] % pixels).any() or (rows != rows[:, :1] + np.arange(pixels)).any():
+        return None
+    return tuple(int(first) // pixels for first in rows[:, 0])
+
+
+class LiftChannels(Pass):
+    """Takes and concatenations of flattened images become those of their channels."""
+
+    name = "lift-channels"
+    summary = "shuffles, splits and concatenations of flattened images made ones of channels"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, (ArrayTake, Concat)) or node.activation is not None or len(graph.shape(node.output)) != 2:
+            return None
+        images = [_image_behind(graph, name) for name in node.inputs]
+        if None in images:
+            return None
+        sizes = {graph.shape(image)[2:] for image in images}
+        if len(sizes) > 1:
+            return Match.no("its images differ in size")
+        if isinstance(node.op, Concat):
+            return Match((Concat(), images))
+        channels = _channels_taken(node.op, prod(sizes.pop()))
+        return Match.no("it takes no whole channels") if channels is None else Match((Take((channels, None, None)), images))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Take | Concat, list[str]]) -> str:
+        op, images = found
+        name = f"{node.name}_channels"
+        while name in graph.tensors:
+            name += "_"
+        graph.add(Node(name, op, images, [name], location=node.location, source=[name, *node.source]), at=graph.nodes.index(node))
+        node.op, node.inputs = Reshape(graph.shape(node.output)[1:]), [name]
+        return f"made a {op.kind} of channels"
+
+
+class MergeTake(Pass):
+    """A Take of a Take is one."""
+
+    name = "merge-take"
+    summary = "Take layers merged"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if not isinstance(node.op, Take):
+            return None
+        before = graph.producer(node.inputs[0])
+        if before is None or not isinstance(before.op, Take) or before.activation is not None:
+            return None
+        return Match(before)
+
+    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
+        node.op = Take(tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices)))
+        node.inputs = list(found.inputs)
+        graph.prune()
+        return f"merged with the Take {found.name}"
+
+
+def _composed(first: tuple[int, ...] | None, then: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if first is None or then is None:
+        return then if first is None else first
+    return tuple(first[i] for i in then)
