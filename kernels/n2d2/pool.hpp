@@ -30,7 +30,7 @@
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
+#include "n2d2/pointwise.hpp"
 
 namespace n2d2 {
 
@@ -164,9 +164,17 @@ struct PoolAverage {
         const int index = Cfg::PerCount ? largest(counted, 1) - 1 : 0;
         const Sum zero = static_cast<Sum>(Cfg::InputZero) * static_cast<Sum>(inside);
         const Sum divisor = Integer ? Sum(1) : static_cast<Sum>(counted);
+        Sum centred[Count];
         for (int i = 0; i < Count; ++i)
-            out[channel + i] = Stage::apply(Integer ? static_cast<Sum>(sums[i] - zero) : sums[i] / divisor, index);
+            centred[i] = Integer ? static_cast<Sum>(sums[i] - zero) : sums[i] / divisor;
+        Last<(Cfg::PerCount != 0)>::template run<Count>(centred, index, out + channel);
     }
+
+    // The last stage; with the constants of one count of several, which no vector of constants is made for, in portable form.
+    template <bool, class Any = void>
+    struct Last : StageRun<Stage, false, Isa> {};
+    template <class Any>
+    struct Last<true, Any> : PortableRun<Stage, false> {};
 };
 
 template <class Cfg, class Reducer>

@@ -12,9 +12,9 @@
 #ifndef N2D2_RESIZE_HPP
 #define N2D2_RESIZE_HPP
 
-#include "n2d2/output.hpp"
-#include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
+#include <cstring>
+
+#include "n2d2/pointwise.hpp"
 
 namespace n2d2 {
 
@@ -54,12 +54,47 @@ struct ResizeBilinear {
     typedef typename Cfg::Sum Sum;
     typedef typename Input::Type In;
     typedef ResizeAxis<typename Cfg::Weight> Axis;
-    enum : int { C = Output::Channels, H = Output::Height, W = Output::Width };
+    typedef typename Output::Type Out;
+    enum : int {
+        C = Output::Channels,
+        H = Output::Height,
+        W = Output::Width,
+        Tile = C < 64 ? int(C) : 64,
+        Rest = C % Tile,
+        Piece = C >= 64 ? 1 : least(int(W), 64 / int(Tile)),
+        LastPixels = W % Piece
+    };
     static_assert(static_cast<int>(Input::Channels) == static_cast<int>(Output::Channels),
                   "resampling keeps the number of channels");
 
     static N2D2_INLINE Sum across(const In* row, int first, int second, Sum w0, Sum w1) {
         return w0 * static_cast<Sum>(row[first]) + w1 * static_cast<Sum>(row[second]);
+    }
+
+    // Pixels [x, x + Count) of a line, Tile channels at a time; pixels of few channels share the vectors of the last stage. All sums of a
+    // tile are made before the first of its elements is stored.
+    template <int Count>
+    static N2D2_INLINE void pixels(const In* upper, const In* lower, Sum v0, Sum v1, const Axis& columns, int x, Out* to) {
+        constexpr int tile = Tile, rest = Rest, channels = C;
+        for (int c = 0; c + tile <= channels; c += tile)
+            part<Count, tile>(upper + c, lower + c, v0, v1, columns, x, to + c);
+        if (rest > 0)
+            part<Count, (rest > 0 ? rest : 1)>(upper + channels - rest, lower + channels - rest, v0, v1, columns, x, to + channels - rest);
+    }
+
+    template <int Count, int Channels>
+    static N2D2_INLINE void part(const In* upper, const In* lower, Sum v0, Sum v1, const Axis& columns, int x, Out* to) {
+        alignas(64) Sum sums[Count * Channels];
+        Out results[Count * Channels];
+        for (int p = 0; p < Count; ++p) {
+            const int first = columns.first[x + p] * Input::Stride, second = columns.second[x + p] * Input::Stride;
+            const Sum w0 = static_cast<Sum>(columns.weights[x + p]), w1 = static_cast<Sum>(columns.weights[W + x + p]);
+            for (int c = 0; c < Channels; ++c)
+                sums[p * Channels + c] = v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1);
+        }
+        StageRun<typename Cfg::Stage, false, Isa>::template run<Count * Channels>(sums, 0, results);
+        for (int p = 0; p < Count; ++p)
+            std::memcpy(to + (x + p) * Output::Stride, results + p * Channels, Channels * sizeof(Out));
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Axis& lines, const Axis& columns,
@@ -70,13 +105,12 @@ struct ResizeBilinear {
             const In* const lower = line<Input>(in, lines.second[y]);
             const Sum v0 = static_cast<Sum>(lines.weights[y]), v1 = static_cast<Sum>(lines.weights[H + y]);
             typename Output::Type* const to = line<Output>(out, y);
-            for (int x = 0; x < W; ++x) {
-                const int first = columns.first[x] * Input::Stride, second = columns.second[x] * Input::Stride;
-                const Sum w0 = static_cast<Sum>(columns.weights[x]), w1 = static_cast<Sum>(columns.weights[W + x]);
-                for (int c = 0; c < C; ++c)
-                    to[x * Output::Stride + c] = Cfg::Stage::apply(
-                        v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1), 0);
-            }
+            constexpr int piece = Piece, last = LastPixels;
+            int x = 0;
+            for (; x + piece <= W; x += piece)
+                pixels<piece>(upper, lower, v0, v1, columns, x, to);
+            if (last > 0)
+                pixels<(last > 0 ? last : 1)>(upper, lower, v0, v1, columns, x, to);
         });
     }
 };

@@ -20,10 +20,10 @@ struct ByteRun {
         return _mm256_packs_epi32(eightOf(sums, index), eightOf(sums + 8, Varying ? index + 8 : index));
     }
 
-    // Count sums; those that fill no vector of bytes in portable form.
+    // Count sums: 32, then 8 at a time; the last ones in portable form.
     template <int Count>
     static N2D2_INLINE void run(const std::int32_t* sums, int index, Out* out) {
-        constexpr int whole = Count / Block * Block, rest = Count - whole;
+        constexpr int whole = Count / Block * Block, eights = Count / 8 * 8, rest = Count - eights;
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
         for (int i = 0; i < whole; i += Block) {
             const int at = Varying ? index + i : index;
@@ -31,9 +31,14 @@ struct ByteRun {
             const __m256i bytes = _mm256_permutevar8x32_epi32(packedBytes<Out>(low, high), order);
             _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), Stage8<Stage, 8>::clampBytes(bytes));
         }
+        for (int i = whole; i < eights; i += 8) {
+            const __m256i eight = eightOf(sums + i, Varying ? index + i : index);
+            const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+            storeBytes<8>(Stage8<Stage, 8>::clampBytes(packedBytes<Out>(half, half)), out + i);
+        }
         if (rest > 0)
-            PortableRun<Stage, Varying>::template run<(rest > 0 ? rest : 1)>(sums + whole, Varying ? index + whole : index,
-                                                                              out + whole);
+            PortableRun<Stage, Varying>::template run<(rest > 0 ? rest : 1)>(sums + eights, Varying ? index + eights : index,
+                                                                              out + eights);
     }
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, Out* out) {

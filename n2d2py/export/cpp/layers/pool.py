@@ -24,6 +24,7 @@ def code(*layer) -> LayerCode:
     elif op.mode == "Max":
         types["Stage"] = build.moving_stage(clamped=True)
     else:
+        build.vectors()
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Stage=build.stage())
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad,

@@ -18,6 +18,7 @@ def code(*layer) -> LayerCode:
     if op.mode == "Nearest":
         config = build.config(title, {**types, "Stage": build.moving_stage(clamped=True)}, {"Serial": build.serial})
         return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
+    build.vectors()
     weight = "std::int16_t" if build.integer else build.output.cpp
     config = build.config(title, {**types, "Weight": weight, "Sum": build.sum_type(),
                                   "Stage": build.stage(centred=False)},
