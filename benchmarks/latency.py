@@ -9,7 +9,8 @@ peers run the twin (QDQ, int8, weights per channel), or, given a float ONNX file
 PYTHON is an interpreter that has the peers: onnxruntime, openvino, ai_edge_litert (with onnx; it takes the .tflite file beside
 the twin, or one that benchmarks/litert_model.py makes of the twin), MNN (a .mnn file beside it), ncnn (.param and .bin, or with
 pnnx what that makes of a float model), Aidge (one thread; its own int8 C++ export, which benchmarks/aidge_model.py makes of the
-float model beside the twin). Those that it lacks are left out. benchmarks/classifiers.py writes larger networks.
+float model beside the twin). Those that it lacks are left out. onnxruntime-exact is ONNX Runtime with
+session.x64quantprecision=1: without a dot product instruction its sums of products saturate otherwise. benchmarks/classifiers.py writes larger networks.
 
 Every round times each runtime for a moment, one after the other, and takes its fastest inference. A ratio is the median
 over the rounds of peer / export in the same round: a busy machine slows both. The milliseconds are medians of the rounds.
@@ -43,16 +44,24 @@ MOMENT = 0.15
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------
-def _onnxruntime(model: str, threads: int):
+def _onnxruntime(model: str, threads: int, exact: bool = False):
     import numpy as np
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     feeds = {port.name: np.zeros([size if isinstance(size, int) else 1 for size in port.shape],
                                  np.uint8 if "uint8" in port.type else np.float32) for port in session.get_inputs()}
     return lambda: session.run(None, feeds)
+
+
+def _onnxruntime_exact(model: str, threads: int):
+    if "qdq" not in Path(model).stem:
+        raise ValueError("the mode is for integers")
+    return _onnxruntime(model, threads, exact=True)
 
 
 def _openvino(model: str, threads: int):
@@ -162,7 +171,7 @@ def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
-PEERS = {"onnxruntime": _onnxruntime, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn,
+PEERS = {"onnxruntime": _onnxruntime, "onnxruntime-exact": _onnxruntime_exact, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn,
          "aidge": _aidge}
 
 

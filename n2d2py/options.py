@@ -89,6 +89,8 @@ OPTIONS: tuple[Option, ...] = (
            QUALITIES),
     Option("wt-rounding", "text", None, "how weights are rounded, instead of what -quality says: each to the nearest "
            "integer, or for the least error of the layer's outputs", _QUANT, "MODE", ("nearest", "adaptive")),
+    Option("wt-reduce-range", "flag", False, "weights of convolutions and fully connected layers at most a bit coarser, as far as products of "
+           "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes (AVX2, SSE4.1)", _QUANT),
     Option("no-bias-correction", "flag", False, "biases do not make up for the mean error of their outputs", _QUANT),
     Option("input-bits", "int", 0, "width of the network's inputs, 8 or 16; 0: 16 where 8 bits would spoil them", _QUANT,
            "N", minimum=0),

@@ -11,7 +11,8 @@
 // all outputs of the piece; a 1x1 window is used in place, unless bytes are gathered as 16-bit integers (n2d2/dot.hpp).
 //
 // Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
-// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), Serial, Reverse.
+// StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), ByteSums (words
+// whose products of bytes 16 bits hold), Serial, Reverse.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
 #ifndef N2D2_CONVOLUTION_HPP
@@ -186,16 +187,16 @@ template <class Cfg>
 struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avxvnni::Machine> {};
 }  // namespace n2d2
 #elif N2D2_AVX2
-#include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::Machine> {};
+struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
 }  // namespace n2d2
 #elif N2D2_SSE41
-#include "n2d2/x86/sse41_tile.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Sse41> : PanelConvolution<Cfg, sse41::Machine> {};
+struct Convolution<Cfg, Sse41> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
 }  // namespace n2d2
 #elif N2D2_NEON_DOT
 #include "n2d2/arm/neon_dot_tile.hpp"

@@ -6,7 +6,8 @@
 // C, H, W order of the network. out: a plane of 1 x 1 x O. Sums in Cfg::Sum. Each run of contiguous inputs is
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum FullWeights (some are -128), Serial.
+// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
+// 16 bits hold), Serial.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
 #define N2D2_FULLYCONNECTED_HPP
@@ -96,16 +97,16 @@ template <class Cfg>
 struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avxvnni::Machine> {};
 }  // namespace n2d2
 #elif N2D2_AVX2
-#include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avx2::Machine> {};
+struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
 }  // namespace n2d2
 #elif N2D2_SSE41
-#include "n2d2/x86/sse41_tile.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Sse41> : PanelFullyConnected<Cfg, sse41::Machine> {};
+struct FullyConnected<Cfg, Sse41> : PanelFullyConnected<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
 }  // namespace n2d2
 #elif N2D2_NEON_DOT
 #include "n2d2/arm/neon_dot_tile.hpp"

@@ -12,7 +12,8 @@ from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.arithmetic.interpolated import fit_knots, nearest_defined
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators import ChannelClip, Clip, Deconv, ElemWise
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators import ChannelClip, Clip, Conv, Deconv, ElemWise, Fc
 from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
@@ -24,7 +25,7 @@ __all__ = ["LayerTypes", "has_quantizer", "quantize_layer", "quantizer", "activa
 class LayerTypes:
     """What a layer's quantizer may use: number types of its inputs and of its output, options, rounding of weights.
 
-    `weight_bits` is the width of the layer's weights; None for that of the network.
+    `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
     """
 
     inputs: list[NumType]
@@ -32,6 +33,7 @@ class LayerTypes:
     options: QuantOptions
     rounding: Rounding = round_nearest
     weight_bits: int | None = None
+    input_shape: Shape | None = None
 
     @property
     def wide(self) -> bool:
@@ -145,6 +147,20 @@ def summed(node: Node, types: LayerTypes, scale: float, bound: int, constants: d
     return _new(node, types, rescale=rescale, bound=bound, params=constants)
 
 
+def _reduced_order(node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
+    """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
+    if not types.options.reduce_range or bits != 8 or types.inputs[0].bits != 8:
+        return None
+    weights = node.params["weights"]
+    if isinstance(node.op, Conv) and not node.op.is_depthwise(node):
+        shape = weights.shape[1:]
+    elif isinstance(node.op, Fc) and types.input_shape is not None:
+        shape = (*types.input_shape[1:], 1, 1)[:3]
+    else:
+        return None
+    return np.arange(weights[0].size).reshape(shape).transpose(1, 2, 0).reshape(-1)
+
+
 @quantizer("Conv", "Deconv", "Fc", "Affine")
 def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y."""
@@ -152,19 +168,21 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     per_output = options.per_output or node.op.kind == "Affine"
     bits = types.weight_bits or options.bits
     settings = dict(bits=bits, per_output=per_output, clipping=options.wt_clipping, rounding=types.rounding,
-                    limit=2 ** 31 - 1 if bits == 8 else _WIDE_SUMS)
+                    limit=2 ** 31 - 1 if bits == 8 else _WIDE_SUMS, reduced_order=_reduced_order(node, types, bits))
     result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), **settings)
     if result.widened and x.bits > 8 and bits == 8:
         free = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x),
                                 **{**settings, "limit": _WIDE_SUMS})
         if np.max(result.scales / free.scales) > _COARSER:
             settings["limit"], result = _WIDE_SUMS, free
-    factors = x.scale * result.scales / types.output.scale
+    factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
     rescale = _rescale(node, factors if per_output else factors[:1], result.bound, options)
     if options.rescaling in ("Single-shift", "Double-shift"):
         gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
         result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), gain=gain,
-                                  **settings)
+                                  **{**settings, "reduced_order": None, "scales": result.scales})
+    if settings["reduced_order"] is not None:
+        log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
     if result.widened:
         log.detail("%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
                    node.name, result.widened)

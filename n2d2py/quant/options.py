@@ -27,6 +27,7 @@ class QuantOptions:
         mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
         wide: these tensors, once they are known.
         sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
+        reduce_range: `-wt-reduce-range`; weights so small that products of bytes fit 16 bits.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
     """
 
@@ -45,6 +46,7 @@ class QuantOptions:
     mixed: bool = False
     wide: frozenset[str] = frozenset()
     sequential: bool = False
+    reduce_range: bool = False
 
     @property
     def needs_samples(self) -> bool:

@@ -55,7 +55,7 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
         if walk and not errors and not set(node.outputs).isdisjoint(refinable):
             _refine(node, result, types, refinable[node.output], walk)
         layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options,
-                           weight_bits=graph.precision(node).weight_bits)
+                           weight_bits=graph.precision(node).weight_bits, input_shape=graph.shape(node.inputs[0]))
         try:
             result.nodes.append(_corrected(node, layer, walk) if walk and not errors else quantize_layer(node, layer))
         except N2D2Error as error:

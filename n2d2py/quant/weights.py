@@ -6,6 +6,7 @@ from typing import Callable
 
 import numpy as np
 
+from n2d2py.arithmetic import PLACE_LIMIT, largest_place
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.thresholds import kl_threshold
 
@@ -28,7 +29,8 @@ class QuantizedWeights:
     """weights (as given, integers), bias (O) int64 in the accumulator's scale, scales (O) float64.
 
     `bound` is the largest magnitude that any partial sum of any output can reach; `widened` counts
-    the outputs whose scale was enlarged to keep the accumulator within 32 bits.
+    the outputs whose scale was enlarged to keep the accumulator within 32 bits; `reduced` is how much coarser
+    the weights of an output became at most, so that products of bytes fit 16 bits.
     """
 
     weights: np.ndarray
@@ -36,6 +38,7 @@ class QuantizedWeights:
     scales: np.ndarray
     bound: int
     widened: int
+    reduced: float = 1.0
 
 
 def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
@@ -59,14 +62,44 @@ def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
     return best
 
 
+_COARSER = 2.0
+"""Weights may become this much coarser, in the mean square over the outputs, for products of bytes that fit 16 bits: as those of 7 bits."""
+
+
+def _excess(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
+    """By what factor each output's weights are too large for its products to fit 16 bits; 1 where they are not."""
+    return np.maximum(largest_place(integers[:, order], words) / PLACE_LIMIT, 1.0)
+
+
+def _reduced(real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool) -> tuple[np.ndarray, int]:
+    """By what scales (O) have to grow so that products of bytes fit 16 bits, and of how many words: of two unless that costs more than
+    weights of 7 bits would.
+    """
+    for words in (2, 1):
+        grown = np.ones(len(real))
+        while (excess := _excess(round_nearest(real, scales * grown, levels), order, words)).max() > 1:
+            grown = grown * _growth(excess, per_output)
+        if words == 1 or np.mean(grown ** 2) <= _COARSER ** 2:
+            break
+    return grown, words
+
+
+def _growth(excess: np.ndarray, per_output: bool) -> np.ndarray:
+    growth = np.where(excess > 1, np.maximum(excess * 1.004, 1.008), 1.0)
+    return growth if per_output else np.full(len(growth), growth.max())
+
+
 def quantize_weights(weights: np.ndarray, bias: np.ndarray, input_scale: float, input_peak: int, *, bits: int,
                      per_output: bool, clipping: str = "None", limit: int = MAX_ACCUMULATOR,
-                     gain: np.ndarray | None = None, rounding: Rounding = round_nearest) -> QuantizedWeights:
+                     gain: np.ndarray | None = None, rounding: Rounding = round_nearest,
+                     reduced_order: np.ndarray | None = None, scales: np.ndarray | None = None) -> QuantizedWeights:
     """Quantizes weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
 
     w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer);
     b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could
-    otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent.
+    otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent. With `reduced_order`, the place of each
+    weight of an output in the kernel's order, scales are enlarged until products of bytes fit 16 bits. `scales` are those to
+    begin with.
     """
     rows = weights.reshape(len(weights), -1).astype(np.float64)
     bias = bias.astype(np.float64)
@@ -74,20 +107,28 @@ def quantize_weights(weights: np.ndarray, bias: np.ndarray, input_scale: float, 
     magnitude = _clip_magnitudes(rows, clipping, levels)
     if not per_output:
         magnitude = np.full(len(rows), magnitude.max())
-    scales = np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels
+    scales = scales if scales is not None else np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels
     gain = np.ones(len(rows)) if gain is None else gain
     widened = np.zeros(len(rows), bool)
-    while True:
-        real = rows * gain[:, None]
-        quantized = rounding(real, scales, levels)
-        quantized_bias = np.rint(bias * gain / (input_scale * scales))
-        bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
-        over = bounds > limit
-        if not over.any():
-            break
-        widened |= over
-        growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
-        scales = scales * (growth if per_output else growth.max())
+    real, reduced, words = rows * gain[:, None], np.ones(len(rows)), 0
+    for method in (round_nearest, rounding) if reduced_order is not None else (rounding,):
+        while True:
+            quantized = method(real, scales, levels)
+            quantized_bias = np.rint(bias * gain / (input_scale * scales))
+            bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
+            over = bounds > limit
+            if over.any():
+                widened |= over
+                growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
+                scales = scales * (growth if per_output else growth.max())
+                continue
+            if not words or (excess := _excess(quantized, reduced_order, words)).max() <= 1:
+                break
+            growth = _growth(excess, per_output)
+            scales, reduced = scales * growth, reduced * growth
+        if not words and reduced_order is not None:
+            reduced, words = _reduced(real, scales, levels, reduced_order, per_output)
+            scales = scales * reduced
     dtype = np.int8 if bits == 8 else np.int16
     return QuantizedWeights(quantized.reshape(weights.shape).astype(dtype), quantized_bias.astype(np.int64),
-                            scales, int(bounds.max()), int(widened.sum()))
+                            scales, int(bounds.max()), int(widened.sum()), float(reduced.max()))

@@ -94,7 +94,8 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
 
 _WITHOUT_EFFECT = ("calib", "calib_reload", "act_clipping_mode", "act_quantile_value", "wt_clipping_mode",
                    "act_rescale_per_output", "quality", "wt_rounding", "no_bias_correction", "input_bits", "output_bits",
-                   "no_unsigned", "no_cle", "mixed_precision", "no_mixed_precision", "sequential_calibration")
+                   "no_unsigned", "no_cle", "mixed_precision", "no_mixed_precision", "sequential_calibration",
+                   "wt_reduce_range")
 """Options that choose integers, which a quantized network brings."""
 
 

@@ -176,14 +176,20 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
-    template <long Pitch, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At at) {
+    // A function of its own, so that no constant of the last stage takes a register from the sums. Product::sum adds the products.
+    template <class Product, long Pitch, class At>
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                       const At at) {
         __m256i sums[Pixels][Vectors];
         start(bias + output, sums);
-        sum<Pitch>(x, w, sums);
+        Product::template sum<Pitch>(x, w, sums);
         Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+    }
+
+    template <long Pitch, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                const At at) {
+        multiply<Tile, Pitch>(x, w, bias, output, at);
     }
 };
 

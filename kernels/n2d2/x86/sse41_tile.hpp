@@ -47,19 +47,8 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
-    template <long Pitch, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At& at) {
-        __m128i sums[Pixels][Vectors];
-        N2D2_UNROLL
-        for (int v = 0; v < Vectors; ++v) {
-            const std::int32_t* const from = bias + output + 4 * v;
-            const __m128i first = v == Vectors - 1 ? four<Rest>(from) : four<4>(from);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p)
-                sums[p][v] = first;
-        }
+    template <long Pitch>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m128i (&sums)[Pixels][Vectors]) {
         for (int q = 0; q < Words; ++q) {
             __m128i all[Vectors], part[Vectors];
             N2D2_UNROLL
@@ -75,6 +64,22 @@ struct Tile {
                 part[v] = _mm_srai_epi16(all[v], 8);
             add<Pitch>(x + Odd + 4 * q, part, sums);
         }
+    }
+
+    // A function of its own, so that no constant of the last stage takes a register from the sums. Product::sum adds the products.
+    template <class Product, long Pitch, class At>
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                       const At& at) {
+        __m128i sums[Pixels][Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            const std::int32_t* const from = bias + output + 4 * v;
+            const __m128i first = v == Vectors - 1 ? four<Rest>(from) : four<4>(from);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                sums[p][v] = first;
+        }
+        Product::template sum<Pitch>(x, w, sums);
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
             N2D2_UNROLL
@@ -84,6 +89,12 @@ struct Tile {
                 else
                     finish<Stage, 16>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
             }
+    }
+
+    template <long Pitch, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                const At& at) {
+        multiply<Tile, Pitch>(x, w, bias, output, at);
     }
 };
 

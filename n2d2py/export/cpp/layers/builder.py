@@ -11,6 +11,7 @@ from n2d2py import resources
 from n2d2py.arithmetic import (FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale,
                                StepRescale)
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.byte_sums import byte_sums, explained
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.text import comment
@@ -74,6 +75,7 @@ class LayerBuilder:
         backwards: whether that order is from the last line, or element, to the first.
         streamed: whether the layer makes some lines at a time.
         external: whether the output lies with the caller.
+        byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`), once `choose` has looked at the weights.
         kept: where it keeps partial results, when it takes some lines of its input at a time.
         inputs: the types of the inputs.
         output: the type of the output.
@@ -96,6 +98,7 @@ class LayerBuilder:
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
         self._kernel, self._sets, self._native = "", (), False
+        self.byte_sums = 0
         self._winograd: tuple[np.ndarray, tuple[str, ...]] | None = None
         self._reason = f"there is no other kernel for {node.op.kind}" if self.integer else "floating point"
         self._headers: list[str] = []
@@ -152,6 +155,9 @@ class LayerBuilder:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")
             self._panels = found.pack(weights, self.node.params["bias"], facts)
+            if self.integer and dense and facts.input.bits == 8:
+                self.byte_sums = byte_sums(weights.reshape(len(weights), -1), facts.input)
+                self._reason += f"; {explained(self.byte_sums)}"
 
     @property
     def whole_output(self) -> bool:

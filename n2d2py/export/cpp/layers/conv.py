@@ -30,5 +30,5 @@ def code(*layer) -> LayerCode:
          "StrideHeight": op.stride[0], "StrideWidth": op.stride[1],
          "DilationHeight": op.dilation[0], "DilationWidth": op.dilation[1],
          "PadTop": op.pads[0], "PadLeft": op.pads[1], "Groups": op.groups,
-         "InputZero": build.inputs[0].zero_point, "FullWeights": build.full_weights(), "Serial": build.serial})
+         "InputZero": build.inputs[0].zero_point, "FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": build.serial})
     return build.code(kernel, f"n2d2::{kernel}<{config}>(in0, out, {name}, {bias});")

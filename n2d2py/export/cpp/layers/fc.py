@@ -24,5 +24,5 @@ def code(*layer) -> LayerCode:
     config = build.config(
         f"{build.node.name}: fully connected, {weights.shape[1]} to {weights.shape[0]}",
         {"Input": build.input_plane, "Output": build.output_plane, "Weight": weight_type, "Sum": sum_type,
-         "Stage": build.stage()}, {"FullWeights": build.full_weights(), "Serial": 0})
+         "Stage": build.stage()}, {"FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0})
     return build.code("fullyconnected", f"n2d2::fullyConnected<{config}>(in0, out, {name}, {bias});")

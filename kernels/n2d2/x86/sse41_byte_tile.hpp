@@ -1,0 +1,73 @@
+// The matrix product of the panels with SSE4.1 for weights with which pmaddubsw is exact, as in avx2_byte_tile.hpp.
+#ifndef N2D2_X86_SSE41_BYTE_TILE_HPP
+#define N2D2_X86_SSE41_BYTE_TILE_HPP
+
+#include "n2d2/x86/byte_window.hpp"
+#include "n2d2/x86/sse41_tile.hpp"
+
+namespace n2d2 {
+namespace sse41 {
+
+template <int Sums, class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+struct ByteTile : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+    enum : int { Vectors = Base::Vectors };
+
+    // Count words from q on.
+    template <int Count, long Pitch>
+    static N2D2_INLINE void add(const std::uint8_t* x, const std::int8_t* w, int q, __m128i (&sums)[Pixels][Vectors]) {
+        const __m128i ones = _mm_set1_epi16(1);
+        __m128i words[Pixels][Count];
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p)
+            N2D2_UNROLL
+            for (int i = 0; i < Count; ++i)
+                words[p][i] = Base::word(x + p * Pitch + 4 * (q + i));
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            __m128i weights[Count];
+            N2D2_UNROLL
+            for (int i = 0; i < Count; ++i)
+                weights[i] = Base::weights(w, v, q + i);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                __m128i sum = _mm_maddubs_epi16(words[p][0], weights[0]);
+                if (Count > 1)
+                    sum = _mm_add_epi16(sum, _mm_maddubs_epi16(words[p][Count - 1], weights[Count - 1]));
+                sums[p][v] = _mm_add_epi32(sums[p][v], _mm_madd_epi16(sum, ones));
+            }
+        }
+    }
+
+    template <long Pitch>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m128i (&sums)[Pixels][Vectors]) {
+        constexpr int whole = Words / Sums * Sums;
+        for (int q = 0; q < whole; q += Sums)
+            add<Sums, Pitch>(x, w, q, sums);
+        if (whole != Words)
+            add<1, Pitch>(x, w, whole, sums);
+    }
+
+    template <long Pitch, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                const At& at) {
+        Base::template multiply<ByteTile, Pitch>(x, w, bias, output, at);
+    }
+};
+
+// By the constant ByteSums of a layer: Sums of its products of bytes, 0 where they may saturate.
+template <int Sums>
+struct ByteMachine : Machine {
+    template <class In, int Words>
+    struct Windows : bytes::ByteWindow<In, Words> {};
+
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+    struct Tile : ByteTile<Sums, In, Pixels, Panels, Words, LastOutputs, Stage> {};
+};
+template <>
+struct ByteMachine<0> : Machine {};
+
+}  // namespace sse41
+}  // namespace n2d2
+
+#endif  // N2D2_X86_SSE41_BYTE_TILE_HPP

@@ -1,0 +1,121 @@
+"""Convolutions and fully connected layers whose products of bytes are summed in 16 bits, bit for bit, at the limits of exactness; the proof."""
+from __future__ import annotations
+
+from itertools import cycle
+
+import kernel_cases as cases
+import kernel_harness as harness
+import numpy as np
+import pytest
+from kernel_cases import S8, S16, U8
+from test_simd import SANITIZERS, dense_cases, full_cases, need_isa
+from test_sweep import need
+
+from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
+from n2d2py.export.cpp.byte_sums import byte_sums
+from n2d2py.export.cpp.code import layer_code
+from n2d2py.export.cpp.identifiers import Identifiers
+
+ISAS = ("avx2", "sse4")
+
+
+def at_the_limit(rows: np.ndarray, words: int, rng: np.random.Generator) -> np.ndarray:
+    """Weights (O, K) of the kernel's order cut so that sums over `words` words just stay exact; some at the limit, some random."""
+    outputs, inputs = rows.shape
+    padded = np.zeros((outputs, -(-inputs // 8) * 8), np.int64)
+    padded[:, :inputs] = rows
+    places = padded.reshape(outputs, -1, 2, 2, 2)  # pairs of words, words, places, inputs
+    groups = places.transpose(0, 1, 3, 2, 4).reshape(-1, 4) if words == 2 else places.reshape(-1, 2)
+    for sign in (1, -1):
+        part = np.maximum(sign * groups, 0)
+        before = np.concatenate([np.zeros((len(part), 1), np.int64), part.cumsum(axis=1)[:, :-1]], axis=1)
+        cut = np.clip(PLACE_LIMIT - before, 0, part)  # the first ones keep their values: many places add up to the limit exactly
+        groups = np.where(sign * groups > 0, sign * cut, groups)
+    groups = np.take_along_axis(groups, rng.permuted(np.tile(np.arange(groups.shape[1]), (len(groups), 1)), axis=1), 1)
+    if words == 2:
+        groups = groups.reshape(outputs, -1, 2, 2, 2).transpose(0, 1, 3, 2, 4)
+    # What was permuted behind the last input is dropped, which takes weights away only.
+    return groups.reshape(outputs, -1)[:, :inputs].clip(-128, 127)
+
+
+def narrowed(case: harness.Case, words: int, rng: np.random.Generator) -> harness.Case:
+    """The case with weights at the limit for `words` words; 8-bit inputs only."""
+    params, (channels, *size) = case.node.params, case.graph.shape(case.node.inputs[0])[1:]
+    weights = params["weights"]
+    if case.node.op.kind == "Fc":
+        cube = weights.reshape(-1, channels, *size, *[1] * (2 - len(size))).transpose(0, 2, 3, 1)
+        rows = at_the_limit(cube.reshape(len(weights), -1), words, rng).reshape(cube.shape).transpose(0, 3, 1, 2)
+    else:
+        order = weights.transpose(0, 2, 3, 1)
+        rows = at_the_limit(order.reshape(len(weights), -1), words, rng).reshape(order.shape).transpose(0, 3, 1, 2)
+    params["weights"] = np.ascontiguousarray(rows).reshape(weights.shape).astype(weights.dtype)
+    return case
+
+
+def byte_cases(seed: int) -> list[harness.Case]:
+    """Dense, grouped, strided and fully connected layers of bytes, with one and with two words that fit 16 bits; inputs all at an end too."""
+    sweep = cases.Sweep(seed)
+    made = [case for case in (*dense_cases(sweep), *full_cases(sweep)) if case.graph.type(case.node.inputs[0]).bits == 8]
+    return [narrowed(case, words, sweep.rng) for case, words in zip(made, cycle((2, 1)))]
+
+
+def config(case: harness.Case) -> str:
+    return layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)).config
+
+
+def test_cases_sum_bytes():
+    made = byte_cases(1)
+    sums = [next(words for words in (0, 1, 2) if f"ByteSums = {words}" in config(case)) for case in made]
+    assert len(made) > 40 and sums.count(0) < 6 and sums.count(1) > 15 and sums.count(2) > 15
+    places = [largest_place(case.node.params["weights"].transpose(0, 2, 3, 1).reshape(len(case.node.params["weights"]), -1), words)
+              for case, words in zip(made, sums) if words and case.node.op.kind == "Conv"]
+    assert sum(place.max() == PLACE_LIMIT for place in places) > 15
+
+
+def test_byte_sums(tmp_path):
+    need("g++")
+    harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O1", *need_isa("avx2")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+                         ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+def test_byte_sums_builds(tmp_path, compiler, flags, isa):
+    need(compiler)
+    if compiler == "clang++":
+        flags = tuple(flag for flag in flags if flag != "-fopenmp")
+    harness.check_all(byte_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+@pytest.mark.parametrize("row, sums", [
+    ([64, 64, 0, 0, 0, 0, 0, 0], 2), ([64, 64, 0, 0, 1, 0, 0, 0], 1), ([64, 65, 0, 0, 0, 0, 0, 0], 0),
+    ([-64, -64, 1, 127, 0, 0, 0, 0], 2), ([-128, 0, 0, 0, -1, 0, 0, 0], 1), ([-128, -1, 0, 0, 0, 0, 0, 0], 0),
+    ([-128, 127, 0, 0, 0, 1, 0, 0], 2), ([0, 0, 127, 1, 64], 2), ([0, 0, 127, 1, 0, 0, 1], 1)])
+def test_the_proof(row, sums):
+    """The smallest and the largest sums are those of inputs 0 and 255."""
+    assert byte_sums(np.array([[0] * len(row), row]), U8) == byte_sums(np.array([row]), S8) == sums
+
+
+def test_the_proof_is_tight():
+    """What the proof lets through never leaves 16 bits, what it refuses does, by inputs of 0 and 255."""
+    rng = np.random.default_rng(3)
+    for words in (1, 2):
+        for _ in range(300):
+            rows = rng.integers(-40, 41, (1, 4 * words)) * rng.integers(1, 4)
+            places = rows.reshape(words, 2, 2).transpose(1, 0, 2).reshape(2, -1)
+            sums = [255 * sum(value for value in place if (value > 0) == positive) for place in places.tolist() for positive in (True, False)]
+            fits = min(sums) >= -2 ** 15 and max(sums) < 2 ** 15
+            assert (byte_sums(rows.clip(-128, 127), U8) >= words) == fits
+
+
+@pytest.mark.parametrize("kind", [S16, FLOAT32])
+def test_only_bytes(kind):
+    assert byte_sums(np.ones((2, 8), np.int64), kind) == 0
+
+
+def test_weights_that_may_saturate_keep_words():
+    case = dense_cases(cases.Sweep(1))[1]
+    case.node.params["weights"][:] = 127
+    assert "ByteSums = 0" in config(case)
