@@ -75,6 +75,25 @@ def dense_cases(sweep: cases.Sweep) -> list[harness.Case]:
     return made
 
 
+def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Windows read from padded lines where a kernel has that: lines of whole and of unequal tiles, several blocks, input beyond the
+    last window, padding on each side, strides, dilated lines, kernels of one line and of one column."""
+    made, kinds, placed = [], cycle(KINDS), cycle(("apart", "wrapped", "over", "apart", "ring"))
+    for i, (channels, outputs, kernel, stride, pads, dilation, size) in enumerate((
+            (16, 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (9, 16)), (4, 20, (3, 3), (2, 2), (1, 1, 0, 0), (1, 1), (9, 26)),
+            (8, 33, (5, 5), (1, 1), (2, 2, 2, 2), (1, 1), (7, 17)), (16, 16, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (8, 24)),
+            (12, 24, (1, 4), (1, 1), (0, 2, 0, 1), (1, 1), (6, 25)), (16, 40, (3, 3), (1, 1), (2, 1, 2, 1), (2, 1), (10, 16)),
+            (16, 16, (2, 2), (2, 3), (0, 0, 0, 0), (1, 1), (9, 52)), (20, 64, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (7, 24)),
+            (64, 16, (3, 3), (1, 1), (0, 3, 0, 0), (1, 1), (24, 46)), (32, 7, (3, 3), (1, 1), (1, 0, 1, 2), (1, 1), (12, 35)),
+            (2, 16, (3, 2), (1, 1), (1, 1, 1, 0), (1, 1), (8, 33)), (4, 48, (7, 7), (2, 2), (3, 3, 3, 3), (1, 1), (14, 48)))):
+        for turn in range(2):
+            made.append(sweep.conv((1, channels, *size), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed),
+                                   6 * (i % 2)))
+    for kind in ((S16, U8), (U16, S8)):
+        made.append(byte_weights(sweep.conv((1, 8, 8, 16), 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, "apart")))
+    return made
+
+
 def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
     """Channels around 16 and 64, 1 to 9 lines of a kernel, lines longer than a buffer."""
     made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
@@ -133,7 +152,7 @@ def real_cases(sweep: cases.Sweep) -> list[harness.Case]:
 def simd_cases(seed: int) -> list[harness.Case]:
     """The cases of all SIMD kernels; forwards and backwards over the input where there is room."""
     sweep = cases.Sweep(seed)
-    made = [*dense_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep), *run_cases(sweep), *real_cases(sweep)]
+    made = [*dense_cases(sweep), *line_cases(sweep), *depthwise_cases(sweep), *full_cases(sweep), *run_cases(sweep), *real_cases(sweep)]
     apart = [sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
              for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
@@ -201,7 +220,38 @@ def test_some_of_avxvnni_emulated(tmp_path):
     """The convolutions and fully connected layers, which alone differ from AVX2."""
     need("g++")
     sweep = cases.Sweep(12)
-    harness.check_all([*dense_cases(sweep)[::10], *full_cases(sweep)[::4]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+    harness.check_all([*dense_cases(sweep)[::10], *line_cases(sweep)[::3], *full_cases(sweep)[::4]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
+
+
+def test_layers_whose_windows_are_read_from_lines(tmp_path):
+    """Those of which enough of the time is gathering: few channels, lines that tiles divide."""
+    need("g++")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the AVX-VNNI kernels are for x86")
+    layers = {(32, 16, 16, 1): True, (32, 16, 32, 2): True, (16, 32, 32, 1): True, (16, 32, 64, 2): False, (8, 64, 64, 1): False,
+              (7, 512, 512, 1): False, (32, 3, 16, 1): False}
+    text = "".join(f"static_assert(bool(n2d2::PanelTiles<Layer<{h}, {c}, {o}, {s}>, n2d2::avxvnni::Machine>::ByLines) == {str(lines).lower()}, "
+                   f'"{h}x{h}, {c} to {o}, stride {s}");\n' for (h, c, o, s), lines in layers.items())
+    (tmp_path / "a.cpp").write_text("""#include "n2d2/convolution.hpp"
+template <int Size, int Count>
+struct Plane {
+    typedef unsigned char Type;
+    enum : int { Height = Size, Width = Size, Channels = Count, Stride = Count, Lines = Size };
+    enum : long { Offset = 0, WrapOffset = 0 };
+};
+struct Last { typedef unsigned char Type; };
+template <int Size, int C, int O, int Step>
+struct Layer {
+    typedef Plane<Size, C> Input;
+    typedef Plane<Size / Step, O> Output;
+    typedef Last Stage;
+    typedef signed char Weight;
+    typedef int Sum;
+    enum : int { KernelHeight = 3, KernelWidth = 3, StrideHeight = Step, StrideWidth = Step, DilationHeight = 1, DilationWidth = 1,
+                 PadTop = 1, PadLeft = 1, Groups = 1, InputZero = 0, Serial = 0, Streamed = 0 };
+};
+""" + text)
+    harness.command("g++", *harness.WARNINGS, "-mavx2", "-mavxvnni", f"-I{harness.ROOT / 'kernels'}", "-fsyntax-only", tmp_path / "a.cpp")
 
 
 @pytest.mark.slow
@@ -226,7 +276,7 @@ def test_avxvnni_itself_compiles(tmp_path, compiler, level):
     """The instructions, for processors that may not be at hand."""
     need(compiler)
     sweep = cases.Sweep(13)
-    made = [*dense_cases(sweep)[::6], *full_cases(sweep)[::4]]
+    made = [*dense_cases(sweep)[::6], *line_cases(sweep)[::4], *full_cases(sweep)[::4]]
     (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
     harness.command(compiler, *harness.WARNINGS, level, "-mavx2", "-mfma", "-mavxvnni", f"-I{harness.ROOT / 'kernels'}",
                     "-c", tmp_path / "cases.cpp", "-o", tmp_path / "cases.o")

@@ -2,7 +2,8 @@
 //
 // The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
 // into blocks. The windows of a block are first gathered into a buffer on the stack (PanelWindows); then every group of panels
-// is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can.
+// is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can; windows of several lines
+// can be read from a copy of the input lines instead (panel_lines.hpp).
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
 //
 // Machine: Tile computes a tile, tilePixels() and tilePanels() say its size.
@@ -10,6 +11,7 @@
 #define N2D2_PANELS_PANEL_TILES_HPP
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/panel_lines.hpp"
 #include "n2d2/panels/panel_windows.hpp"
 #include "n2d2/tuning.hpp"
 
@@ -42,7 +44,6 @@ struct PanelTiles {
         OH = Output::Height,
         OW = Output::Width,
         Streamed = Cfg::Streamed,
-        Ordered = Cfg::Serial && !Cfg::Streamed,
         Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
@@ -51,9 +52,14 @@ struct PanelTiles {
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Machine::tilePixels(Group),
-        Tiles = (Pixels + TilePixels - 1) / TilePixels,
-        Small = Pixels / Tiles,   // pixels of a tile
-        Large = Pixels % Tiles,   // of the first tiles, which have one more
+        Ordered = Cfg::Serial && !Cfg::Streamed,
+        // A line of its own for tiles where that is less work (panel_lines.hpp).
+        ByLines = !Ordered && LinesPay<Gather, LineVectorOf<Machine>::Bytes, Pixels / OW, O, Group, TilePixels>::value,
+        Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
+        RunTiles = (Run + TilePixels - 1) / TilePixels,
+        Tiles = Pixels / Run * RunTiles,
+        Small = Run / RunTiles,   // pixels of a tile
+        Large = Run % RunTiles,   // of the first tiles of a run, which have one more
         Flat = int(Input::Lines) >= H,
         FlatOut = int(Output::Lines) >= OH,
         Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
@@ -65,12 +71,24 @@ struct PanelTiles {
                  : Weights > 524288           ? 262144
                  : Ordered                    ? 65536
                                               : 24576,
-        PerBlock = largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
+        // Output lines of a block; one more where a share of a thread begins within a line.
+        BlockLines = largest(1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Gather::LineBytes - Gather::inputLines(2)) /
+                                    Cfg::StrideHeight),
+        PerBlock = ByLines ? BlockLines * RunTiles : largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
-        BlockBytes = InPlace ? 1 : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
+        BlockBytes = InPlace   ? 1
+                     : ByLines ? Gather::inputLines(least(BlockLines + 1, Pixels / OW)) * Gather::LineBytes
+                               : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
+    };
+    enum : long {
+        Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : ByLines ? long(Gather::PixelBytes) : long(Window)),
+        Jump = long(Cfg::DilationHeight) * Gather::LineBytes
     };
 
-    static N2D2_INLINE constexpr int firstPixel(int tile) { return tile * Small + least(tile, int(Large)); }
+    static N2D2_INLINE constexpr int firstPixel(int tile) {
+        return ByLines ? tile / RunTiles * Run + tile % RunTiles * Small + least(tile % RunTiles, int(Large))
+                       : tile * Small + least(tile, int(Large));
+    }
 
     // Pixel p of the sequence, which begins at line y.
     static N2D2_INLINE Out* pixel(unsigned char* out, int y, int p) {
@@ -89,28 +107,42 @@ struct PanelTiles {
     template <int Count, int Panels_, int Last>
     static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
                                  const Weight* weights, const Sum* bias) {
-        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
         const At at = {out, y, first};
         typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
-        Tile::template run<pitch>(x, weights, bias, output, at);
+        TileOfLines<bool(ByLines), Pitch, KH, Jump>::template run<Tile>(x, weights, bias, output, at);
     }
 
-    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, y: line of the sequence.
+    // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, by lines that of the first of its line; y: line
+    // of the sequence.
     template <int Panels_, int Last>
     static N2D2_INLINE void tiles(const std::uint8_t* x, int y, int begin, int end, int output, unsigned char* out,
                                   const Weight* weights, const Sum* bias) {
-        constexpr long pitch = InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : long(Window);
-        constexpr bool large = Large > 0;
+        constexpr bool large = Large > 0, lines = ByLines;
         int first = firstPixel(begin);
+        if (lines) {
+            constexpr long step = long(Cfg::StrideHeight) * Gather::LineBytes;
+            for (int line = begin / RunTiles, i = begin % RunTiles; begin < end; ++begin) {
+                const std::uint8_t* const from = x + (first / OW - line) * step + first % OW * Pitch;
+                if (large && i < Large) {
+                    tile<Small + 1, Panels_, Last>(from, y, first, output, out, weights, bias);
+                    ++first;
+                } else {
+                    tile<Small, Panels_, Last>(from, y, first, output, out, weights, bias);
+                }
+                first += Small;
+                i = i + 1 < RunTiles ? i + 1 : 0;
+            }
+            return;
+        }
         if (large)
             for (const int stop = least(end, int(Large)); begin < stop; ++begin) {
                 tile<Small + 1, Panels_, Last>(x, y, first, output, out, weights, bias);
-                x += (Small + 1) * pitch;
+                x += (Small + 1) * Pitch;
                 first += Small + 1;
             }
         for (; begin < end; ++begin) {
             tile<Small, Panels_, Last>(x, y, first, output, out, weights, bias);
-            x += Small * pitch;
+            x += Small * Pitch;
             first += Small;
         }
     }
@@ -137,7 +169,9 @@ struct PanelTiles {
     static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
                                   int from, int to, const Weight* weights, const Sum* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes + 64];
-        if (!InPlace)
+        if (ByLines)
+            Gather::gatherLines(in, y + firstPixel(begin) / OW, y + firstPixel(end - 1) / OW + 1, buffer);
+        else if (!InPlace)
             Gather::gather(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
         const std::uint8_t* const x = InPlace ? place(in, y, begin, channels * C) : buffer;
         for (int group = from; group < to; ++group)

@@ -37,6 +37,44 @@ struct PanelWindows {
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
 
+    // ---- lines ------------------------------------------------------------------------------
+    // Input lines with their padding, in which windows lie KW * C inputs to a line.
+    enum : int {
+        PadLeft = Cfg::PadLeft,
+        Padded = (OW - 1) * Cfg::StrideWidth + KW,  // pixels of a line
+        Inside = least(int(W), Padded - PadLeft),   // of the input
+        Right = Padded - PadLeft - Inside,
+        LineBytes = Padded * C * static_cast<int>(sizeof(In)),
+        PixelBytes = Cfg::StrideWidth * C * static_cast<int>(sizeof(In)),
+        // Whether every window can be had so.
+        ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW * C % Each == 0 && PadLeft >= 0 && Inside > 0 &&
+                  int(Cfg::StrideHeight) <= KH
+    };
+
+    // What the windows of output lines [y, end) read.
+    static N2D2_INLINE constexpr int inputLines(int lines) {
+        return (lines - 1) * Cfg::StrideHeight + (KH - 1) * Cfg::DilationHeight + 1;
+    }
+    static N2D2_INLINE void gatherLines(const unsigned char* in, int y, int end, std::uint8_t* to) {
+        constexpr bool lines = ByLines;
+        constexpr int left = lines ? PadLeft * C : 0, inside = lines ? Inside * C : 1, right = lines ? Right * C : 0;
+        constexpr int bytes = static_cast<int>(sizeof(In));
+        const int first = y * Cfg::StrideHeight - Cfg::PadTop, stop = first + inputLines(end - y);
+        for (int from = first; from < stop; ++from, to += LineBytes) {
+            if (from < 0 || from >= H) {
+                Windows::template fill<(lines ? Padded * C : 1)>(Cfg::InputZero, to);
+                continue;
+            }
+            if (left > 0)
+                Windows::template fill<(left > 0 ? left : 1)>(Cfg::InputZero, to);
+            Windows::template copy<inside>(line<Input>(in, from), to + left * bytes);
+            if (right > 0)
+                Windows::template fill<(right > 0 ? right : 1)>(Cfg::InputZero, to + (left + inside) * bytes);
+        }
+    }
+
+    // ---- windows ----------------------------------------------------------------------------
+
     // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
     // vector is loaded from bytes that are still on their way to memory.
     static N2D2_INLINE void gatherWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {

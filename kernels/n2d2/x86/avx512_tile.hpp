@@ -30,6 +30,27 @@ struct Tile {
     }
 
     template <long Pitch>
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m512i (&sums)[Pixels][Panels]) {
+        __m512i v[Panels];
+        N2D2_UNROLL
+        for (int n = 0; n < Panels; ++n)
+            v[n] = weights(w, n, q);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            std::int32_t word;
+            std::memcpy(&word, x + p * Pitch, 4);
+            const __m512i xs = _mm512_set1_epi32(word);
+            N2D2_UNROLL
+            for (int n = 0; n < Panels; ++n) {
+                if (Pairs)
+                    dotPairs(sums[p][n], xs, v[n]);
+                else
+                    dot(sums[p][n], xs, v[n]);
+            }
+        }
+    }
+
+    template <long Pitch, int Lines, long Jump>
     static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias,
                                 __m512i (&sums)[Pixels][Panels]) {
         N2D2_UNROLL
@@ -41,24 +62,11 @@ struct Tile {
             for (int p = 0; p < Pixels; ++p)
                 sums[p][n] = b;
         }
-        for (int q = 0; q < Words; ++q) {
-            __m512i v[Panels];
+        constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
+        for (int q = 0; q < words; ++q) {
             N2D2_UNROLL
-            for (int n = 0; n < Panels; ++n)
-                v[n] = weights(w, n, q);
-            N2D2_UNROLL
-            for (int p = 0; p < Pixels; ++p) {
-                std::int32_t word;
-                std::memcpy(&word, x + p * Pitch + 4 * q, 4);
-                const __m512i xs = _mm512_set1_epi32(word);
-                N2D2_UNROLL
-                for (int n = 0; n < Panels; ++n) {
-                    if (Pairs)
-                        dotPairs(sums[p][n], xs, v[n]);
-                    else
-                        dot(sums[p][n], xs, v[n]);
-                }
-            }
+            for (int u = 0; u < Lines; ++u)
+                addWord<Pitch>(x + u * Jump + 4 * q, w, u * words + q, sums);
         }
     }
 
@@ -117,16 +125,19 @@ struct Tile {
     }
 
     // A function of its own, so that no constant of the last stage takes a register from the sums.
-    template <long Pitch, class At>
+    // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
+    template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                 const At& at) {
         __m512i sums[Pixels][Panels];
-        sum<Pitch>(x, w, bias + output, sums);
+        sum<Pitch, Lines, Jump>(x, w, bias + output, sums);
         finish(sums, output, at);
     }
 };
 
 struct Machine {
+    enum : int { LineVector = 64 };
+
     // Plain: values of the type are multiplied as they are.
     template <class In, int Words>
     struct Windows {

@@ -8,6 +8,7 @@
 #define N2D2_X86_AVXVNNI_TILE_HPP
 
 #include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/byte_window.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
@@ -56,63 +57,43 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
         }
     }
 
+    template <long Pitch, int Lines, long Jump>
+    static N2D2_INLINE void addWords(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+        N2D2_UNROLL
+        for (int u = 0; u < Lines; ++u)
+            addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
+    }
+
     // A function of its own, so that no constant of the last stage takes a register from the sums.
-    template <long Pitch, class At>
+    // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
+    template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                   const At at) {
         __m256i sums[Pixels][Vectors];
         Base::start(bias + output, sums);
-        if (Words <= 8) {
+        constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
+        if (words <= 8) {
             N2D2_UNROLL
-            for (int q = 0; q < Words; ++q)
-                addWord<Pitch>(x + 4 * q, w, q, sums);
+            for (int q = 0; q < words; ++q)
+                addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
         } else {
-            for (int q = 0; q < Words; ++q)
-                addWord<Pitch>(x + 4 * q, w, q, sums);
+            for (int q = 0; q < words; ++q)
+                addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
         }
         Base::template Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
     }
 };
 
-// Windows of bytes as they are multiplied. Up to 15 bytes behind the values may be written.
 template <class In, int Words, bool Pairs = sizeof(In) == 2>
-struct ByteWindow {
-    typedef ByteWindow Raw;
-    enum : bool { Plain = !std::numeric_limits<In>::is_signed };
-    enum : int { Size = 1, Unit = 1, Bytes = 4 * Words };
-
-    static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
-
-    template <int Width>
-    static N2D2_INLINE void put(const In* from, std::uint8_t* to) {
-        if (Width == 32)
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                                avx2::flipped<In>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
-        else
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes::flipped<In>(bytes::loadBytes<least(Width, 16)>(from)));
-    }
-
-    template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        constexpr int width = Count >= 32 ? 32 : Count >= 16 ? 16 : Count;
-        for (int i = 0; i + width <= Count; i += width)
-            put<width>(from + i, to + i);
-        if (Count % width != 0)
-            put<width>(from + Count - width, to + Count - width);
-    }
-    template <int Count>
-    static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-        std::memset(to, static_cast<unsigned char>(value + (bool(Plain) ? 0 : 128)), Count);
-    }
-};
-
-// 16-bit integers.
+struct Windows : bytes::ByteWindow<In, Words> {};
 template <class In, int Words>
-struct ByteWindow<In, Words, true> : Halfwords<In, Words> {};
+struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
 struct Machine {
+    enum : int { LineVector = 32 };
+
     template <class In, int Words>
-    struct Windows : ByteWindow<In, Words> {};
+    struct Windows : avxvnni::Windows<In, Words> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
