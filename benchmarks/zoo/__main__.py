@@ -4,7 +4,7 @@
 
 Needs PyTorch, torchvision, timm and onnxruntime. FOLDER (zoo_files) keeps the ONNX files and the findings, so that steps can be
 run one after the other: p NumPy's float reference, f the compiled float export, i int8 in Python, c int8 compiled, w 16 bits
-in Python, q ONNX Runtime's static quantization; import and the float engine always.
+in Python, q ONNX Runtime's static quantization; import and the float engine always. The section "Speed" of the page is kept.
 """
 from __future__ import annotations
 
@@ -70,7 +70,13 @@ def main() -> None:
     if arguments.page:
         rows = [row for network in NETWORKS for exporter in EXPORTERS
                 if (row := findings(arguments.folder, network, exporter)) is not None]
-        arguments.page.write_text(page(rows, machine()))
+        arguments.page.write_text(page(rows, machine()) + _speed(arguments.page))
+
+
+def _speed(path: Path) -> str:
+    """What the page says about speed, which speed.py measures."""
+    before, mark, after = path.read_text().partition("\n## Speed\n") if path.is_file() else ("", "", "")
+    return mark + after
 
 
 def _one(folder: Path, network: str, exporter: str, steps: str) -> None:

@@ -88,11 +88,10 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, T* out) {
 
 template <int Outer, int Inner, bool Centred, int Part, class T>
 N2D2_INLINE void arrayNorm(const T* in, double epsilon, T* out) {
-    constexpr int together = 8, pitch = Part != 0 ? 1 : Inner;
-    long o = 0;
-    for (; o + together <= Outer; o += together)
+    constexpr int together = 8, whole = Outer / together * together, pitch = Part != 0 ? 1 : Inner;
+    for (long o = 0; o < whole; o += together)
         normalizedLines<together, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
-    for (; o < Outer; ++o)
+    for (long o = whole; o < Outer; ++o)
         normalizedLines<1, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
 }
 

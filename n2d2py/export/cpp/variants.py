@@ -29,7 +29,7 @@ REAL_VECTORS = "vectors of channels in floating point"
 """The kernel of depthwise float32 layers."""
 TABLES = "table in registers"
 """The kernel of functions of bytes."""
-TABLE_SETS = ("avx2",)
+TABLE_SETS = ("avxvnni", "avx2")
 """The instruction sets that it is written for."""
 VECTORS = "vectors of sums"
 """The kernel of layers whose constants have one order in all instruction sets."""
