@@ -150,7 +150,7 @@ class LayerBuilder:
         facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
                       len(weights) // groups, inputs, weights[0].size // inputs)
         found, self._reason = choose(facts)
-        self._panels = None
+        self._panels, self.byte_sums = None, 0
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")

@@ -64,6 +64,6 @@ def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
                  "Weight": weight_type, "Sum": sum_type, "Stage": stage},
                 {"KernelHeight": len(lines), "KernelWidth": len(columns), "StrideHeight": 1, "StrideWidth": 1,
                  "DilationHeight": 1, "DilationWidth": 1, "PadTop": top, "PadLeft": left, "Groups": 1, "InputZero": 0,
-                 "FullWeights": build.full_weights(), "Serial": 0}, suffix=f"config{number}")
+                 "FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0}, suffix=f"config{number}")
             calls.append(f"n2d2::convolution<{config}>(in0, out, {name}, {bias});")
     return build.code("phases", "\n".join(calls))
