@@ -12,13 +12,14 @@
 // Stack: BlockBytes, and 64 bytes for each product of a group of tiles.
 //
 // Machine: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
-// GroupTiles; Multiply, the matrix products of a group; Finish, the last stage of four pixels.
+// GroupTiles; what winograd_products.hpp wants; Finish, the last stage of some pixels.
 #ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
 #define N2D2_PANELS_PANEL_WINOGRAD_HPP
 
 #include <cstring>
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/winograd_products.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 
@@ -162,17 +163,17 @@ struct PanelWinograd {
             top[j] = Machine::plus(a, Machine::plus(b, c));
             bottom[j] = Machine::minus(Machine::minus(b, c), d);
         }
-        sums[0][v] = Machine::plus(Machine::quarter(Machine::plus(top[0], Machine::plus(top[1], top[2]))), bias);
-        sums[1][v] = Machine::plus(Machine::quarter(Machine::minus(Machine::minus(top[1], top[2]), top[3])), bias);
-        sums[2][v] = Machine::plus(Machine::quarter(Machine::plus(bottom[0], Machine::plus(bottom[1], bottom[2]))), bias);
-        sums[3][v] = Machine::plus(Machine::quarter(Machine::minus(Machine::minus(bottom[1], bottom[2]), bottom[3])), bias);
+        sums[0][v] = Machine::plusQuarter(bias, Machine::plus(top[0], Machine::plus(top[1], top[2])));
+        sums[1][v] = Machine::plusQuarter(bias, Machine::minus(Machine::minus(top[1], top[2]), top[3]));
+        sums[2][v] = Machine::plusQuarter(bias, Machine::plus(bottom[0], Machine::plus(bottom[1], bottom[2])));
+        sums[3][v] = Machine::plusQuarter(bias, Machine::minus(Machine::minus(bottom[1], bottom[2]), bottom[3]));
     }
 
     // The outputs [output, output + Outputs) of `count` tiles from `first` on. A pixel outside is stored as its neighbour.
     template <int Outputs>
     static N2D2_NOINLINE void finish(const std::int32_t* products, int first, int count, int output, unsigned char* out,
                                      const std::int32_t* bias) {
-        typedef typename Machine::template Finish<Stage, Outputs> Finish;
+        typedef typename Machine::template Finish<Stage, Outputs, 4> Finish;
         constexpr int vectors = Finish::Vectors, lanes = Machine::SumLanes;
         constexpr bool evenWidth = OW % 2 == 0, evenHeight = OH % 2 == 0;
         int x = first % Columns * 2, y = first / Columns * 2;
@@ -210,7 +211,7 @@ struct PanelWinograd {
         const int count = end - begin, groups = (count + Group - 1) / Group;
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
-            Machine::template Multiply<Depth, Words, Outputs>::run(size, x + static_cast<long>(from) * TileBytes, weights, products);
+            WinogradGroup<Machine, Group, Group, Depth, Words, Outputs, 16>::run(size, x + static_cast<long>(from) * TileBytes, weights, products);
             finish<Outputs>(products, begin + from, size, output, out, bias);
         }
     }

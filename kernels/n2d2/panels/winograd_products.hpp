@@ -1,0 +1,96 @@
+// The matrix products of a Winograd convolution (panel_winograd.hpp): for each position of the transforms, tiles times a panel of weights.
+//
+// Machine: Sums, a vector of sums; zero(), keep(sums, to);
+//   StepWords, the words (of two channels) whose inputs are taken at once;
+//   Row<Outputs>, the weights of a word: Vectors of sums, Bytes, and add<Index>(sums, inputs of one tile), which adds the products with
+//   word Index of a step;
+//   Step<Count, Tile>, the inputs of a step: at<Index>(t), those of tile t that add<Index> takes.
+#ifndef N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
+#define N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+// Count tiles with a panel of Outputs outputs, summed over Words words; Group: tiles of a whole group. A tile has Depth channels of 16
+// bits in each of 16 positions, of which the first Positions are multiplied.
+template <class Machine, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
+struct WinogradProducts {
+    typedef typename Machine::Sums Sums;
+    typedef typename Machine::template Row<Outputs> Row;
+    enum : int { Vectors = Row::Vectors, Bytes = Row::Bytes, Position = 2 * Depth, Tile = 16 * Position, Step = Machine::StepWords };
+    typedef typename Machine::template Step<Count, Tile> Inputs;
+
+    template <int Index>
+    static N2D2_INLINE void word(Sums (&sums)[Count][Vectors], const Inputs& inputs, const std::int8_t* w) {
+        const Row row(w + Index * Bytes);
+        N2D2_UNROLL
+        for (int t = 0; t < Count; ++t)
+            row.template add<Index>(sums[t], inputs.template at<Index>(t));
+    }
+    template <int Some>
+    static N2D2_INLINE void step(Sums (&sums)[Count][Vectors], const std::uint8_t* x, const std::int8_t* w) {
+        static_assert(Step <= 4, "a step has at most four words");
+        const Inputs inputs(x);
+        word<0>(sums, inputs, w);
+        if (Some > 1)
+            word<(Some > 1 ? 1 : 0)>(sums, inputs, w);
+        if (Some > 2)
+            word<(Some > 2 ? 2 : 0)>(sums, inputs, w);
+        if (Some > 3)
+            word<(Some > 3 ? 3 : 0)>(sums, inputs, w);
+    }
+
+    // A function of its own, which layers of the same depth share.
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
+        for (int position = 0; position < Positions; ++position, x += Position, products += 16 * Group) {
+            Sums sums[Count][Vectors];
+            N2D2_UNROLL
+            for (int t = 0; t < Count; ++t)
+                N2D2_UNROLL
+                for (int v = 0; v < Vectors; ++v)
+                    sums[t][v] = Machine::zero();
+            for (int q = 0; q + Step <= Words; q += Step, w += Step * Bytes)
+                step<Step>(sums, x + 4 * q, w);
+            if (Words % Step != 0) {
+                step<(Words % Step != 0 ? Words % Step : 1)>(sums, x + 4 * (Words - Words % Step), w);
+                w += Words % Step * Bytes;
+            }
+            N2D2_UNROLL
+            for (int t = 0; t < Count; ++t)
+                N2D2_UNROLL
+                for (int v = 0; v < Vectors; ++v)
+                    Machine::keep(sums[t][v], products + 16 * t + Machine::SumLanes * v);
+        }
+    }
+};
+
+// A group of `tiles` tiles, at most Most; Group: tiles of a whole group.
+template <class Machine, int Most, int Group, int Depth, int Words, int Outputs, int Positions>
+struct WinogradGroup {
+    static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
+        if (tiles == Most)
+            WinogradProducts<Machine, Most, Group, Depth, Words, Outputs, Positions>::run(x, w, products);
+        else
+            WinogradGroup<Machine, Most - 1, Group, Depth, Words, Outputs, Positions>::run(tiles, x, w, products);
+    }
+};
+template <class Machine, int Group, int Depth, int Words, int Outputs, int Positions>
+struct WinogradGroup<Machine, 0, Group, Depth, Words, Outputs, Positions> {
+    static N2D2_INLINE void run(int, const std::uint8_t*, const std::int8_t*, std::int32_t*) {}
+};
+
+// Inputs of one word at a time, in every place of a vector.
+template <class Machine, int Tile>
+struct WinogradWords {
+    const std::uint8_t* const x;
+    N2D2_INLINE explicit WinogradWords(const std::uint8_t* from) : x(from) {}
+    template <int>
+    N2D2_INLINE typename Machine::Inputs at(int t) const {
+        return Machine::word(x + t * Tile);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_WINOGRAD_PRODUCTS_HPP
