@@ -9,8 +9,8 @@
 //
 // The exporter transforms the weights with 2 G instead of G: integers of at most 9 * 128, of which come sums 4 Y.
 // Inputs, bytes from 0 to 255, become integers of at most 4 * 255. The products are summed over the channels in 32 bits, modulo
-// 2^32: the exporter has proved from the weights that 4 Y fits, so that Y is 4 Y / 4 exactly. Signed bytes count as unsigned ones + 128,
-// for which the bias of the panels (`docs/numbers.md`) makes up, as in the other kernels.
+// 2^32: the exporter has proved from the weights that 4 Y fits, so that Y is 4 Y / 4 exactly. Signed bytes count as unsigned ones + 128
+// (on ARM unsigned ones as signed ones - 128), for which the bias of the panels (`docs/numbers.md`) makes up, as in the other kernels.
 //
 // The config is that of a convolution (convolution.hpp). The weights are 16-bit integers:
 // [(O + 15) / 16][16 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs].
@@ -31,9 +31,15 @@ typedef avx2::WinogradMachine WinogradMachine;
 namespace n2d2 {
 typedef sse41::WinogradMachine WinogradMachine;
 }  // namespace n2d2
+#elif N2D2_NEON && !N2D2_NEON_DOT
+#include "n2d2/arm/neon_winograd.hpp"
+#include "n2d2/panels/panel_winograd.hpp"
+namespace n2d2 {
+typedef neon::WinogradMachine WinogradMachine;
+}  // namespace n2d2
 #endif
 
-#if N2D2_AVX2 || N2D2_SSE41
+#if N2D2_AVX2 || N2D2_SSE41 || (N2D2_NEON && !N2D2_NEON_DOT)
 namespace n2d2 {
 
 template <class Cfg>

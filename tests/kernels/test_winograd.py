@@ -8,6 +8,7 @@ import kernel_harness as harness
 import numpy as np
 import pytest
 from kernel_cases import S8, S16, U8, U16
+from test_arm import check as check_arm
 from test_kernel_overlap import over
 from test_simd import SANITIZERS, need_isa
 from test_sweep import need
@@ -20,6 +21,7 @@ from n2d2py.export.cpp.winograd import SETS, Geometry, impossible, transformed, 
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 FORCED = {one: True for one in SETS}
+X86 = ("avx2", "sse4")
 PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 
 
@@ -85,7 +87,7 @@ def winograd(monkeypatch):
     monkeypatch.setattr(harness, "layer_code", forced)
 
 
-@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("isa", X86)
 def test_winograd(tmp_path, winograd, isa):
     need("g++")
     some = slice(None, None, 14)  # the slow builds take all
@@ -93,7 +95,7 @@ def test_winograd(tmp_path, winograd, isa):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("isa", X86)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
                          ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"])
@@ -102,6 +104,18 @@ def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
     harness.check_all([*winograd_cases(2), *extreme_cases(2)], tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+def test_winograd_neon(tmp_path, winograd):
+    """A few on one target; the slow builds take all on both."""
+    check_arm([*winograd_cases(3)[1::16], *extreme_cases(3)[4::8]], "aarch64", tmp_path, "-O1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["aarch64", "armv7"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3",)], ids=["O0", "O3"])
+def test_winograd_neon_builds(tmp_path, winograd, target, flags):
+    check_arm([*winograd_cases(4), *extreme_cases(4)], target, tmp_path, *flags)
 
 
 def test_transformed_weights_make_windows():

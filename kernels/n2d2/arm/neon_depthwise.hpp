@@ -58,14 +58,15 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
         return std::numeric_limits<In>::is_signed ? veorq_u8(x, vdupq_n_u8(128)) : x;
     }
 
+    // Where the constants of a panel are.
+    struct Positions {
+        int panel;
+        N2D2_INLINE int operator()(int v) const { return position(panel, v); }
+    };
     template <int Count>
     static N2D2_INLINE void store(const int32x4_t* sums, int panel, Out* out, const std::int32_t* bias) {
-        if (Count == 16 && panel < Whole) {
-            for (int j = 0; j < 4; ++j)
-                some<Stage, 4>(sums[j], bias, position(panel, j), out + 4 * j);
-            return;
-        }
-        finish<Count, Stage>(sums, bias, panel * 16, out - panel * 16);
+        const Positions at = {panel};
+        finishAt<Count, Stage>(sums, bias, at, out);
     }
 
     // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.

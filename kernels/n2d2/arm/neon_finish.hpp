@@ -1,7 +1,8 @@
 // The last stage with NEON: four sums at a time, rescaled in floating point to bytes or 16-bit integers.
 //
-// As in rescale.hpp: float(sum) * factor, clamped to integer limits, then rounded to nearest, ties to even. Other stages
-// are applied element by element.
+// As in rescale.hpp: float(sum) * factor, clamped to integer limits, then rounded to nearest, ties to even. aarch64 rounds first, with an
+// instruction that saturates, and clamps what was narrowed with saturation: the limits are integers, so the result is the same. Other
+// stages are applied element by element.
 #ifndef N2D2_ARM_NEON_FINISH_HPP
 #define N2D2_ARM_NEON_FINISH_HPP
 
@@ -13,110 +14,204 @@
 namespace n2d2 {
 namespace neon {
 
-// Four sums plus their bias (modulo 2^32), with the constants of outputs `index` to `index` + 3, stored at `out`.
+// The first `count` of four integers, the others 0.
+N2D2_INLINE int32x4_t four(const std::int32_t* from, int count) {
+    if (count >= 4)
+        return vld1q_s32(from);
+    std::int32_t some[4] = {};
+    for (int i = 0; i < count; ++i)
+        some[i] = from[i];
+    return vld1q_s32(some);
+}
+N2D2_INLINE float32x4_t four(const float* from, int count) {
+    if (count >= 4)
+        return vld1q_f32(from);
+    float some[4] = {};
+    for (int i = 0; i < count; ++i)
+        some[i] = from[i];
+    return vld1q_f32(some);
+}
+
+// The constants of `count` outputs from `index` on. apply() rescales their sums; what is narrowed with saturation then goes through clamp().
 template <class Stage>
-struct Four {
-    enum : bool { Vector = false };
-    static N2D2_INLINE void store(int32x4_t sums, int index, typename Stage::Type* out) {
+struct Stage4 {
+    int first, count;
+    N2D2_INLINE void load(int index, int some) {
+        first = index;
+        count = some;
+    }
+    N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
         alignas(16) std::int32_t values[4];
         vst1q_s32(values, sums);
-        for (int i = 0; i < 4; ++i)
-            out[i] = Stage::apply(values[i], index + i);
+        for (int i = 0; i < count; ++i)
+            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
+        return vld1q_s32(values);
+    }
+    template <class Vector>
+    static N2D2_INLINE Vector clamp(Vector x) {
+        return x;
     }
 };
 
 template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Four<Requantized<T, FloatRescale<Factors, Count, Bounded>, Low, High> > {
+struct FloatStage4 {
     static_assert(sizeof(T) <= 2, "the clamp lies within 16 bits, which float holds exactly");
-    enum : bool { Vector = true };
+    float32x4_t factors;
 
-    static N2D2_INLINE int32x4_t rescaled(int32x4_t sums, int index) {
-        const float32x4_t factors = Count == 1 ? vdupq_n_f32(Factors[0]) : vld1q_f32(Factors + index);
-        float32x4_t x = vmulq_f32(vcvtq_f32_s32(sums), factors);
-        x = vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High))), vdupq_n_f32(static_cast<float>(Low)));
+    N2D2_INLINE void load(int index, int count) { factors = Count == 1 ? vdupq_n_f32(Factors[0]) : four(Factors + index, count); }
+    N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
+        const float32x4_t x = vmulq_f32(vcvtq_f32_s32(sums), factors);
 #if defined(__aarch64__)
         return vcvtnq_s32_f32(x);
 #else
+        const float32x4_t inside = vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High))), vdupq_n_f32(static_cast<float>(Low)));
         const float32x4_t magic = vdupq_n_f32(12582912.0f);  // 1.5 * 2^23
-        return vcvtq_s32_f32(vsubq_f32(vaddq_f32(x, magic), magic));
+        return vcvtq_s32_f32(vsubq_f32(vaddq_f32(inside, magic), magic));
 #endif
     }
-    static N2D2_INLINE void store(int32x4_t sums, int index, T* out) {
-        const int16x4_t halves = vmovn_s32(rescaled(sums, index));
-        if (sizeof(T) == 2) {
-            std::memcpy(out, &halves, 8);
-        } else {
-            const int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
-            std::memcpy(out, &bytes, 4);
-        }
+
+#if defined(__aarch64__)
+    enum : bool { Lower = Low > std::int64_t(std::numeric_limits<T>::min()), Upper = High < std::int64_t(std::numeric_limits<T>::max()) };
+    static N2D2_INLINE uint8x16_t clamp(uint8x16_t x) {
+        x = Lower ? vmaxq_u8(x, vdupq_n_u8(static_cast<std::uint8_t>(Low))) : x;
+        return Upper ? vminq_u8(x, vdupq_n_u8(static_cast<std::uint8_t>(High))) : x;
     }
-    // Sixteen bytes at once.
-    static N2D2_INLINE void sixteen(const int32x4_t* sums, int index, T* out) {
-        int16x4_t part[4];
-        for (int i = 0; i < 4; ++i)
-            part[i] = vmovn_s32(rescaled(sums[i], index + 4 * i));
-        const int8x16_t bytes = vcombine_s8(vmovn_s16(vcombine_s16(part[0], part[1])),
-                                            vmovn_s16(vcombine_s16(part[2], part[3])));
-        std::memcpy(out, &bytes, 16);
+    static N2D2_INLINE int8x16_t clamp(int8x16_t x) {
+        x = Lower ? vmaxq_s8(x, vdupq_n_s8(static_cast<std::int8_t>(Low))) : x;
+        return Upper ? vminq_s8(x, vdupq_n_s8(static_cast<std::int8_t>(High))) : x;
     }
+    static N2D2_INLINE uint16x8_t clamp(uint16x8_t x) {
+        x = Lower ? vmaxq_u16(x, vdupq_n_u16(static_cast<std::uint16_t>(Low))) : x;
+        return Upper ? vminq_u16(x, vdupq_n_u16(static_cast<std::uint16_t>(High))) : x;
+    }
+    static N2D2_INLINE int16x8_t clamp(int16x8_t x) {
+        x = Lower ? vmaxq_s16(x, vdupq_n_s16(static_cast<std::int16_t>(Low))) : x;
+        return Upper ? vminq_s16(x, vdupq_n_s16(static_cast<std::int16_t>(High))) : x;
+    }
+#else
+    template <class Vector>
+    static N2D2_INLINE Vector clamp(Vector x) {
+        return x;
+    }
+#endif
 };
 
-// Requantizations beyond 16 bits keep the integer clamp.
-template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Four<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> > {
-    typedef Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> Stage;
-    enum : bool { Vector = false };
-    static N2D2_INLINE void store(int32x4_t sums, int index, std::int32_t* out) {
-        alignas(16) std::int32_t values[4];
-        vst1q_s32(values, sums);
-        for (int i = 0; i < 4; ++i)
-            out[i] = Stage::apply(values[i], index + i);
-    }
-};
+#define N2D2_FLOAT_STAGE(Type)                                                                                     \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>                  \
+    struct Stage4<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >                            \
+        : FloatStage4<Type, Factors, Count, Bounded, Low, High> {};
+N2D2_FLOAT_STAGE(std::int8_t)
+N2D2_FLOAT_STAGE(std::uint8_t)
+N2D2_FLOAT_STAGE(std::int16_t)
+N2D2_FLOAT_STAGE(std::uint16_t)
+#undef N2D2_FLOAT_STAGE
 
-// The first Count of 4 sums.
-template <class Stage, int Count>
-N2D2_INLINE void some(int32x4_t sums, const std::int32_t* bias, int index, typename Stage::Type* out) {
-    if (Count >= 4) {
-        Four<Stage>::store(vaddq_s32(sums, vld1q_s32(bias + index)), index, out);
-        return;
-    }
-    alignas(16) std::int32_t values[4];
-    vst1q_s32(values, sums);
-    for (int i = 0; i < Count; ++i)
-        out[i] = Stage::apply(static_cast<std::int32_t>(static_cast<std::uint32_t>(values[i]) +
-                                                        static_cast<std::uint32_t>(bias[index + i])), index + i);
+N2D2_INLINE int16x8_t narrowed(int32x4_t a, int32x4_t b) {
+#if defined(__aarch64__)
+    return vqmovn_high_s32(vqmovn_s32(a), b);
+#else
+    return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
+#endif
 }
 
-template <class Stage, bool Vector>
-struct Sixteen {
-    static N2D2_INLINE void apply(const int32x4_t* sums, const std::int32_t* bias, int index, typename Stage::Type* out) {
-        for (int v = 0; v < 4; ++v)
-            some<Stage, 4>(sums[v], bias, index + 4 * v, out + 4 * v);
+// Count elements of 16 bytes.
+template <int Count, class T>
+N2D2_INLINE void storeSome(uint8x16_t x, T* out) {
+    constexpr int bytes = Count * static_cast<int>(sizeof(T));
+    alignas(16) std::uint8_t all[16];
+    if (bytes == 16) {
+        vst1q_u8(reinterpret_cast<std::uint8_t*>(out), x);
+    } else if (bytes == 8) {
+        vst1_u8(reinterpret_cast<std::uint8_t*>(out), vget_low_u8(x));
+    } else if (bytes == 4) {
+        const std::uint32_t word = vgetq_lane_u32(vreinterpretq_u32_u8(x), 0);
+        std::memcpy(out, &word, 4);
+    } else {
+        vst1q_u8(all, x);
+        std::memcpy(out, all, bytes);
+    }
+}
+
+// The first Count of 16 results, four in each of the vectors that there are.
+template <class Stage, int Count>
+N2D2_INLINE void storeResults(const int32x4_t* x, std::int8_t* out) {
+    const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
+    storeSome<Count>(vreinterpretq_u8_s8(Stage::clamp(vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)))), out);
+}
+template <class Stage, int Count>
+N2D2_INLINE void storeResults(const int32x4_t* x, std::uint8_t* out) {
+    const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
+    storeSome<Count>(Stage::clamp(vcombine_u8(vqmovun_s16(low), vqmovun_s16(high))), out);
+}
+template <class Stage, int Count>
+N2D2_INLINE void storeResults(const int32x4_t* x, std::int16_t* out) {
+    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_s16(Stage::clamp(narrowed(x[0], x[Count > 4]))), out);
+    if (Count > 8)
+        storeSome<(Count > 8 ? Count - 8 : 1)>(
+            vreinterpretq_u8_s16(Stage::clamp(narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]))), out + 8);
+}
+template <class Stage, int Count>
+N2D2_INLINE void storeResults(const int32x4_t* x, std::uint16_t* out) {
+    const uint16x8_t low = vcombine_u16(vqmovun_s32(x[0]), vqmovun_s32(x[Count > 4]));
+    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_u16(Stage::clamp(low)), out);
+    if (Count > 8) {
+        const uint16x8_t high = vcombine_u16(vqmovun_s32(x[Count > 8 ? 2 : 0]), vqmovun_s32(x[Count > 12 ? 3 : 0]));
+        storeSome<(Count > 8 ? Count - 8 : 1)>(vreinterpretq_u8_u16(Stage::clamp(high)), out + 8);
+    }
+}
+template <class Stage, int Count>
+N2D2_INLINE void storeResults(const int32x4_t* x, std::int32_t* out) {
+    N2D2_UNROLL
+    for (int v = 0; v < Count / 4; ++v)
+        vst1q_s32(out + 4 * v, x[v]);
+    if (Count % 4 != 0)
+        storeSome<(Count % 4 != 0 ? Count % 4 : 1)>(vreinterpretq_u8_s32(x[Count / 4 % 4]), out + Count / 4 * 4);
+}
+
+// The last stage of a panel of Outputs outputs: its constants, loaded before anything is stored, which might be they.
+template <class Stage, int Outputs>
+struct PanelStage {
+    enum : int { Vectors = (Outputs + 3) / 4, Rest = Outputs - 4 * (Vectors - 1) };
+    Stage4<Stage> parts[Vectors];
+
+    // at(v): the first output of vector v.
+    template <class At>
+    N2D2_INLINE explicit PanelStage(const At& at) {
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            parts[v].load(at(v), v == Vectors - 1 ? int(Rest) : 4);
+    }
+    // The sums have their bias.
+    N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) const {
+        int32x4_t results[Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            results[v] = parts[v].apply(sums[v]);
+        storeResults<Stage4<Stage>, Outputs>(results, out);
     }
 };
 
-template <class Stage>
-struct Sixteen<Stage, true> {
-    static N2D2_INLINE void apply(const int32x4_t* sums, const std::int32_t* bias, int index, typename Stage::Type* out) {
-        int32x4_t all[4];
-        for (int v = 0; v < 4; ++v)
-            all[v] = vaddq_s32(sums[v], vld1q_s32(bias + index + 4 * v));
-        Four<Stage>::sixteen(all, index, out);
-    }
+// Outputs one after the other.
+struct InOrder {
+    int first;
+    N2D2_INLINE int operator()(int v) const { return first + 4 * v; }
 };
 
-// sums + bias of Outputs outputs, rescaled and stored.
+// sums + bias of Outputs outputs (modulo 2^32), rescaled and stored; at(v): the first output of vector v.
+template <int Outputs, class Stage, class At>
+N2D2_INLINE void finishAt(const int32x4_t* sums, const std::int32_t* bias, const At& at, typename Stage::Type* out) {
+    typedef PanelStage<Stage, Outputs> Panel;
+    const Panel stage(at);
+    int32x4_t all[Panel::Vectors];
+    N2D2_UNROLL
+    for (int v = 0; v < Panel::Vectors; ++v)
+        all[v] = vaddq_s32(sums[v], four(bias + at(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4));
+    stage.store(all, out);
+}
 template <int Outputs, class Stage>
 N2D2_INLINE void finish(const int32x4_t* sums, const std::int32_t* bias, int output, typename Stage::Type* out) {
-    if (Outputs == 16) {
-        Sixteen<Stage, bool(Four<Stage>::Vector) && sizeof(typename Stage::Type) == 1>::apply(sums, bias, output,
-                                                                                              out + output);
-        return;
-    }
-    for (int v = 0; v < Outputs / 4; ++v)
-        some<Stage, 4>(sums[v], bias, output + 4 * v, out + output + 4 * v);
-    some<Stage, Outputs % 4>(sums[Outputs / 4 % 4], bias, output + Outputs / 4 * 4, out + output + Outputs / 4 * 4);
+    const InOrder at = {output};
+    finishAt<Outputs, Stage>(sums, bias, at, out + output);
 }
 
 }  // namespace neon

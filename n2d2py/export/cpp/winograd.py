@@ -10,7 +10,7 @@ from n2d2py.export.cpp.tiles import condition
 
 __all__ = ["SETS", "Geometry", "Winograd", "impossible", "unprofitable", "transformed"]
 
-SETS = ("avx2", "sse4")
+SETS = ("avx2", "sse4", "neon")
 """Instruction sets that it is written for; those with a dot product of bytes are faster without."""
 _MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 """Twice Winograd's G: integers."""
@@ -81,9 +81,11 @@ def impossible(weights: np.ndarray, geometry: Geometry) -> str:
         return "it runs line by line; it takes pairs of lines"
     if geometry.serial and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
         return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
-    # Inputs are bytes from 0 to 255 (signed ones + 128). Four times a sum has to fit into 32 bits; all before is modulo 2^32.
+    # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127. Four times a sum has to fit into 32 bits; all before is
+    # modulo 2^32.
     rows = weights.reshape(len(weights), -1).astype(np.int64)
-    reach = 4 * 255 * int(max(np.maximum(rows, 0).sum(axis=1).max(), np.maximum(-rows, 0).sum(axis=1).max()))
+    sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
+    reach = 4 * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max()))
     return "" if reach < 2 ** 31 else "four times its sums may exceed 32 bits"
 
 

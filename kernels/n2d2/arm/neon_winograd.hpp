@@ -1,0 +1,120 @@
+// The vectors of a Winograd convolution with NEON: smlal (vmlal), four products of 16-bit integers at a time, exactly.
+//
+// A word of a row of weights, [8 outputs][2 inputs], is loaded with its inputs taken apart; each is multiplied with one input of a tile. Bytes
+// count as signed ones, unsigned ones - 128, as the bias of the panels expects on ARM.
+#ifndef N2D2_ARM_NEON_WINOGRAD_HPP
+#define N2D2_ARM_NEON_WINOGRAD_HPP
+
+#include "n2d2/arm/neon_finish.hpp"
+#include "n2d2/panels/winograd_products.hpp"
+
+namespace n2d2 {
+namespace neon {
+
+// sums += w * input Lane of x, for four outputs, or the lower and the upper ones of eight.
+template <int Lane>
+N2D2_INLINE int32x4_t multiplyLow(int32x4_t sums, int16x8_t w, int16x8_t x) {
+#if defined(__aarch64__)
+    return vmlal_laneq_s16(sums, vget_low_s16(w), x, Lane);
+#else
+    return vmlal_lane_s16(sums, vget_low_s16(w), Lane < 4 ? vget_low_s16(x) : vget_high_s16(x), Lane % 4);
+#endif
+}
+template <int Lane>
+N2D2_INLINE int32x4_t multiplyHigh(int32x4_t sums, int16x8_t w, int16x8_t x) {
+#if defined(__aarch64__)
+    return vmlal_high_laneq_s16(sums, w, x, Lane);
+#else
+    return vmlal_lane_s16(sums, vget_high_s16(w), Lane < 4 ? vget_low_s16(x) : vget_high_s16(x), Lane % 4);
+#endif
+}
+
+struct WinogradMachine {
+    typedef int16x8_t Inputs;
+    typedef int32x4_t Sums;
+    enum : int { Lanes = 8, SumLanes = 4, StepWords = 4 };
+    // 4 sums of a tile, its inputs, four vectors of weights: 29 of 32 registers, or 14 of 16.
+#if defined(__aarch64__)
+    enum : int { GroupTiles = 5 };
+#else
+    enum : int { GroupTiles = 2 };
+#endif
+
+    // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
+    template <int Count, class In>
+    static N2D2_INLINE int16x8_t load(const In* from) {
+        std::uint8_t all[8] = {};
+        if (Count < 8)
+            std::memcpy(all, from, Count);
+        const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
+        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) : vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
+    }
+    static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
+    static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
+    static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(reinterpret_cast<std::int16_t*>(to), x); }
+
+    // Products.
+    template <int Count, int Tile>
+    struct Step {
+        int16x8_t x[Count];
+        N2D2_INLINE explicit Step(const std::uint8_t* from) {
+            N2D2_UNROLL
+            for (int t = 0; t < Count; ++t)
+                x[t] = vld1q_s16(reinterpret_cast<const std::int16_t*>(from + t * Tile));
+        }
+        template <int>
+        N2D2_INLINE int16x8_t at(int t) const {
+            return x[t];
+        }
+    };
+    template <int Outputs>
+    struct Row {
+        enum : int { Vectors = (Outputs + 3) / 4, Eights = (Outputs + 7) / 8, Bytes = 32 * Eights };
+        int16x8_t first[Eights], second[Eights];
+        N2D2_INLINE explicit Row(const std::int8_t* from) {
+            N2D2_UNROLL
+            for (int e = 0; e < Eights; ++e) {
+                const int16x8x2_t apart = vld2q_s16(reinterpret_cast<const std::int16_t*>(from + 32 * e));
+                first[e] = apart.val[0];  // GCC keeps an array of pairs on the stack
+                second[e] = apart.val[1];
+            }
+        }
+        template <int Index>
+        N2D2_INLINE void add(int32x4_t (&sums)[Vectors], int16x8_t x) const {
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                const int16x8_t a = first[v / 2], b = second[v / 2];
+                sums[v] = v % 2 == 0 ? multiplyLow<2 * Index>(sums[v], a, x) : multiplyHigh<2 * Index>(sums[v], a, x);
+                sums[v] = v % 2 == 0 ? multiplyLow<2 * Index + 1>(sums[v], b, x) : multiplyHigh<2 * Index + 1>(sums[v], b, x);
+                __asm__ volatile("" : "+w"(sums[v]));  // GCC loads the weights of all words first otherwise, sums on the stack
+            }
+        }
+    };
+
+    static N2D2_INLINE int32x4_t zero() { return vdupq_n_s32(0); }
+    static N2D2_INLINE void keep(int32x4_t x, std::int32_t* to) { vst1q_s32(to, x); }
+    static N2D2_INLINE int32x4_t sums(const std::int32_t* from) { return vld1q_s32(from); }
+    static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+    static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
+    static N2D2_INLINE int32x4_t plusQuarter(int32x4_t bias, int32x4_t a) { return vsraq_n_s32(bias, a, 2); }
+
+    // The last stage of Pixels pixels of Outputs outputs.
+    template <class Stage, int Outputs, int Pixels>
+    struct Finish {
+        enum : int { Vectors = (Outputs + 3) / 4, Rest = Outputs - 4 * (Vectors - 1) };
+        static N2D2_INLINE int32x4_t bias(const std::int32_t* from, int v) { return four(from + 4 * v, v == Vectors - 1 ? int(Rest) : 4); }
+        template <class At>
+        static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][Vectors], int output, const At& at) {
+            const InOrder first = {output};
+            const PanelStage<Stage, Outputs> stage(first);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                stage.store(sums[p], at(p) + output);
+        }
+    };
+};
+
+}  // namespace neon
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_WINOGRAD_HPP
