@@ -42,9 +42,10 @@ typedef neon::WinogradMachine WinogradMachine;
 #if N2D2_AVX2 || N2D2_SSE41 || (N2D2_NEON && !N2D2_NEON_DOT)
 namespace n2d2 {
 
-template <class Cfg>
-N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias) {
-    PanelWinograd<Cfg, WinogradMachine>::run(in, out, weights, bias);
+template <class Cfg, class... Lines>
+N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias,
+                          const Lines&... rows) {
+    PanelWinograd<Cfg, WinogradMachine>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernel_cases import S8, S16, U8, U16
 from test_arm import check as check_arm
+from test_kernel_lines import by_lines
 from test_kernel_overlap import over
 from test_simd import SANITIZERS, need_isa
 from test_sweep import need
@@ -53,8 +54,20 @@ def winograd_cases(seed: int) -> list[harness.Case]:
     for channels, count, size, layout in ((16, 16, (22, 30), "apart"), (48, 20, (15, 21), "over"), (260, 8, (6, 16), "apart"),
                                           (64, 16, (13, 19), "over"), (130, 40, (9, 10), "wrapped")):
         made.append(conv(sweep, channels, count, size, (1, 1, 1, 1), next(kinds), layout, 3))
+    made += line_cases(sweep)
     apart = [conv(sweep, c, o, (11, 14), (1, 1, 1, 1), kind, "apart") for c, o, kind in ((20, 40, (S8, U8)), (64, 16, (U8, S8)), (33, 33, (S8, S8)))]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Layers that run one or two lines at a call: even and odd, several blocks of a line, an output over its input."""
+    made = [by_lines(conv(sweep, channels, outputs, size, pads, kinds, layout, zero)) for channels, outputs, size, pads, kinds, layout, zero in (
+        (5, 9, (5, 6), (1, 1, 1, 1), (U8, U8), "apart", 0), (16, 20, (8, 7), (1, 1, 1, 1), (S8, S8), "wrapped", 3),
+        (17, 16, (6, 9), (0, 0, 0, 0), (U8, S16), "strided", 0), (8, 33, (7, 5), (2, 1, 1, 2), (S8, U8), "apart", 9),
+        (260, 8, (4, 31), (1, 1, 1, 1), (U8, S8), "apart", 0), (9, 4, (1, 3), (1, 1, 1, 1), (U8, NumType(32)), "apart", 0))]
+    below = over(conv(sweep, 24, 24, (7, 10), (1, 1, 1, 1), (U8, U8), "apart"), False)
+    lines = by_lines(below)
+    return [*made, harness.Case(lines.title, lines.graph, lines.planes, lines.inputs, inplace=True)]
 
 
 def extreme_cases(seed: int) -> list[harness.Case]:
@@ -137,7 +150,7 @@ def test_transformed_weights_make_windows():
 
 
 @pytest.mark.parametrize("change, words", [({"stride": (2, 1)}, "stride 1"), ({"dilation": (1, 2)}, "dilation 1"), ({"groups": 2}, "groups"),
-                                           ({"bits": 16}, "16 bits"), ({"streamed": True}, "line by line"),
+                                           ({"bits": 16}, "16 bits"),
                                            ({"serial": True, "size": (8, 2000)}, "stack")])
 def test_what_rules_it_out(change, words):
     weights = np.ones((16, 3, 3, 16), np.int64)

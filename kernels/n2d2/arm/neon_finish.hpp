@@ -72,22 +72,16 @@ struct FloatStage4 {
 
 #if defined(__aarch64__)
     enum : bool { Lower = Low > std::int64_t(std::numeric_limits<T>::min()), Upper = High < std::int64_t(std::numeric_limits<T>::max()) };
-    static N2D2_INLINE uint8x16_t clamp(uint8x16_t x) {
-        x = Lower ? vmaxq_u8(x, vdupq_n_u8(static_cast<std::uint8_t>(Low))) : x;
-        return Upper ? vminq_u8(x, vdupq_n_u8(static_cast<std::uint8_t>(High))) : x;
+#define N2D2_CLAMP(Vector, Element, Suffix)                                                     \
+    static N2D2_INLINE Vector clamp(Vector x) {                                                 \
+        x = Lower ? vmaxq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(Low))) : x;         \
+        return Upper ? vminq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(High))) : x;     \
     }
-    static N2D2_INLINE int8x16_t clamp(int8x16_t x) {
-        x = Lower ? vmaxq_s8(x, vdupq_n_s8(static_cast<std::int8_t>(Low))) : x;
-        return Upper ? vminq_s8(x, vdupq_n_s8(static_cast<std::int8_t>(High))) : x;
-    }
-    static N2D2_INLINE uint16x8_t clamp(uint16x8_t x) {
-        x = Lower ? vmaxq_u16(x, vdupq_n_u16(static_cast<std::uint16_t>(Low))) : x;
-        return Upper ? vminq_u16(x, vdupq_n_u16(static_cast<std::uint16_t>(High))) : x;
-    }
-    static N2D2_INLINE int16x8_t clamp(int16x8_t x) {
-        x = Lower ? vmaxq_s16(x, vdupq_n_s16(static_cast<std::int16_t>(Low))) : x;
-        return Upper ? vminq_s16(x, vdupq_n_s16(static_cast<std::int16_t>(High))) : x;
-    }
+    N2D2_CLAMP(uint8x16_t, std::uint8_t, u8)
+    N2D2_CLAMP(int8x16_t, std::int8_t, s8)
+    N2D2_CLAMP(uint16x8_t, std::uint16_t, u16)
+    N2D2_CLAMP(int16x8_t, std::int16_t, s16)
+#undef N2D2_CLAMP
 #else
     template <class Vector>
     static N2D2_INLINE Vector clamp(Vector x) {

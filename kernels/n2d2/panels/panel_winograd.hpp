@@ -9,6 +9,9 @@
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
 // output lines is stored while what later lines need is intact. Threads share the work of a block then; else each has a range of the
 // tiles, block by block.
+// A layer that runs by lines (Streamed) makes two lines at a time where it is asked for two, else one: the first lines of the tiles need
+// 12 of their 16 positions and three lines of inputs, 12 multiplications for two pixels instead of 18. Where its output lies over its
+// input it makes one at a time: what a line stores covers nothing that it reads.
 // Stack: BlockBytes, and 64 bytes for each product of a group of tiles.
 //
 // Machine: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
@@ -19,63 +22,12 @@
 #include <cstring>
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/winograd_inputs.hpp"
 #include "n2d2/panels/winograd_products.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 
 namespace n2d2 {
-
-// Four lines of an input: where each begins and how far it is from pixel to pixel, 0 for a line of the padding.
-template <class In>
-struct WinogradLines {
-    const In* at[4];
-    long step[4];
-    const In* pad;  // a pixel of the padding
-};
-
-// B' d B of some channels of the tiles of a line.
-template <class Machine, class In, int Count, int Depth>
-struct WinogradInputs {
-    typedef typename Machine::Inputs Inputs;
-    enum : int { Position = 2 * Depth, Tile = 16 * Position };
-
-    // B' d of column x.
-    static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs* to) {
-        const bool inside = x >= 0 && x < width;
-        Inputs d[4];
-        N2D2_UNROLL
-        for (int u = 0; u < 4; ++u)
-            d[u] = Machine::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
-        to[0] = Machine::subtract(d[0], d[2]);
-        to[1] = Machine::add(d[1], d[2]);
-        to[2] = Machine::subtract(d[2], d[1]);
-        to[3] = Machine::subtract(d[1], d[3]);
-    }
-
-    // `count` tiles, the first of which begins at column x. Two columns of a tile are those of the next.
-    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
-        Inputs a[4], b[4], c[4], d[4];
-        column(lines, x, width, channel, a);
-        column(lines, x + 1, width, channel, b);
-        for (to += 2 * channel; count > 0; --count, to += Tile) {
-            x += 2;
-            column(lines, x, width, channel, c);
-            N2D2_UNROLL
-            for (int u = 0; u < 4; ++u) {
-                Machine::store(Machine::subtract(a[u], c[u]), to + 4 * u * Position);
-                Machine::store(Machine::add(b[u], c[u]), to + (4 * u + 1) * Position);
-                Machine::store(Machine::subtract(c[u], b[u]), to + (4 * u + 2) * Position);
-                a[u] = c[u];
-            }
-            column(lines, x + 1, width, channel, d);
-            N2D2_UNROLL
-            for (int u = 0; u < 4; ++u) {
-                Machine::store(Machine::subtract(b[u], d[u]), to + (4 * u + 3) * Position);
-                b[u] = d[u];
-            }
-        }
-    }
-};
 
 template <class Cfg, class Machine>
 struct PanelWinograd {
@@ -86,8 +38,8 @@ struct PanelWinograd {
     typedef typename Output::Type Out;
     typedef typename Machine::Sums Sums;
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
-                      Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1 && !Cfg::Streamed,
-                  "3 x 3 windows of one group, stride 1, not line by line");
+                      Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
+                  "3 x 3 windows of one group, stride 1");
     static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Sum) == 4, "8-bit inputs and 32-bit sums");
 
     enum : int {
@@ -108,39 +60,53 @@ struct PanelWinograd {
         LastOutputs = O - 16 * (Panels - 1),
         PanelBytes = 16 * Words * 64,  // of weights
         Group = Machine::GroupTiles,
-        Ordered = Cfg::Serial,
+        Streamed = Cfg::Streamed,
+        Ordered = Cfg::Serial && !Cfg::Streamed,
+        Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
         Unit = Ordered ? int(Columns) : int(Group),
         // Inputs that stay in a cache beside the weights of a panel, or beside those of all where they are few.
-        Budget = least(262144, largest(65536, C * 512)),
+        Budget = Streamed ? 65536 : least(262144, largest(65536, C * 512)),
         AtMost = largest(1, Budget / (TileBytes * Unit)),  // units of a block
-        Units = (Tiles + Unit - 1) / Unit,
+        Units = (Most + Unit - 1) / Unit,
         Blocks = (Units + AtMost - 1) / AtMost,
         PerBlock = (Units + Blocks - 1) / Blocks * Unit,  // tiles of a block
-        BlockTiles = least(int(PerBlock), int(Tiles)),
+        BlockTiles = least(int(PerBlock), int(Most)),
         BlockBytes = BlockTiles * TileBytes
     };
-    enum : long { TileWork = 16L * C * (O + 8) };
+    enum : long {
+        TileWork = 16L * C * (O + 8),
+        InputEnd = long(Input::Offset) + long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
+        OutputEnd = long(Output::Offset) + long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
+    };
+    // Whether the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
+    enum : bool {
+        Parts = (int(Input::Lines) < H && long(Input::WrapOffset) != long(Input::Offset)) ||
+                (int(Output::Lines) < OH && long(Output::WrapOffset) != long(Output::Offset)),
+        Over = Parts || (long(Input::Offset) < long(OutputEnd) && long(Output::Offset) < long(InputEnd))
+    };
 
     // ---- inputs -----------------------------------------------------------------------------
-    static N2D2_NOINLINE void transform(const unsigned char* in, int begin, int end, std::uint8_t* to) {
+    // Those of tiles [begin, end), counted from output line `top` on.
+    template <int TileLines>
+    static N2D2_NOINLINE void transform(const unsigned char* in, int top, int begin, int end, std::uint8_t* to) {
         In pad[C];
         for (int i = 0; i < C; ++i)
             pad[i] = static_cast<In>(Cfg::InputZero);
-        int x = begin % Columns, y = begin / Columns;
-        for (; begin < end; x = 0, ++y) {
+        int x = begin % Columns, y = top + begin / Columns * 2;
+        for (; begin < end; x = 0, y += 2) {
             WinogradLines<In> lines;
             lines.pad = pad;
-            for (int u = 0; u < 4; ++u) {
-                const int from = 2 * y - Cfg::PadTop + u;
+            for (int u = 0; u < TileLines + 2; ++u) {
+                const int from = y - Cfg::PadTop + u;
                 const bool inside = from >= 0 && from < H;
-                lines.at[u] = inside ? line<Input>(in, from) : pad;
+                lines.at[u] = inside ? n2d2::line<Input>(in, from) : pad;
                 lines.step[u] = inside ? Input::Stride : 0;
             }
             const int count = least(Columns - x, end - begin), left = 2 * x - Cfg::PadLeft;
             int channel = 0;
             for (; channel + Lanes < C; channel += Lanes)
-                WinogradInputs<Machine, In, Lanes, Depth>::run(lines, left, W, count, channel, to);
-            WinogradInputs<Machine, In, Rest, Depth>::run(lines, left, W, count, channel, to);
+                WinogradInputs<Machine, In, Lanes, Depth, TileLines>::run(lines, left, W, count, channel, to);
+            WinogradInputs<Machine, In, Rest, Depth, TileLines>::run(lines, left, W, count, channel, to);
             to += static_cast<long>(count) * TileBytes;
             begin += count;
         }
@@ -153,44 +119,50 @@ struct PanelWinograd {
     };
 
     // A' m A of SumLanes outputs, a quarter of it with the bias; m: the products of position 0, the others Pitch behind.
-    template <int Pitch, int Vectors>
-    static N2D2_INLINE void outputs(const std::int32_t* m, Sums bias, Sums (&sums)[4][Vectors], int v) {
+    template <int Pitch, int Pixels, int Vectors>
+    static N2D2_INLINE void outputs(const std::int32_t* m, Sums bias, Sums (&sums)[Pixels][Vectors], int v) {
+        constexpr bool two = Pixels > 2;
         Sums top[4], bottom[4];
         N2D2_UNROLL
         for (int j = 0; j < 4; ++j) {
             const Sums a = Machine::sums(m + j * Pitch), b = Machine::sums(m + (4 + j) * Pitch);
-            const Sums c = Machine::sums(m + (8 + j) * Pitch), d = Machine::sums(m + (12 + j) * Pitch);
+            const Sums c = Machine::sums(m + (8 + j) * Pitch), d = two ? Machine::sums(m + (two ? 12 + j : 0) * Pitch) : a;
             top[j] = Machine::plus(a, Machine::plus(b, c));
-            bottom[j] = Machine::minus(Machine::minus(b, c), d);
+            bottom[j] = two ? Machine::minus(Machine::minus(b, c), d) : a;
         }
-        sums[0][v] = Machine::plusQuarter(bias, Machine::plus(top[0], Machine::plus(top[1], top[2])));
-        sums[1][v] = Machine::plusQuarter(bias, Machine::minus(Machine::minus(top[1], top[2]), top[3]));
-        sums[2][v] = Machine::plusQuarter(bias, Machine::plus(bottom[0], Machine::plus(bottom[1], bottom[2])));
-        sums[3][v] = Machine::plusQuarter(bias, Machine::minus(Machine::minus(bottom[1], bottom[2]), bottom[3]));
+        line(top, bias, sums[0][v], sums[1][v]);
+        if (two)
+            line(bottom, bias, sums[Pixels - 2][v], sums[Pixels - 1][v]);
+    }
+    static N2D2_INLINE void line(const Sums (&m)[4], Sums bias, Sums& left, Sums& right) {
+        left = Machine::plusQuarter(bias, Machine::plus(m[0], Machine::plus(m[1], m[2])));
+        right = Machine::plusQuarter(bias, Machine::minus(Machine::minus(m[1], m[2]), m[3]));
     }
 
-    // The outputs [output, output + Outputs) of `count` tiles from `first` on. A pixel outside is stored as its neighbour.
-    template <int Outputs>
-    static N2D2_NOINLINE void finish(const std::int32_t* products, int first, int count, int output, unsigned char* out,
+    // The outputs [output, output + Outputs) of `count` tiles from `first` on, counted from line `top` on. A pixel outside is stored as
+    // its neighbour.
+    template <int Outputs, int TileLines>
+    static N2D2_NOINLINE void finish(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
                                      const std::int32_t* bias) {
-        typedef typename Machine::template Finish<Stage, Outputs, 4> Finish;
+        constexpr int pixels = 2 * TileLines, last = pixels - 2;
+        typedef typename Machine::template Finish<Stage, Outputs, pixels> Finish;
         constexpr int vectors = Finish::Vectors, lanes = Machine::SumLanes;
-        constexpr bool evenWidth = OW % 2 == 0, evenHeight = OH % 2 == 0;
-        int x = first % Columns * 2, y = first / Columns * 2;
+        constexpr bool evenWidth = OW % 2 == 0, evenHeight = OH % 2 == 0 || TileLines == 1 || Streamed;
+        int x = first % Columns * 2, y = top + first / Columns * 2;
         for (int t = 0; t < count; ++t, products += 16) {
             const bool right = evenWidth || x + 1 < OW, below = evenHeight || y + 1 < OH;
-            Sums sums[4][vectors];
+            Sums sums[pixels][vectors];
             N2D2_UNROLL
             for (int v = 0; v < vectors; ++v) {
                 outputs<16 * Group>(products + v * lanes, Finish::bias(bias + output, v), sums, v);
                 sums[1][v] = right ? sums[1][v] : sums[0][v];
-                sums[3][v] = right ? sums[3][v] : sums[2][v];
-                sums[2][v] = below ? sums[2][v] : sums[0][v];
-                sums[3][v] = below ? sums[3][v] : sums[1][v];
+                sums[last + 1][v] = right ? sums[last + 1][v] : sums[last][v];
+                sums[last][v] = below ? sums[last][v] : sums[0][v];
+                sums[last + 1][v] = below ? sums[last + 1][v] : sums[1][v];
             }
             At at;
-            at.pixels[0] = line<Output>(out, y) + x * Output::Stride;
-            at.pixels[2] = below ? line<Output>(out, y + 1) + x * Output::Stride : at.pixels[0];
+            at.pixels[0] = n2d2::line<Output>(out, y) + x * Output::Stride;
+            at.pixels[2] = TileLines > 1 && below ? n2d2::line<Output>(out, y + 1) + x * Output::Stride : at.pixels[0];
             at.pixels[1] = at.pixels[0] + (right ? int(Output::Stride) : 0);
             at.pixels[3] = at.pixels[2] + (right ? int(Output::Stride) : 0);
             Finish::store(sums, output, at);
@@ -204,24 +176,26 @@ struct PanelWinograd {
 
     // ---- blocks -----------------------------------------------------------------------------
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
-    template <int Outputs>
-    static N2D2_INLINE void panel(const std::uint8_t* x, int begin, int end, int output, unsigned char* out,
+    template <int Outputs, int TileLines>
+    static N2D2_INLINE void panel(const std::uint8_t* x, int top, int begin, int end, int output, unsigned char* out,
                                   const std::int8_t* weights, const std::int32_t* bias) {
         alignas(64) std::int32_t products[16 * Group * 16];
         const int count = end - begin, groups = (count + Group - 1) / Group;
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
-            WinogradGroup<Machine, Group, Group, Depth, Words, Outputs, 16>::run(size, x + static_cast<long>(from) * TileBytes, weights, products);
-            finish<Outputs>(products, begin + from, size, output, out, bias);
+            WinogradGroup<Machine, Group, Group, Depth, Words, Outputs, 4 * TileLines + 8>::run(
+                size, x + static_cast<long>(from) * TileBytes, weights, products);
+            finish<Outputs, TileLines>(products, top, begin + from, size, output, out, bias);
         }
     }
-    static N2D2_INLINE void panel(const std::uint8_t* x, int begin, int end, int index, unsigned char* out,
+    template <int TileLines>
+    static N2D2_INLINE void panel(const std::uint8_t* x, int top, int begin, int end, int index, unsigned char* out,
                                   const std::int8_t* weights, const std::int32_t* bias) {
         const std::int8_t* const w = weights + static_cast<long>(index) * PanelBytes;
         if (index + 1 < Panels)
-            panel<16>(x, begin, end, 16 * index, out, w, bias);
+            panel<16, TileLines>(x, top, begin, end, 16 * index, out, w, bias);
         else
-            panel<LastOutputs>(x, begin, end, 16 * index, out, w, bias);
+            panel<LastOutputs, TileLines>(x, top, begin, end, 16 * index, out, w, bias);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
@@ -229,21 +203,40 @@ struct PanelWinograd {
         if (Ordered)
             serial(in, out, weights, bias);
         else
-            Team<(TileWork * Tiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
-                range(in, out, static_cast<int>(member.begin(Tiles, member.self)),
-                      static_cast<int>(member.begin(Tiles, member.self + 1)), weights, bias);
-            });
+            shared<2>(in, out, 0, weights, bias);
+    }
+    // Lines [rows.begin, rows.end) of a layer that runs by lines.
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias,
+                                const Rows& rows) {
+        static_assert(Streamed, "a layer that runs by lines");
+        int y = rows.begin;
+        if (!Over)
+            for (; y + 2 <= rows.end; y += 2)
+                shared<2>(in, out, y, weights, bias);
+        for (; y < rows.end; ++y)
+            shared<1>(in, out, y, weights, bias);
+    }
+
+    // All tiles from line `top` on, shared among the threads.
+    template <int TileLines>
+    static N2D2_INLINE void shared(const unsigned char* in, unsigned char* out, int top, const std::int8_t* weights,
+                                   const std::int32_t* bias) {
+        Team<(TileWork * Most / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+            range<TileLines>(in, out, top, static_cast<int>(member.begin(Most, member.self)),
+                             static_cast<int>(member.begin(Most, member.self + 1)), weights, bias);
+        });
     }
 
     // Tiles [begin, end), block by block.
-    static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int begin, int end, const std::int8_t* weights,
+    template <int TileLines>
+    static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int top, int begin, int end, const std::int8_t* weights,
                                     const std::int32_t* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes];
         for (; begin < end; begin += BlockTiles) {
             const int stop = least(end, begin + BlockTiles);
-            transform(in, begin, stop, buffer);
+            transform<TileLines>(in, top, begin, stop, buffer);
             for (int index = 0; index < Panels; ++index)
-                panel(buffer, begin, stop, index, out, weights, bias);
+                panel<TileLines>(buffer, top, begin, stop, index, out, weights, bias);
         }
     }
 
@@ -261,12 +254,12 @@ struct PanelWinograd {
                 const int count = least(int(Tiles), begin + PerBlock) - begin;
                 member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
                     const int from = index * count / parts;
-                    transform(in, begin + from, begin + (index + 1) * count / parts, inputs + static_cast<long>(from) * TileBytes);
+                    transform<2>(in, 0, begin + from, begin + (index + 1) * count / parts, inputs + static_cast<long>(from) * TileBytes);
                 });
                 member.wait();
                 member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
                     const int from = index % pieces * count / pieces;
-                    panel(inputs + static_cast<long>(from) * TileBytes, begin + from,
+                    panel<2>(inputs + static_cast<long>(from) * TileBytes, 0, begin + from,
                           begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
                 });
                 member.wait();

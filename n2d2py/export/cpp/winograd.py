@@ -41,6 +41,7 @@ class Winograd:
         name: that of its weights.
         weights: (O, 3, 3, C), as they are.
         sets: the instruction sets that use it; `possible` those that could.
+        streamed: whether it runs line by line.
     """
 
     call: str
@@ -48,6 +49,7 @@ class Winograd:
     weights: np.ndarray
     sets: tuple[str, ...]
     possible: tuple[str, ...] = SETS
+    streamed: bool = False
 
     @property
     def where(self) -> str:
@@ -61,8 +63,9 @@ class Winograd:
         return 16 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
 
     def products(self, size: tuple[int, int]) -> int:
-        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36."""
-        return 16 * -(-size[0] // 2) * -(-size[1] // 2) * len(self.weights) * self.weights.shape[-1]
+        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two."""
+        rows = 12 * size[0] if self.streamed else 16 * -(-size[0] // 2)
+        return rows * -(-size[1] // 2) * len(self.weights) * self.weights.shape[-1]
 
     def array(self) -> Array:
         """The transformed weights."""
@@ -77,9 +80,7 @@ def impossible(weights: np.ndarray, geometry: Geometry) -> str:
         return f"it has {geometry.groups} groups; it takes one"
     if geometry.bits != 8:
         return f"its inputs have {geometry.bits} bits; it takes 8"
-    if geometry.streamed:
-        return "it runs line by line; it takes pairs of lines"
-    if geometry.serial and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
+    if geometry.serial and not geometry.streamed and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
         return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
     # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127. Four times a sum has to fit into 32 bits; all before is
     # modulo 2^32.

@@ -366,7 +366,7 @@ class LayerBuilder:
         if self._winograd:
             name, (weights, sets) = f"{self.identifier}_transformed", self._winograd
             other = call.replace(f"n2d2::{header}<", "n2d2::winograd<").replace(f"{self.identifier}_weights", name)
-            winograd = Winograd(other, name, weights, sets)
+            winograd = Winograd(other, name, weights, sets, streamed=self.streamed)
             self._headers.append("n2d2/winograd.hpp")
         return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
                          tuple(self._arrays), self.serial, self._kernel, self._sets, self._reason, self.streamed,
