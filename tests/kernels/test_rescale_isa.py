@@ -46,6 +46,16 @@ def program(found: dict[str, Rescale]) -> str:
 #include "n2d2/pointwise.hpp"
 #if N2D2_NEON
 #include "n2d2/arm/neon_finish.hpp"
+// Sums as tiles finish them, {RUN % 16} in the last panel.
+template <class Stage, int Outputs>
+static void panel(const std::int32_t* sums, int index, typename Stage::Type* out) {{
+    const n2d2::neon::InOrder at = {{index}};
+    const n2d2::neon::PanelStage<Stage, Outputs> stage(at);
+    int32x4_t vectors[4];
+    for (int v = 0; v < 4; ++v)
+        vectors[v] = n2d2::neon::four(sums + 4 * v, Outputs - 4 * v < 4 ? Outputs - 4 * v : 4);
+    stage.store(vectors, out);
+}}
 #endif
 {text}
 template <class Stage>
@@ -54,10 +64,10 @@ static void run(const std::vector<std::int32_t>& in, std::size_t count) {{
     typename Stage::Type values[{RUN} + 16];
     for (std::size_t i = 0; i < count; i += {RUN}) {{
 #if N2D2_NEON
-        for (int j = 0; j + 4 <= {RUN}; j += 4)
-            n2d2::neon::Four<Stage>::store(vld1q_s32(in.data() + i + j), j, values + j);
-        for (int j = {RUN} / 4 * 4; j < {RUN}; ++j)
-            values[j] = Stage::apply(in[i + static_cast<std::size_t>(j)], j);
+        int j = 0;
+        for (; j + 16 <= {RUN}; j += 16)
+            panel<Stage, 16>(in.data() + i + j, j, values + j);
+        panel<Stage, {RUN} % 16>(in.data() + i + j, j, values + j);
 #else
         n2d2::StageRun<Stage, true, n2d2::Native>::template run<{RUN}>(in.data() + i, 0, values);
 #endif

@@ -86,7 +86,8 @@ struct Tile {
                 }
                 sums[1] = vpadalq_s16(sums[1], products);
                 // One vector of weights after the other: GCC otherwise makes all products first, and keeps sums on the stack.
-                __asm__ volatile("" : "+w"(sums[0]), "+w"(sums[1]));
+                __asm__ volatile("" : "+w"(sums[0]));
+                __asm__ volatile("" : "+w"(sums[1]));
             }
         }
     }
@@ -109,7 +110,12 @@ struct Tile {
             N2D2_UNROLL
             for (int j = 0; j < 8; ++j)
                 state.sums[p][j] = vdupq_n_s32(0);
-        for (int q = 0; q + 2 <= Words; q += 2)
+        int q = 0;
+        for (; q + 4 <= Words; q += 4) {
+            words<2, Pitch>(state, x + q * 4, w + q * Bytes);
+            words<2, Pitch>(state, x + q * 4 + 8, w + (q + 2) * Bytes);
+        }
+        if (Words % 4 >= 2)
             words<2, Pitch>(state, x + q * 4, w + q * Bytes);
         if (Words % 2 != 0)
             words<1, Pitch>(state, x + (Words - 1) * 4, w + (Words - 1) * Bytes);
