@@ -24,11 +24,11 @@ _NAMED = {"OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst", 
 # Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
 COVERING = (
     ("Floating-point", "MSE", "None", "OptimizeMaxLifetimeMinSizeFirst", "-no-unsigned"),
-    ("Fixed-point", "None", "MSE", "OptimizeMaxHoleMaxLifetimeFirst", "-no-cle"),
-    ("Fixed-point16", "KL-Divergence", "KL-Divergence", "None", "-act-rescale-per-output 0"),
+    ("Fixed-point", "None", "MSE", "OptimizeMaxHoleMaxLifetimeFirst", "-no-cle -wt-reduce-range"),
+    ("Fixed-point16", "KL-Divergence", "KL-Divergence", "None", "-act-rescale-per-output 0 -wt-reduce-range"),
     ("Fixed-point32", "Quantile", "None", "align16.ini", "-act-quantile-value 0.99"),
     ("Single-shift", "MSE", "MSE", "low_memory.ini", "-act-rescale-per-output 0 -no-unsigned"),
-    ("Double-shift", "None", "None", "no_reuse.ini", ""),
+    ("Double-shift", "None", "None", "no_reuse.ini", "-wt-reduce-range"),
     ("Floating-point", "Quantile", "None", "default.ini", "-act-rescale-per-output 0"),
     ("Fixed-point32", "KL-Divergence", "MSE", "OptimizeMaxLifetimeMaxSizeFirst", "-no-unsigned -no-cle"),
     *(("Floating-point", "MSE", "None", name, "") for name in sorted({*strategies(), *SHIPPED} - _NAMED)),
@@ -74,6 +74,17 @@ def test_every_option(case, tmp_path):
     assert_compiled_is_simulated(folder)
     unsigned = [info.name for info in n2d2py.load_simulator(folder).info.layers if info.dtype.kind == "u"]
     assert bool(unsigned) == ("-no-unsigned" not in others)
+
+
+def test_a_reduced_range_makes_products_of_bytes_exact(tmp_path):
+    """Every layer of byte products sums at least two of them in 16 bits, with the option only."""
+    texts = []
+    for name, options in (("free", []), ("reduced", ["-wt-reduce-range"])):
+        folder = export("branches", tmp_path / name, "-calib", "16", "-db-export", "2", *options)
+        texts.append((folder / "statistics" / "layers.txt").read_text())
+    assert_compiled_is_simulated(folder)
+    assert "sums of two products may exceed 16 bits" in texts[0] and "may exceed 16 bits" not in texts[1]
+    assert "sums of four products fit 16 bits" in texts[1]
 
 
 @pytest.mark.parametrize("network", ["LeNet", "branches"])
