@@ -35,6 +35,25 @@ struct Requantized {
     }
 };
 
+// Whether a rescale is one product in floating point.
+template <class Rescale>
+struct InFloat {
+    enum : bool { value = false };
+};
+template <const float* Factors, int Count, bool Bounded>
+struct InFloat<FloatRescale<Factors, Count, Bounded> > {
+    enum : bool { value = true };
+};
+
+template <bool First, class A, class B>
+struct Choice {
+    typedef A Type;
+};
+template <class A, class B>
+struct Choice<false, A, B> {
+    typedef B Type;
+};
+
 template <class T, class Activation>
 struct Activated {
     typedef T Type;

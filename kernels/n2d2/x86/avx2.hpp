@@ -111,6 +111,22 @@ N2D2_FLOAT_STAGE(std::int16_t)
 N2D2_FLOAT_STAGE(std::uint16_t)
 #undef N2D2_FLOAT_STAGE
 
+// Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
+#define N2D2_ZERO_STAGE(Type)                                                                                                    \
+    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, int Count>     \
+    struct Stage8<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count> : StageInRange {       \
+        typedef FloatStage8<std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero> Centred;                       \
+        Centred centred;                                                                                                         \
+        N2D2_INLINE Stage8(int first, int second) : centred(Centred::template load<Count>(first, second)) {}                     \
+        template <bool>                                                                                                          \
+        N2D2_INLINE __m256i apply(__m256i sums) const {                                                                          \
+            return _mm256_add_epi32(centred.template apply<false>(sums), _mm256_set1_epi32(Zero));                               \
+        }                                                                                                                        \
+    };
+N2D2_ZERO_STAGE(std::int8_t)
+N2D2_ZERO_STAGE(std::uint8_t)
+#undef N2D2_ZERO_STAGE
+
 // 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
 template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
           int Count>

@@ -48,13 +48,15 @@ struct ByteRun {
 
 }  // namespace avx2
 
-template <class Rescale, std::int64_t Low, std::int64_t High, bool Varying>
-struct StageRun<Requantized<std::uint8_t, Rescale, Low, High>, Varying, Avx2>
-    : avx2::ByteRun<Requantized<std::uint8_t, Rescale, Low, High>, Varying> {};
+template <class Rescale, std::int64_t Low, std::int64_t High, int Zero, bool Varying>
+struct StageRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying, Avx2>
+    : Choice<Zero == 0 || InFloat<Rescale>::value, avx2::ByteRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying>,
+             PortableRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying> >::Type {};
 
-template <class Rescale, std::int64_t Low, std::int64_t High, bool Varying>
-struct StageRun<Requantized<std::int8_t, Rescale, Low, High>, Varying, Avx2>
-    : avx2::ByteRun<Requantized<std::int8_t, Rescale, Low, High>, Varying> {};
+template <class Rescale, std::int64_t Low, std::int64_t High, int Zero, bool Varying>
+struct StageRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying, Avx2>
+    : Choice<Zero == 0 || InFloat<Rescale>::value, avx2::ByteRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying>,
+             PortableRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying> >::Type {};
 
 }  // namespace n2d2
 

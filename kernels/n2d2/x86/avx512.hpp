@@ -131,10 +131,10 @@ struct Stage16 : StageEach<Stage> {
 
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
 template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Stage16<Requantized<T, FloatRescale<Factors, Count, Bounded>, Low, High> > {
+struct FloatStage16 {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     __m512 factors;
-    N2D2_INLINE Stage16(int output, __mmask16 mask)
+    N2D2_INLINE FloatStage16(int output, __mmask16 mask)
         : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)) {}
     template <bool Saturated>
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
@@ -157,12 +157,33 @@ struct Stage16<Requantized<T, FloatRescale<Factors, Count, Bounded>, Low, High> 
 };
 
 // 32-bit outputs have limits that float may not hold.
-template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct Stage16<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> >
-    : StageEach<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> > {
-    typedef StageEach<Requantized<std::int32_t, FloatRescale<Factors, Count, Bounded>, Low, High> > Each;
-    N2D2_INLINE Stage16(int output, __mmask16 mask) : Each(output, mask) {}
-};
+#define N2D2_FLOAT_STAGE(Type)                                                                                        \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>                     \
+    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >                              \
+        : FloatStage16<Type, Factors, Count, Bounded, Low, High> {                                                    \
+        typedef FloatStage16<Type, Factors, Count, Bounded, Low, High> Base;                                          \
+        N2D2_INLINE Stage16(int output, __mmask16 mask) : Base(output, mask) {}                                       \
+    };
+N2D2_FLOAT_STAGE(std::int8_t)
+N2D2_FLOAT_STAGE(std::uint8_t)
+N2D2_FLOAT_STAGE(std::int16_t)
+N2D2_FLOAT_STAGE(std::uint16_t)
+#undef N2D2_FLOAT_STAGE
+
+// Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
+#define N2D2_ZERO_STAGE(Type)                                                                                                    \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>                      \
+    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : StageInRange {                  \
+        const FloatStage16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                              \
+        N2D2_INLINE Stage16(int output, __mmask16 mask) : centred(output, mask) {}                                               \
+        template <bool>                                                                                                          \
+        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                               \
+            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                        \
+        }                                                                                                                        \
+    };
+N2D2_ZERO_STAGE(std::int8_t)
+N2D2_ZERO_STAGE(std::uint8_t)
+#undef N2D2_ZERO_STAGE
 
 template <std::int64_t Low, std::int64_t High>
 N2D2_INLINE __m256i clamped(__m512i x) {

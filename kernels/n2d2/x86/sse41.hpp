@@ -67,6 +67,22 @@ N2D2_FLOAT_STAGE(std::int16_t)
 N2D2_FLOAT_STAGE(std::uint16_t)
 #undef N2D2_FLOAT_STAGE
 
+// Bytes with a zero point, as in avx2.hpp.
+#define N2D2_ZERO_STAGE(Type)                                                                                                    \
+    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, int Count>     \
+    struct Stage4<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count> {                      \
+        const FloatStage4<std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero, Count> centred;                  \
+        N2D2_INLINE explicit Stage4(int first) : centred(first) {}                                                               \
+        template <bool>                                                                                                          \
+        N2D2_INLINE __m128i apply(__m128i sums) const {                                                                          \
+            return _mm_add_epi32(centred.template apply<false>(sums), _mm_set1_epi32(Zero));                                     \
+        }                                                                                                                        \
+        static N2D2_INLINE __m128i clampBytes(__m128i x) { return x; }                                                           \
+    };
+N2D2_ZERO_STAGE(std::int8_t)
+N2D2_ZERO_STAGE(std::uint8_t)
+#undef N2D2_ZERO_STAGE
+
 // The outputs [0, Count) of a panel from four vectors of rescaled sums.
 template <class Stage, int Count, class T>
 N2D2_INLINE void storePanel(const __m128i* values, T* out) {
