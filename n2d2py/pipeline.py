@@ -108,7 +108,7 @@ def _export(network: Network, settings: Settings) -> None:
         test_stimuli(network, settings) if settings.needs_data else None
     calibration = calibrate_stage(network, settings)
     target, tester = exporter(arguments.export), runner(arguments.export)
-    memory = plan_stage(calibration.graph, settings.params) if target.needs_plan else None
+    memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)

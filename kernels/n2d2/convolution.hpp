@@ -23,6 +23,7 @@
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 
 namespace n2d2 {

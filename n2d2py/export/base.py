@@ -84,10 +84,12 @@ class Exporter:
     Attributes:
         name: as in `-export NAME` and in the folder's name.
         needs_plan: whether requests must come with `problem` and `plan`.
+        adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
     """
 
     name: str = ""
     needs_plan: bool = True
+    adds_residuals: bool = False
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """One error for each layer, type or parameter that this target cannot take; writes nothing."""

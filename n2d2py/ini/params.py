@@ -35,6 +35,9 @@ PARAMETERS = Schema("export parameters", (
     Key("OptimizeBufferMemory", Kind.BOOL, True, "reuse memory in place and by wrapping around"),
     Key("OptimizeNoBranchConcat", Kind.BOOL, True,
         "write the inputs of a concatenation directly at their place where possible"),
+    Key("FuseResidualAdd", Kind.BOOL, True,
+        "a convolution adds the other operand of a sum in its last stage, and the sum lies over that operand; not with N2D2's "
+        "memory strategies, nor where layers run line by line, nor where more memory would be needed"),
     Key("MemoryAlignment", Kind.UINT, 1, "bytes to which the stride of a pixel is rounded up",
         minimum=1, maximum=4096),
     Key("BufferAlignment", Kind.UINT, 16,

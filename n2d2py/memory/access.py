@@ -144,6 +144,7 @@ def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
         return found
     if op.type in ("conv", "pool"):
         found += _window_faults(op, sources[0], output)
+        found += _residual_faults(op, tensors)
     elif op.type == "window":
         found += _table_faults(op, sources, output)
     elif op.type == "reshape":
@@ -186,6 +187,15 @@ _REQUIRED = {
     "upsample": ("scale",),
     "window": ("lines", "columns"),
 }
+
+
+def _residual_faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
+    if op.residual is None:
+        return []
+    residual, output = tensors[op.residual], tensors[op.output]
+    if (residual.shape, residual.element_bytes) != (output.shape, output.element_bytes) or op.residual in op.inputs:
+        return [f"its residual {op.residual} has not the form of its output, or is its input"]
+    return []
 
 
 def _table_faults(op: "OpSpec", sources: list["TensorSpec"], output: "TensorSpec") -> list[str]:

@@ -1,7 +1,7 @@
 """From tensors to buffers: what shares its bytes by construction, and how long it lives.
 
 Every tensor belongs to a buffer: itself, or what it is a view of (reshape), or the concatenation
-that it is a part of when that is done in place.
+that it is a part of when that is done in place, or the residual that a convolution stores over.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     writers = {op.output: op for op in problem.ops}
     uses: dict[str, int] = {name: 1 for name in problem.outputs}
     for op in problem.ops:
-        for name in op.inputs:
+        for name in op.reads:
             uses[name] = uses.get(name, 0) + 1
 
     def direct(name: str, output: TensorSpec) -> bool:
@@ -102,7 +102,7 @@ class Buffers:
         depth = {name: -1 for name in self.problem.inputs}
         position = 0
         for op in self.problem.ops:
-            depth[op.output] = 1 + max(depth[name] for name in op.inputs)
+            depth[op.output] = 1 + max(depth[name] for name in op.reads)
             clocks[op.name] = depth[op.output] if self.settings.clock == "level" else position
             position += op.name not in self.views
         return clocks
@@ -138,6 +138,9 @@ class Buffers:
                 buffers[name].parts[name] = 0
                 if tensors[name].shape != buffers[name].root.shape:
                     buffers[name].reshaped.add(name)
+            elif op.residual is not None:
+                buffers[name] = buffers[op.residual]
+                buffers[name].parts[name] = buffers[name].parts[op.residual]
             elif name in part_of:
                 concat = part_of[name]
                 known = next((buffers[t] for t in concat.inputs if t in buffers), None)
@@ -146,9 +149,9 @@ class Buffers:
             else:
                 buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
             if op.name not in self.views:
-                for source in op.inputs:
+                for source in op.reads:
                     buffers[source].readers.append(op.name)
-            for touched in (name, *op.inputs):
+            for touched in (name, *op.reads):
                 buffers[touched].death = max(buffers[touched].death, clock)
         for name in problem.outputs:
             buffers[name].is_output = True

@@ -14,6 +14,9 @@ makes these lines only, forwards, whatever its type, by the line rule; the lines
 an input that arrives by rows, follow each other from the first to the last. A global pool may take `in_rows`
 of its input at a time: its scratch then holds partial results from one step to the next, and the step that
 commits, with the last line, writes the output.
+
+A convolution with a `residual` adds the bytes of that tensor to what it stores: its output lies exactly over them, and they
+must be intact when it runs. The addition itself is then a view.
 """
 
 from __future__ import annotations
@@ -194,7 +197,7 @@ def _check_schedule(case: Case) -> None:
         elif not step.get("view"):
             _check_order(case, op, step)
         by_lines = "rows" in step or "in_rows" in step
-        late = [t for t in op["inputs"] if t not in ready and not (by_lines and t in partly)]
+        late = [t for t in _reads(op) if t not in ready and not (by_lines and t in partly)]
         if late:
             case.fault(
                 "schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0]
@@ -218,6 +221,11 @@ def _check_schedule(case: Case) -> None:
                 f"the network output {name} is released at clock {release}, before the end",
                 tensor=name,
             )
+
+
+def _reads(op: dict[str, Any]) -> list[str]:
+    """All tensors that must be there when the operator runs."""
+    return [*op["inputs"], *([op["residual"]] if "residual" in op else [])]
 
 
 def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str, int]) -> None:
@@ -285,7 +293,7 @@ def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: 
             op=op["name"],
             tensor=op["output"],
         )
-    for name in op["inputs"]:
+    for name in _reads(op):
         release = planes.get(name, {}).get("release", now)
         if release < now:
             case.fault(

@@ -244,6 +244,7 @@ class Packing:
         )
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in self.ops}
+        sums = {op.output: op.attributes.get("sum") for op in self.ops}
         planes = {}
         for name, buffer in buffers.of.items():
             form, tensor = buffers.geometry(name), tensors[name]
@@ -258,6 +259,7 @@ class Packing:
                 end if buffer.is_output else buffer.death,
                 external=buffer.external,
                 backwards=writers.get(name) in backwards,
+                sum=sums.get(name),
             )
         scratch = {
             block.scratch: Scratch(offset, block.size)

@@ -30,6 +30,7 @@ class Plane:
     line, or element, to the first. `ring_rows`: only so many lines have room, line y at slot y modulo
     ring_rows. `streamed`: whatever writes it makes some lines at a time, in the order of the schedule.
     `kept`: byte of the arena from which on whatever writes it keeps partial results of lines of its input.
+    `sum`: the operator whose addition whatever writes it does too, to the bytes that lie there.
     """
 
     offset: int
@@ -46,6 +47,7 @@ class Plane:
     ring_rows: int | None = None
     streamed: bool = False
     kept: int | None = None
+    sum: str | None = None
 
     @property
     def line_bytes(self) -> int:

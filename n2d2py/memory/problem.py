@@ -57,7 +57,9 @@ class OpSpec:
     columns, for each input and each line (column) of the output the range [first, stop) of the input's
     that it reads; concat: rescale, true where the operator changes the values and so must copy them;
     pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel does not
-    make single lines; straight, true where it is faster when its output stays with the caller; layer, its name for a reader. `scratch_bytes` are needed while the operator runs
+    make single lines; straight, true where it is faster when its output stays with the caller; layer, its name for a reader;
+    conv: residual, a tensor that is added to what the operator stores, over which the output lies exactly, and sum, the
+    reshape behind it that stands for the addition. `scratch_bytes` are needed while the operator runs
     and hold nothing before or after.
     """
 
@@ -67,6 +69,16 @@ class OpSpec:
     output: str
     attributes: dict[str, Any] = field(default_factory=dict)
     scratch_bytes: int = 0
+
+    @property
+    def residual(self) -> str | None:
+        """The tensor that the output lies exactly over, and that is added to it."""
+        return self.attributes.get("residual")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All tensors that must be there when the operator runs."""
+        return self.inputs if self.residual is None else (*self.inputs, self.residual)
 
     @staticmethod
     def window(
@@ -160,7 +172,7 @@ class MemoryProblem:
             known.add(name)
         names = set()
         for op in self.ops:
-            missing = [t for t in op.inputs if t not in known]
+            missing = [t for t in op.reads if t not in known]
             if missing:
                 faults.append((op.name, f"reads {', '.join(missing)} before it is written"))
             if op.output not in self.tensors or op.output in known:

@@ -86,7 +86,17 @@ class Replay:
                     tensor=source,
                     by=output,
                 )
+        if "residual" in op:
+            self._add(op)
         self.stamps.store(output)
+
+    def _add(self, op: dict[str, Any]) -> None:
+        """What is added to the output of a convolution must lie there byte by byte: each one is read before it is stored."""
+        name, residual, output = op["name"], op["residual"], op["output"]
+        if {residual, output} & self.case.outside or not np.array_equal(self.case.addresses(residual), self.case.addresses(output)):
+            self.case.fault("residual", f"its output {output} does not lie exactly over {residual}", op=name, tensor=residual)
+        else:
+            self.stamps.compare(residual, name, name)
 
     def _last_reads(self, op: dict[str, Any], source: str, backwards: bool) -> np.ndarray:
         """int32[height, width]: when the last output line (windows) reads a pixel, in lines since

@@ -27,8 +27,9 @@ class LineReplay:
     def execute(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Makes some lines: what a line reads must be there before and after it is stored."""
         name, output = op["name"], op["output"]
-        if op["type"] not in POINTWISE + WINDOWS:
-            self.case.fault("unsupported", f"a {op['type']} does not run by lines", op=name)
+        if op["type"] not in POINTWISE + WINDOWS or "residual" in op:
+            what = "with a residual " if "residual" in op else ""
+            self.case.fault("unsupported", f"a {op['type']} {what}does not run by lines", op=name)
             return
         self.stamps.destroy_scratch(op, step)
         masks = {source: self._line_reads(op, source) for source in dict.fromkeys(op["inputs"])}

@@ -103,7 +103,8 @@ class Network:
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
 
-        Arrays of the stored integer type are taken as they are, others are quantized.
+        Arrays of the stored integer type are taken as they are, others are quantized. A convolution that does the sum of
+        another layer in its last stage has no result of its own.
         """
         arrays = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays))

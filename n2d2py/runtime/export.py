@@ -89,16 +89,18 @@ class Export(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
+        shown = set()
 
         def forward(sources, results, arena, index):
             @_CALLBACK
             def copy(user, layer, base, first, stop):
+                shown.add(layer)
                 self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
 
             self._library.forward_traced(sources, results, arena, copy, None)
 
         self._each(inputs, forward)
-        return {info.name: _nchw(values, info) for info, values in zip(self.info.layers, taps)}
+        return {info.name: _nchw(values, info) for at, (info, values) in enumerate(zip(self.info.layers, taps)) if at in shown}
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
         """Calls forward(sources, results, arena, index) for each stimulus; returns the outputs."""

@@ -58,7 +58,8 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
         found = {name: np.asarray(values).reshape(stored[tensor].shape) for (name, tensor) in layers
                  if (values := found.get(name)) is not None}
         if quantized.is_mixed and found:
-            stored = _from_compiled(quantized, {**stored, **{tensor: found[name] for name, tensor in layers}})
+            inside = dict(zip(quantized.inputs, inputs))
+            stored = _from_compiled(quantized, {**inside, **{tensor: found[name] for name, tensor in layers if name in found}})
         for accumulator in accumulators:
             accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.layer),
                             alone=alone.get(accumulator.tensor))
@@ -66,9 +67,12 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The stored values that Python computes for each layer from the compiled values of its inputs."""
-    return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0]
-            for node in quantized.nodes}
+    """The stored values that Python computes for each layer from the compiled values of its inputs; from its own ones where
+    a convolution does the next layer's sum."""
+    expected: dict[str, np.ndarray] = {}
+    for node in quantized.nodes:
+        expected[node.output] = run_node(quantized, node, [compiled.get(name, expected.get(name)) for name in node.inputs])[0]
+    return expected
 
 
 def _by_layer(quantized: QuantGraph, inputs: list[np.ndarray],

@@ -13,6 +13,7 @@
 #include "n2d2/output.hpp"
 #include "n2d2/panels/panel_lines.hpp"
 #include "n2d2/panels/panel_windows.hpp"
+#include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 
 namespace n2d2 {
@@ -108,8 +109,9 @@ struct PanelTiles {
     static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
                                  const Weight* weights, const Sum* bias) {
         const At at = {out, y, first};
-        typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, Stage> Tile;
-        TileOfLines<bool(ByLines), Pitch, KH, Jump>::template run<Tile>(x, weights, bias, output, at);
+        typedef TileEnd<Stage, Count, 16 * (Panels_ - 1) + Last> End;
+        typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, typename End::Own> Tile;
+        End::template run<Tile, TileOfLines<bool(ByLines), Pitch, KH, Jump> >(x, weights, bias, output, at);
     }
 
     // Tiles [begin, end) with the panels of one group; x: the window of the first pixel, by lines that of the first of its line; y: line

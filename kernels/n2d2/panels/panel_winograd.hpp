@@ -26,6 +26,7 @@
 #include "n2d2/panels/winograd_products.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/residual.hpp"
 
 namespace n2d2 {
 
@@ -145,7 +146,8 @@ struct PanelWinograd {
     static N2D2_NOINLINE void finish(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
                                      const std::int32_t* bias) {
         constexpr int pixels = 2 * TileLines, last = pixels - 2;
-        typedef typename Machine::template Finish<Stage, Outputs, pixels> Finish;
+        typedef TileEnd<Stage, pixels, Outputs> End;
+        typedef typename Machine::template Finish<typename End::Own, Outputs, pixels> Finish;
         constexpr int vectors = Finish::Vectors, lanes = Machine::SumLanes;
         constexpr bool evenWidth = OW % 2 == 0, evenHeight = OH % 2 == 0 || TileLines == 1 || Streamed;
         int x = first % Columns * 2, y = top + first / Columns * 2;
@@ -165,7 +167,8 @@ struct PanelWinograd {
             at.pixels[2] = TileLines > 1 && below ? n2d2::line<Output>(out, y + 1) + x * Output::Stride : at.pixels[0];
             at.pixels[1] = at.pixels[0] + (right ? int(Output::Stride) : 0);
             at.pixels[3] = at.pixels[2] + (right ? int(Output::Stride) : 0);
-            Finish::store(sums, output, at);
+            const bool once[4] = {true, right, below, right && below};
+            End::template store<Finish>(sums, output, at, once);
             x += 2;
             if (x >= OW) {
                 x = 0;

@@ -101,6 +101,7 @@ class LayerCode:
         sets: the instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere.
         reason: why this kernel: what the layer has, or what ruled the better ones out.
         winograd: its Winograd form, which some instruction sets may use in place of `call`.
+        sum: the layer whose sum `call` does too; "" for none.
     """
 
     layer: str
@@ -116,6 +117,7 @@ class LayerCode:
     streamed: bool = False
     accumulates: bool = False
     winograd: "Winograd | None" = None
+    sum: str = ""
 
     @property
     def statement(self) -> str:
@@ -202,7 +204,7 @@ ISA_NAMES = {"Portable": "portable", "Sse41": "sse4", "Avx2": "avx2", "Avx512Vnn
 
 def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
     """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` ("Avx2", ...; "" for every one). Layers that run line by line keep the kernels of the project. `fits` returns
+    `isa` ("Avx2", ...; "" for every one). Layers that run line by line or do a sum keep the kernels of the project. `fits` returns
     whether, or the reason why not, for the report.
     """
     _OVERRIDES.append((kind, isa, header, tag, fits))
@@ -212,7 +214,7 @@ def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
     for kind, isa, header, tag, fits in _OVERRIDES:
         if kind != node.op.kind:
             continue
-        answer = "it runs line by line" if code.streamed else fits(node)
+        answer = "it runs line by line" if code.streamed else f"it does the sum of {code.sum}" if code.sum else fits(node)
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             code = replace(code, reason="; ".join(filter(None, (code.reason, f"no {tag}: {reason}"))))

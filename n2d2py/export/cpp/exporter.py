@@ -22,6 +22,7 @@ class CppExporter(Exporter):
     """A standalone C++11 project with templated kernels and a static arena."""
 
     name = "CPP"
+    adds_residuals = True
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters."""
@@ -74,8 +75,10 @@ class CppExporter(Exporter):
 def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
-        return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
-    return KernelChoice(layer.node.name, code.implementation or "portable", code.sets if code.kernel else (), code.reason)
+        reason = layer.place_text if layer.done_by else "its output is a view of its input"
+        return KernelChoice(layer.node.name, "none", reason=reason)
+    reason = f"{code.reason}; {code.sum} is in its last stage" if code.sum else code.reason
+    return KernelChoice(layer.node.name, code.implementation or "portable", code.sets if code.kernel else (), reason)
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:

@@ -1,6 +1,7 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,10 @@ class Project:
         scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
-        return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        layers = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        doing = {layer.sum: at for at, layer in enumerate(layers) if layer.sum}
+        return [replace(layer, timed=doing.get(layer.node.name, at), done_by=layers[doing[layer.node.name]].node.name
+                        if layer.node.name in doing else "") for at, layer in enumerate(layers)]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = None

@@ -177,6 +177,8 @@ class LayerView:
         bases: for each input, the pointer in `execute` that its plane is relative to.
         base: that of the output.
         plane: the plane struct of the output.
+        done_by: the layer that does the sum of this one, "" for none.
+        timed: index of the layer whose code makes the result, by which its time is counted.
     """
 
     node: QuantNode
@@ -187,10 +189,31 @@ class LayerView:
     bases: tuple[str, ...]
     base: str
     plane: str
+    done_by: str = ""
+    timed: int = 0
 
     @property
     def name(self) -> str:
         return comment(self.node.name)
+
+    @property
+    def title(self) -> str:
+        """C++ literal of its name, with that of the sum that it does."""
+        return literal("+".join([self.node.name, self.sum] if self.sum else [self.node.name]))
+
+    @property
+    def sum(self) -> str:
+        """The layer whose sum it does, so that its own result is nowhere; "" for none."""
+        return self.code.sum if self.code else ""
+
+    @property
+    def sum_text(self) -> str:
+        return comment(self.sum)
+
+    @property
+    def place_text(self) -> str:
+        """Why it has no code."""
+        return f"in the last stage of {comment(self.done_by)}" if self.done_by else "in place already"
 
     @property
     def operation(self) -> str:
@@ -210,7 +233,8 @@ class LayerView:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
         if self.code is None:
             return 0
-        tensors = [*self.node.inputs, self.node.output]
+        sums = [tensor for node in self.graph.nodes if node.name == self.sum for tensor in node.inputs if tensor != self.node.output]
+        tensors = [*self.node.inputs, *sums, self.node.output]
         moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
         return moved + sum(array.bytes for array in self.code.arrays)
 
@@ -250,7 +274,7 @@ class LayerView:
 
     @property
     def source_text(self) -> str:
-        merged = [name for name in self.node.source if name != self.node.name]
+        merged = [name for name in (*self.node.source, *filter(None, [self.sum])) if name != self.node.name]
         return f", with {comment(', '.join(merged))}" if merged else ""
 
     @property

@@ -19,6 +19,7 @@ from n2d2py.export.cpp.variants import HALF, TABLE_SETS, TABLES, VECTOR_SETS, VE
 from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.sums import folded_offset
 from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
                               LeakyRectifier, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Step, Swish, Tanh)
 
@@ -77,6 +78,7 @@ class LayerBuilder:
         external: whether the output lies with the caller.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`), once `choose` has looked at the weights.
         kept: where it keeps partial results, when it takes some lines of its input at a time.
+        total: the sum that the layer does in its last stage.
         inputs: the types of the inputs.
         output: the type of the output.
     """
@@ -94,6 +96,8 @@ class LayerBuilder:
         self.streamed = planes[node.output].streamed
         self.external = planes[node.output].external
         self.kept = planes[node.output].kept
+        self.total = next((LayerBuilder(each, graph, planes, identifiers) for each in graph.nodes
+                           if each.name == planes[node.output].sum), None)
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
@@ -123,8 +127,8 @@ class LayerBuilder:
 
     @property
     def output_plane(self) -> str:
-        """Name of the output's plane."""
-        return self.identifiers.plane(self.node.output)
+        """Name of the output's plane; that of the sum where the layer does one."""
+        return self.identifiers.plane((self.total or self).node.output)
 
     def sum_type(self, bound: int = 0) -> str:
         """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
@@ -269,7 +273,20 @@ class LayerBuilder:
         low, high = self._clamp()
         zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
         rescale = self.node.rescale if only is None else self.node.rescale.only(only)
-        return f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
+        stage = f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
+        return stage if self.total is None else self._adding(stage, self.total)
+
+    def _adding(self, stage: str, total: "LayerBuilder") -> str:
+        """`stage`, and the sum of what it gives and the bytes at the place where that is stored."""
+        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
+        old = next(name for name in total.node.inputs if name != self.node.output)
+        operand = self.constants("sum", "std::int32_t", {
+            "weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
+            {"Old": self.graph.type(old).cpp})
+        last = total.stage()
+        self._structs += total._structs
+        self._arrays += total._arrays
+        return f"n2d2::Added<{stage}, {operand}, {last} >"
 
     def converting_stage(self) -> str:
         """The C++ type that turns a stored input into a stored output of another number type."""
@@ -370,4 +387,4 @@ class LayerBuilder:
             self._headers.append("n2d2/winograd.hpp")
         return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
                          tuple(self._arrays), self.serial, self._kernel, self._sets, self._reason, self.streamed,
-                         self.kept is not None, winograd)
+                         self.kept is not None, winograd, self.total.node.name if self.total else "")

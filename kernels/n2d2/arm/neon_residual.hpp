@@ -1,0 +1,78 @@
+// The sum in the last stage of a convolution with NEON: products of 16-bit integers and a multiplier, summed in 32 bits.
+#ifndef N2D2_ARM_NEON_RESIDUAL_HPP
+#define N2D2_ARM_NEON_RESIDUAL_HPP
+
+#include "n2d2/arm/neon_finish.hpp"
+
+namespace n2d2 {
+namespace neon {
+
+N2D2_INLINE void widened(const std::int8_t* from, int16x8_t (&to)[2]) {
+    const int8x16_t x = vld1q_s8(from);
+    to[0] = vmovl_s8(vget_low_s8(x));
+    to[1] = vmovl_s8(vget_high_s8(x));
+}
+N2D2_INLINE void widened(const std::uint8_t* from, int16x8_t (&to)[2]) {
+    const uint8x16_t x = vld1q_u8(from);
+    to[0] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x)));
+    to[1] = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x)));
+}
+
+// Sixteen sums to bytes.
+template <class Stage, bool Vector>
+struct LastOfSums {
+    static N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) {
+        for (int v = 0; v < 4; ++v)
+            Four<Stage>::store(sums[v], 0, out + 4 * v);
+    }
+};
+template <class Stage>
+struct LastOfSums<Stage, true> {
+    static N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) {
+        const int32x4_t all[4] = {Four<Stage>::rescaled(sums[0], 0), Four<Stage>::rescaled(sums[1], 0),
+                                  Four<Stage>::rescaled(sums[2], 0), Four<Stage>::rescaled(sums[3], 0)};
+        const int16x8_t low = vcombine_s16(vmovn_s32(all[0]), vmovn_s32(all[1])), high = vcombine_s16(vmovn_s32(all[2]), vmovn_s32(all[3]));
+        const int8x16_t bytes = vcombine_s8(vmovn_s16(low), vmovn_s16(high));
+        std::memcpy(out, &bytes, 16);
+    }
+};
+
+struct ResidualMachine {
+    template <class Stage>
+    struct Sum;
+
+    template <class Stage, int Count, class Own>
+    static N2D2_INLINE void sixteen(const Own* own, typename Stage::Type* out) {
+        if (Count == 16) {
+            Sum<Stage>::apply(own, out, out);
+            return;
+        }
+        typename Stage::Type part[16] = {};
+        std::memcpy(part, out, Count);
+        Sum<Stage>::apply(own, part, part);
+        std::memcpy(out, part, Count);
+    }
+};
+
+template <class First, class Operand, class Last>
+struct ResidualMachine::Sum<Added<First, Operand, Last> > {
+    static N2D2_INLINE void apply(const typename First::Type* own, const typename Last::Type* old, typename Last::Type* out) {
+        constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()), other = static_cast<std::int16_t>(Operand::oldWeight());
+        int16x8_t a[2], b[2];
+        widened(own, a);
+        widened(reinterpret_cast<const typename Operand::Old*>(old), b);
+        const int32x4_t offset = vdupq_n_s32(Operand::offset());
+        int32x4_t sums[4];
+        for (int i = 0; i < 2; ++i) {
+            sums[2 * i] = vmlal_n_s16(vmlal_n_s16(offset, vget_low_s16(a[i]), weight), vget_low_s16(b[i]), other);
+            sums[2 * i + 1] = vmlal_n_s16(vmlal_n_s16(offset, vget_high_s16(a[i]), weight), vget_high_s16(b[i]), other);
+        }
+        typedef Four<Last> Vectors;
+        LastOfSums<Last, bool(Vectors::Vector)>::store(sums, out);
+    }
+};
+
+}  // namespace neon
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_RESIDUAL_HPP

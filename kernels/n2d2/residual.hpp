@@ -1,0 +1,165 @@
+// The sum with another tensor in the last stage of a convolution: what the layer makes is added to the bytes that lie where it is stored.
+//
+//   out[i] = Last(weight() * First(sum) + oldWeight() * old + offset())      with old = the byte that out[i] takes the place of
+//
+// First is the last stage of the convolution as it would be without the sum, Last that of the sum: the same integers as those of
+// two layers one after the other, but the convolution's own output is never in memory, and the sum's lies exactly over its other operand.
+// Every element is stored once, by the thread that read what was there.
+//
+// Operand: struct { typedef ... Old; static constexpr std::int32_t weight(), oldWeight(), offset(); } of the layer, zero points in the offset.
+#ifndef N2D2_RESIDUAL_HPP
+#define N2D2_RESIDUAL_HPP
+
+#include "n2d2/isa.hpp"
+#include "n2d2/output.hpp"
+
+namespace n2d2 {
+
+template <class First, class Operand, class Last>
+struct Added {
+    typedef typename Last::Type Type;
+    static_assert(sizeof(typename First::Type) == 1 && sizeof(typename Operand::Old) == 1 && sizeof(Type) == 1, "bytes");
+    static_assert(Operand::weight() >= -32767 && Operand::weight() <= 32767 && Operand::oldWeight() >= -32767 && Operand::oldWeight() <= 32767,
+                  "multipliers of 16 bits");
+};
+
+// The stage of what a layer computes, and whether a sum follows.
+template <class Stage>
+struct OwnStage {
+    enum : bool { Adds = false };
+    typedef Stage Type;
+};
+template <class First, class Operand, class Last>
+struct OwnStage<Added<First, Operand, Last> > {
+    enum : bool { Adds = true };
+    typedef First Type;
+};
+
+// Adds Count elements of `own` to those at `out`.
+template <class Stage>
+struct PortableResidual;
+
+template <class First, class Operand, class Last>
+struct PortableResidual<Added<First, Operand, Last> > {
+    template <int Count>
+    static N2D2_INLINE void run(const typename First::Type* own, typename Last::Type* out) {
+        const typename Operand::Old* const old = reinterpret_cast<const typename Operand::Old*>(out);
+        std::int32_t sums[Count];
+        for (int i = 0; i < Count; ++i)
+            sums[i] = Operand::weight() * static_cast<std::int32_t>(own[i]) + Operand::oldWeight() * static_cast<std::int32_t>(old[i]) +
+                      Operand::offset();
+        PortableRun<Last, false>::template run<Count>(sums, 0, out);
+    }
+};
+
+template <class First, class Operand, class Last, bool Varying>
+struct PortableRun<Added<First, Operand, Last>, Varying> {
+    template <int Count, class Sum>
+    static N2D2_INLINE void run(const Sum* sums, int index, typename Last::Type* out) {
+        typename First::Type own[Count];
+        PortableRun<First, Varying>::template run<Count>(sums, index, own);
+        PortableResidual<Added<First, Operand, Last> >::template run<Count>(own, out);
+    }
+};
+
+// The same with the instructions of an instruction set: a Machine has sixteen<Stage, Count>(own, out) for up to sixteen elements, and
+// reads sixteen at `own`.
+template <class Stage, class Machine>
+struct ResidualRun {
+    template <int Count, class Own>
+    static N2D2_INLINE void run(const Own* own, typename Stage::Type* out) {
+        constexpr int whole = Count / 16 * 16, rest = Count - whole;
+        N2D2_UNROLL
+        for (int i = 0; i < whole; i += 16)
+            Machine::template sixteen<Stage, 16>(own + i, out + i);
+        if (rest > 0)
+            Machine::template sixteen<Stage, (rest > 0 ? rest : 16)>(own + whole, out + whole);
+    }
+};
+
+struct PortableResidualMachine {
+    template <class Stage, int Count>
+    static N2D2_INLINE void sixteen(const typename OwnStage<Stage>::Type::Type* own, typename Stage::Type* out) {
+        PortableResidual<Stage>::template run<Count>(own, out);
+    }
+};
+
+}  // namespace n2d2
+
+#if N2D2_AVX512VNNI
+#include "n2d2/x86/avx512_residual.hpp"
+namespace n2d2 {
+typedef avx512::ResidualMachine ResidualMachine;
+}  // namespace n2d2
+#elif N2D2_AVX2
+#include "n2d2/x86/avx2_residual.hpp"
+namespace n2d2 {
+typedef avx2::ResidualMachine ResidualMachine;
+}  // namespace n2d2
+#elif N2D2_SSE41
+#include "n2d2/x86/sse41_residual.hpp"
+namespace n2d2 {
+typedef sse41::ResidualMachine ResidualMachine;
+}  // namespace n2d2
+#elif N2D2_NEON
+#include "n2d2/arm/neon_residual.hpp"
+namespace n2d2 {
+typedef neon::ResidualMachine ResidualMachine;
+}  // namespace n2d2
+#else
+namespace n2d2 {
+typedef PortableResidualMachine ResidualMachine;
+}  // namespace n2d2
+#endif
+
+namespace n2d2 {
+
+// What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
+// is added to what lies at the place of each pixel. run() computes the tile, store() has its sums; `once` says which pixels are
+// none that another one repeats.
+template <class Stage, int Pixels, int Count, bool Adds = OwnStage<Stage>::Adds>
+struct TileEnd {
+    typedef Stage Own;
+    template <class Tile, long Pitch, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+        Tile::template run<Pitch>(x, weights, bias, output, at);
+    }
+    template <class Finish, class Sums, class At>
+    static N2D2_INLINE void store(const Sums& sums, int output, const At& at, const bool (&)[4]) {
+        Finish::store(sums, output, at);
+    }
+};
+
+template <class Stage, int Pixels, int Count>
+struct TileEnd<Stage, Pixels, Count, true> {
+    typedef typename OwnStage<Stage>::Type Own;
+    typedef typename Own::Type Out;
+    enum : int { Step = (Count + 15) / 16 * 16 };
+
+    struct Beside {
+        Out* made;
+        N2D2_INLINE Out* operator()(int p) const { return made + p * Step; }
+    };
+    typedef ResidualRun<Stage, ResidualMachine> Run;
+    template <class Tile, long Pitch, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+        alignas(64) Out made[Pixels * Step];
+        const Beside beside = {made - output};
+        Tile::template run<Pitch>(x, weights, bias, output, beside);
+        for (int p = 0; p < Pixels; ++p)
+            Run::template run<Count>(made + p * Step, at(p) + output);
+    }
+    template <class Finish, class Sums, class At>
+    static N2D2_INLINE void store(const Sums& sums, int output, const At& at, const bool (&once)[4]) {
+        alignas(64) Out made[Pixels * Step];
+        const Beside beside = {made - output};
+        Finish::store(sums, output, beside);
+        for (int p = 0; p < Pixels; ++p)
+            if (once[p])
+                Run::template run<Count>(made + p * Step, at(p) + output);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_RESIDUAL_HPP
