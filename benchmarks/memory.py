@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory"), str(ROOT / "benchmark
 import networks  # noqa: E402
 from exports import machine  # noqa: E402
 from n2d2py.memory import MemoryProblem, Settings, check_plan, plan_memory, plan_mode  # noqa: E402
+from n2d2py.memory.sums import plan_with_sums, residual_sums, with_sums  # noqa: E402
 
 NETWORKS = {
     "resnet8 32": networks.resnet8,
@@ -103,14 +104,21 @@ def every_strategy() -> dict:
     return {**made, "the same, `StreamInput=1`": modes()["StreamInput=1"]}
 
 
-def cell(problem: MemoryProblem, make) -> str:
+SUMS = ("Balanced", "`OptimizeOverlap`")
+"""The columns whose plans have sums in convolutions, as exports do."""
+
+
+def cell(problem: MemoryProblem, make, sums: bool) -> str:
     """Arena and planning time of one plan.
 
     Raises:
         SystemExit: when the checker objects to the plan.
     """
     start = time.perf_counter()
-    plan = make(problem)
+    if sums:
+        problem, plan = plan_with_sums(problem, with_sums(problem, residual_sums(problem)), make)
+    else:
+        plan = make(problem)
     seconds = time.perf_counter() - start
     faults = check_plan(problem, plan)
     if faults:
@@ -127,7 +135,7 @@ def planned(chosen: list[str], columns: dict, peer: bool) -> None:
         problem = NETWORKS[name]()
         cells = [f"{sum(t.bytes for t in problem.tensors.values()):,}"]
         cells += [f"{tflite_micro(problem):,}"] if peer else []
-        _row(name, *cells, *(cell(problem, make) for make in columns.values()))
+        _row(name, *cells, *(cell(problem, make, title in SUMS) for title, make in columns.items()))
 
 
 def compiled(chosen: list[str], rounds: int, threads: int) -> None:

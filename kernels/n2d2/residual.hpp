@@ -35,6 +35,11 @@ struct OwnStage<Added<First, Operand, Last> > {
     typedef First Type;
 };
 
+// Two 16-bit multipliers in a word, `first` in its lower half.
+constexpr int pairOf(std::int32_t first, std::int32_t second) {
+    return static_cast<int>(static_cast<std::uint32_t>(first & 0xffff) | static_cast<std::uint32_t>(second & 0xffff) << 16);
+}
+
 // Adds Count elements of `own` to those at `out`.
 template <class Stage>
 struct PortableResidual;
@@ -62,56 +67,47 @@ struct PortableRun<Added<First, Operand, Last>, Varying> {
     }
 };
 
-// The same with the instructions of an instruction set: a Machine has sixteen<Stage, Count>(own, out) for up to sixteen elements, and
-// reads sixteen at `own`.
-template <class Stage, class Machine>
-struct ResidualRun {
-    template <int Count, class Own>
-    static N2D2_INLINE void run(const Own* own, typename Stage::Type* out) {
-        constexpr int whole = Count / 16 * 16, rest = Count - whole;
-        N2D2_UNROLL
-        for (int i = 0; i < whole; i += 16)
-            Machine::template sixteen<Stage, 16>(own + i, out + i);
-        if (rest > 0)
-            Machine::template sixteen<Stage, (rest > 0 ? rest : 16)>(own + whole, out + whole);
-    }
-};
-
-struct PortableResidualMachine {
-    template <class Stage, int Count>
-    static N2D2_INLINE void sixteen(const typename OwnStage<Stage>::Type::Type* own, typename Stage::Type* out) {
-        PortableResidual<Stage>::template run<Count>(own, out);
-    }
-};
+// The same with the instructions of an instruction set: an object with the constants, which are loaded before anything is stored,
+// has sixteen<Count>(own, out) for up to sixteen elements; sixteen are read at `own`.
+template <int Count, class Sum, class Own, class Out>
+N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
+    constexpr int whole = Count / 16 * 16, rest = Count - whole;
+    N2D2_UNROLL
+    for (int i = 0; i < whole; i += 16)
+        sum.template sixteen<16>(own + i, out + i);
+    if (rest > 0)
+        sum.template sixteen<(rest > 0 ? rest : 16)>(own + whole, out + whole);
+}
 
 }  // namespace n2d2
 
 #if N2D2_AVX512VNNI
 #include "n2d2/x86/avx512_residual.hpp"
 namespace n2d2 {
-typedef avx512::ResidualMachine ResidualMachine;
+template <class Stage>
+struct ResidualSum : avx512::ResidualSum<Stage> {};
 }  // namespace n2d2
 #elif N2D2_AVX2
 #include "n2d2/x86/avx2_residual.hpp"
 namespace n2d2 {
-typedef avx2::ResidualMachine ResidualMachine;
+template <class Stage>
+struct ResidualSum : avx2::ResidualSum<Stage> {};
 }  // namespace n2d2
 #elif N2D2_SSE41
 #include "n2d2/x86/sse41_residual.hpp"
 namespace n2d2 {
-typedef sse41::ResidualMachine ResidualMachine;
+template <class Stage>
+struct ResidualSum : sse41::ResidualSum<Stage> {};
 }  // namespace n2d2
 #elif N2D2_NEON
 #include "n2d2/arm/neon_residual.hpp"
 namespace n2d2 {
-typedef neon::ResidualMachine ResidualMachine;
-}  // namespace n2d2
-#else
-namespace n2d2 {
-typedef PortableResidualMachine ResidualMachine;
+template <class Stage>
+struct ResidualSum : neon::ResidualSum<Stage> {};
 }  // namespace n2d2
 #endif
 
+#if N2D2_PANELS
 namespace n2d2 {
 
 // What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
@@ -140,26 +136,28 @@ struct TileEnd<Stage, Pixels, Count, true> {
         Out* made;
         N2D2_INLINE Out* operator()(int p) const { return made + p * Step; }
     };
-    typedef ResidualRun<Stage, ResidualMachine> Run;
     template <class Tile, long Pitch, class Weight, class Sum, class At>
     static N2D2_INLINE void run(const std::uint8_t* x, const Weight* weights, const Sum* bias, int output, const At& at) {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made - output};
         Tile::template run<Pitch>(x, weights, bias, output, beside);
+        const ResidualSum<Stage> sum;
         for (int p = 0; p < Pixels; ++p)
-            Run::template run<Count>(made + p * Step, at(p) + output);
+            addResidual<Count>(sum, made + p * Step, at(p) + output);
     }
     template <class Finish, class Sums, class At>
     static N2D2_INLINE void store(const Sums& sums, int output, const At& at, const bool (&once)[4]) {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made - output};
         Finish::store(sums, output, beside);
+        const ResidualSum<Stage> sum;
         for (int p = 0; p < Pixels; ++p)
             if (once[p])
-                Run::template run<Count>(made + p * Step, at(p) + output);
+                addResidual<Count>(sum, made + p * Step, at(p) + output);
     }
 };
 
 }  // namespace n2d2
+#endif
 
 #endif  // N2D2_RESIDUAL_HPP

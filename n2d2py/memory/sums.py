@@ -7,17 +7,21 @@ convolution makes by itself is never in memory. No integer changes; two layers a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Sequence
+from typing import Callable, Sequence
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.memory.access import TYPES, Access
+from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-__all__ = ["ResidualSum", "residual_sums", "folded_offset", "with_sums"]
+__all__ = ["ResidualSum", "residual_sums", "summing_layers", "folded_offset", "with_sums", "plan_with_sums"]
 
 _BOUND = 2 ** 30
 """What the sum and its offset with the zero points stay below, so that every order of adding them fits into 32 bits."""
+
+Fits = Callable[[str, str], bool]
+"""Whether the convolution of one name can do the sum of another one's."""
 
 
 @dataclass(frozen=True)
@@ -29,53 +33,54 @@ class ResidualSum:
     residual: str
 
 
-def residual_sums(graph: QuantGraph, problem: MemoryProblem, typed: bool = True) -> list[ResidualSum]:
-    """Every sum that a convolution can do where it stores; not `typed`: the tensors will have bytes of integers.
+def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -> list[ResidualSum]:
+    """Every sum of two tensors of bytes that a convolution can do where it stores, of those that `fits` allows.
 
-    The order of the layers is that of the graph: whatever else reads the residual runs before the convolution.
+    In the order of the operators, whatever else reads the residual runs before the convolution. Inputs and outputs of the network,
+    whose place is the caller's choice, and tensors that views share are left alone.
     """
-    made = {node.output: (at, node) for at, node in enumerate(graph.nodes) if len(node.outputs) == 1}
-    readers: dict[str, list[tuple[int, QuantNode]]] = {}
-    for at, node in enumerate(graph.nodes):
-        for name in node.inputs:
-            readers.setdefault(name, []).append((at, node))
-    views = {op.name for op in problem.ops if TYPES[op.type] is Access.VIEW}
-    kept = {*graph.inputs, *graph.outputs}
+    made = {op.output: at for at, op in enumerate(problem.ops)}
+    readers: dict[str, list[int]] = {}
+    for at, op in enumerate(problem.ops):
+        for name in op.inputs:
+            readers.setdefault(name, []).append(at)
+    views = {at for at, op in enumerate(problem.ops) if TYPES[op.type] is Access.VIEW}
+    kept = {*problem.inputs, *problem.outputs}
     found = []
-    for node in graph.nodes:
-        if not _is_sum(node, graph, typed) or node.output in kept or any(name not in made for name in node.inputs):
+    for at, op in enumerate(problem.ops):
+        tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
+        if op.type != "add" or len(set(op.inputs)) != 2 or len(op.inputs) != 2 or kept & {op.output, *op.inputs} or any(
+                (t.shape, t.element_bytes) != (tensors[0].shape, 1) for t in tensors):
             continue
-        residual, own = sorted(node.inputs, key=lambda name: made[name][0])
-        at, conv = made[own]
-        others = [(place, reader) for place, reader in readers[residual] if reader is not node]
-        if (_is_dense(conv, graph, typed) and not {residual, own} & kept and len(readers[own]) == 1
-                and made[residual][1].name not in views and all(place < at for place, _ in others)
-                and not views & {reader.name for _, reader in (*others, *readers.get(node.output, ()))}):
-            found.append(ResidualSum(conv.name, node.name, residual))
+        residual, own = sorted(op.inputs, key=made.__getitem__)
+        conv, others = problem.ops[made[own]], [reader for reader in readers[residual] if reader != at]
+        if (conv.type == "conv" and readers[own] == [at] and made[residual] not in views and all(other < made[own] for other in others)
+                and not views & {*others, *readers.get(op.output, ())} and fits(conv.name, op.name)):
+            found.append(ResidualSum(conv.name, op.name, residual))
     return found
 
 
-def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    """Whether a layer adds two tensors of its own shape, in integers of bytes and by one power of two."""
-    if node.op.kind != "ElemWise" or node.op.operation != "Sum" or len(set(node.inputs)) != 2 or len(node.inputs) != 2:
-        return False
-    if any(graph.shape(name) != graph.shape(node.output) for name in node.inputs):
-        return False
-    if not typed:
-        return True
-    if any(graph.type(name).bytes != 1 or graph.type(name).is_float for name in (*node.inputs, node.output)):
-        return False
-    if "multipliers" not in node.params or "scales" in node.params:
-        return False
-    return (isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1
-            and all(abs(int(m)) <= 32767 for m in node.params["multipliers"])
-            and max(node.bound, abs(folded_offset(node, graph)), *(abs(int(m)) * 256 for m in node.params["multipliers"])) < _BOUND)
+def summing_layers(graph: QuantGraph, typed: bool = True) -> Fits:
+    """What the kernels can do: sums in integers with one power of two, in convolutions over channels; not `typed`: the network
+    will have such types."""
+    nodes = {node.name: node for node in graph.nodes}
+    return lambda conv, sum: _is_dense(nodes[conv], graph, typed) and _is_sum(nodes[sum], graph, typed)
 
 
 def _is_dense(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    """Whether a layer is a convolution over channels, whose kernels can add a residual."""
     return node.op.kind == "Conv" and not node.op.is_depthwise(node) and (
         not typed or graph.is_integer(node) and node.rescale is not None)
+
+
+def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
+    if node.op.kind != "ElemWise" or node.op.operation != "Sum" or not typed:
+        return node.op.kind == "ElemWise" and node.op.operation == "Sum"
+    if "multipliers" not in node.params or "scales" in node.params or not graph.is_integer(node):
+        return False
+    multipliers = [abs(int(m)) for m in node.params["multipliers"]]
+    reach = max(node.bound, abs(folded_offset(node, graph)), 256 * sum(multipliers))
+    return (isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1
+            and max(multipliers) <= 32767 and reach < _BOUND)
 
 
 def folded_offset(node: QuantNode, graph: QuantGraph) -> int:
@@ -97,3 +102,10 @@ def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProb
             op = OpSpec(op.name, "reshape", (stored[by_sum[op.name].conv],), op.output)
         ops.append(op)
     return replace(problem, ops=tuple(ops))
+
+
+def plan_with_sums(problem: MemoryProblem, fused: MemoryProblem,
+                   plan: Callable[[MemoryProblem], MemoryPlan]) -> tuple[MemoryProblem, MemoryPlan]:
+    """The problem with sums in convolutions, and its plan, where that needs no more memory than the one without."""
+    found, other = plan(problem), plan(fused)
+    return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)

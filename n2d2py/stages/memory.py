@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -11,11 +10,11 @@ from n2d2py.ini.params import Params
 from n2d2py.memory import (DEFAULT_STRATEGY, MODES, MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory,
                            plan_mode, refuse_violations)
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.sums import residual_sums, with_sums
+from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
 
-__all__ = ["Memory", "plan_stage", "plan_by_params", "plan_with_sums", "settings_by_params"]
+__all__ = ["Memory", "WITH_SUMS", "plan_stage", "plan_by_params", "settings_by_params"]
 
-_WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
+WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
 _WHOLE = MODES[:2]
 """The modes in which no layer runs line by line."""
@@ -36,7 +35,7 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
     problem = memory_problem(graph)
-    sums = residual_sums(graph, problem) if adds_residuals and params["FuseResidualAdd"] else []
+    sums = residual_sums(problem, summing_layers(graph)) if adds_residuals and params["FuseResidualAdd"] else []
     if sums:
         problem, plan = _plan_by(problem, with_sums(problem, sums), params)
     else:
@@ -55,37 +54,40 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tu
         N2D2Error: as `_plan`.
     """
     strategy, mode, budget = params["MemoryManagerStrategy"], params["MemoryMode"], params["MemoryBudget"]
-    if not params["OptimizeBufferMemory"] or params["StreamInput"] or strategy not in _WITH_SUMS:
+    if not params["OptimizeBufferMemory"] or params["StreamInput"] or strategy not in WITH_SUMS:
         return problem, _plan(problem, params)
     if mode == "auto" and budget < 0:
         return plan_with_sums(problem, fused, lambda each: plan_by_params(each, strategy, params))
-    if budget <= 0:
-        return plan_with_sums(problem, fused, lambda each: _plan(each, params, whole=each is fused))
-    try:
-        other = _plan(fused, params, whole=True)
-    except N2D2Error as error:
-        if error.code != "E607":
-            raise
-        return problem, _plan(problem, params)
+    other = _whole_plan(fused, params)
     try:
         plan = _plan(problem, params)
     except N2D2Error as error:
-        if error.code != "E607":
+        if error.code != "E607" or other is None:
             raise
         return fused, other
-    slower = [MODES.index(each.options["MemoryMode"]) for each in (plan, other)]
-    return (problem, plan) if slower[0] < slower[1] else (fused, other)
+    if budget > 0:  # the faster of what fits
+        better = other is not None and MODES.index(other.options["MemoryMode"]) <= MODES.index(plan.options["MemoryMode"])
+    else:
+        better = other.arena_bytes <= plan.arena_bytes
+    return (fused, other) if better else (problem, plan)
 
 
-def plan_with_sums(problem: MemoryProblem, fused: MemoryProblem,
-                   plan: Callable[[MemoryProblem], MemoryPlan]) -> tuple[MemoryProblem, MemoryPlan]:
-    """The problem with sums in convolutions, and its plan, where that needs no more memory than the one without."""
-    found, other = plan(problem), plan(fused)
-    return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
+def _whole_plan(problem: MemoryProblem, params: Params) -> MemoryPlan | None:
+    """The plan of the mode, without layers that run line by line; under a budget the fastest that fits, None where none does."""
+    settings, budget = settings_by_params(params), params["MemoryBudget"]
+    mode = "Minimum" if params["MemoryMode"] == "auto" else params["MemoryMode"]
+    if budget <= 0:
+        plan = plan_mode(problem, settings, mode if mode in _WHOLE else _WHOLE[-1])
+        return replace(plan, options={**plan.options, "MemoryMode": "Minimum" if budget == 0 else mode})
+    for each in MODES[:min(MODES.index(mode) + 1, len(_WHOLE))]:
+        plan = plan_mode(problem, settings, each)
+        if plan.arena_bytes <= budget:
+            return replace(plan, options={**plan.options, "MemoryBudget": budget})
+    return None
 
 
-def _plan(problem: MemoryProblem, params: Params, whole: bool = False) -> MemoryPlan:
-    """By MemoryMode and MemoryBudget where they are given, else by the strategy; `whole`: no layer runs line by line.
+def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
+    """By MemoryMode and MemoryBudget where they are given, else by the strategy.
 
     Raises:
         N2D2Error: E608 where a strategy and a mode are given, E607 for a budget that cannot be met.
@@ -107,11 +109,7 @@ def _plan(problem: MemoryProblem, params: Params, whole: bool = False) -> Memory
         mode = "Small" if budget is None else "Minimum"
     if budget == 0:
         mode, budget = "Minimum", None
-    settings = settings_by_params(params)
-    if whole and mode not in _WHOLE:
-        plan = plan_mode(problem, settings, _WHOLE[-1], budget=budget)
-        return plan if budget is not None else replace(plan, options={**plan.options, "MemoryMode": mode})
-    return plan_mode(problem, settings, mode, budget=budget, stream_input=by_rows)
+    return plan_mode(problem, settings_by_params(params), mode, budget=budget, stream_input=by_rows)
 
 
 def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> MemoryPlan:

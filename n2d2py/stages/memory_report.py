@@ -11,11 +11,12 @@ from n2d2py.ini.params import STRATEGIES, Params
 from n2d2py.memory import (MODES, MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, check_plan, listed,
                            peak_layers, plan_mode)
 from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
 from n2d2py.operators import is_quantized
 from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.stages.memory import plan_by_params, settings_by_params
+from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params
 
 __all__ = ["memory_report", "report_problem"]
 
@@ -30,18 +31,31 @@ def report_problem(graph: Graph, bits: int) -> MemoryProblem:
     return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
 
 
+def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) -> MemoryProblem:
+    """The problem with the sums that convolutions of a C++ export do; the same one where there are none."""
+    if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
+        return problem
+    fits = summing_layers(quantize_imported(graph, QuantOptions())[0]) if is_quantized(graph) else summing_layers(
+        float_graph(graph, -32), typed=False)
+    return with_sums(problem, residual_sums(problem, fits))
+
+
 def memory_report(graph: Graph, bits: int, params: Params) -> str:
     """A table: for each strategy the arena, the bound where it has one, the seconds of planning and of proving, and the
     layers that run while the most bytes are live; then the modes, and what a budget costs.
 
     The other export parameters are those of `params`. Element sizes are those of the precision alone: nothing is
-    calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values.
+    calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values. Sums are
+    part of convolutions as in a C++ export.
     """
     problem = report_problem(graph, bits)
-    rows = [_row(problem, name, lambda name=name: plan_by_params(problem, name, params)) for name in STRATEGIES]
+    fused = _with_sums(graph, problem, bits, params)
+    rows = [_row(problem, name, lambda each, name=name: plan_by_params(each, name, params), fused if name in WITH_SUMS else problem)
+            for name in STRATEGIES]
     settings = settings_by_params(params)
-    rows.append(_row(problem, "OptimizeStream, input by rows", lambda: StreamPlanner(True).plan(problem, settings)))
-    rows += [_row(problem, f"MemoryMode={mode}", lambda mode=mode: plan_mode(problem, settings, mode)) for mode in MODES]
+    rows.append(_row(problem, "OptimizeStream, input by rows", lambda each: StreamPlanner(True).plan(each, settings), problem))
+    rows += [_row(problem, f"MemoryMode={mode}", lambda each, mode=mode: plan_mode(each, settings, mode),
+                  fused if mode in MODES[:2] else problem) for mode in MODES]
     tensors = list(problem.tensors.values())
     head = (f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
             f"bytes, {abs(bits)}-bit elements\n")
@@ -64,10 +78,11 @@ def _curves(problem: MemoryProblem, settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _row(problem: MemoryProblem, title: str, make: Callable[[], MemoryPlan]) -> tuple[str, ...]:
+def _row(problem: MemoryProblem, title: str, make: Callable[[MemoryProblem], MemoryPlan], fused: MemoryProblem) -> tuple[str, ...]:
+    """`fused`: the problem with sums in convolutions, or itself."""
     start = time.perf_counter()
     try:
-        plan = make()
+        problem, plan = (problem, make(problem)) if fused is problem else plan_with_sums(problem, fused, make)
     except N2D2Error as error:
         if error.code != "E606":
             raise

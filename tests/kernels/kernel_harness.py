@@ -43,6 +43,11 @@ class Case:
     def node(self) -> QuantNode:
         return self.graph.nodes[0]
 
+    @property
+    def output(self) -> str:
+        """The tensor that the layer leaves behind."""
+        return self.node.output
+
     def element_by_element(self) -> bool:
         """Whether a pointwise layer stores each element exactly where its own operands were."""
         output = self.planes[self.node.output]
@@ -89,7 +94,7 @@ class Case:
 
     def check(self, before: np.ndarray, after: np.ndarray, tolerance: float = 1e-5) -> None:
         """Raises AssertionError, with the whole case, on a wrong element or a byte that had to stay."""
-        kind, output = self.graph.type(self.node.output), self.node.output
+        kind, output = self.graph.type(self.output), self.output
         expected = self.expected().reshape(-1)
         found = after[self.useful(output)].view(kind.dtype)
         if self.exact:

@@ -137,6 +137,8 @@ class _Run:
                 for name, i, j in self._taps(op, y, x):
                     for byte in self._pixel(name, i, j):
                         value = (value * 31 + byte) & 0xFFFFFF
+                if op.residual is not None:
+                    value = value * 31 + self._pixel(op.residual, y, x)[b]
                 memory, at = self._place(op.output, y, x)
                 memory[at + b] = (value ^ value >> 9) & 0xFF
 

@@ -37,30 +37,18 @@ struct LastOfSums<Stage, true> {
     }
 };
 
-struct ResidualMachine {
-    template <class Stage>
-    struct Sum;
-
-    template <class Stage, int Count, class Own>
-    static N2D2_INLINE void sixteen(const Own* own, typename Stage::Type* out) {
-        if (Count == 16) {
-            Sum<Stage>::apply(own, out, out);
-            return;
-        }
-        typename Stage::Type part[16] = {};
-        std::memcpy(part, out, Count);
-        Sum<Stage>::apply(own, part, part);
-        std::memcpy(out, part, Count);
-    }
-};
+template <class Stage>
+struct ResidualSum;
 
 template <class First, class Operand, class Last>
-struct ResidualMachine::Sum<Added<First, Operand, Last> > {
-    static N2D2_INLINE void apply(const typename First::Type* own, const typename Last::Type* old, typename Last::Type* out) {
+struct ResidualSum<Added<First, Operand, Last> > {
+    typedef typename Last::Type Out;
+
+    static N2D2_INLINE void apply(const typename First::Type* own, const typename Operand::Old* old, Out* out) {
         constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()), other = static_cast<std::int16_t>(Operand::oldWeight());
         int16x8_t a[2], b[2];
         widened(own, a);
-        widened(reinterpret_cast<const typename Operand::Old*>(old), b);
+        widened(old, b);
         const int32x4_t offset = vdupq_n_s32(Operand::offset());
         int32x4_t sums[4];
         for (int i = 0; i < 2; ++i) {
@@ -69,6 +57,19 @@ struct ResidualMachine::Sum<Added<First, Operand, Last> > {
         }
         typedef Four<Last> Vectors;
         LastOfSums<Last, bool(Vectors::Vector)>::store(sums, out);
+    }
+    template <int Count>
+    N2D2_INLINE void sixteen(const typename First::Type* own, Out* out) const {
+        typedef typename Operand::Old Old;
+        if (Count == 16) {
+            apply(own, reinterpret_cast<const Old*>(out), out);
+            return;
+        }
+        Old old[16] = {};
+        Out sums[16];
+        std::memcpy(old, out, Count);
+        apply(own, old, sums);
+        std::memcpy(out, sums, Count);
     }
 };
 

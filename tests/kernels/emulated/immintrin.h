@@ -131,6 +131,9 @@ inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) 
 #if !defined(_mm512_cvtepu32_epi64)
 #define _mm512_cvtepu32_epi64(x) (emulated::converted<simde__m512i, std::uint64_t, std::uint32_t>(x))
 #endif
+#if !defined(_mm512_cvtepi8_epi32)
+#define _mm512_cvtepi8_epi32(x) (emulated::converted<simde__m512i, std::int32_t, std::int8_t>(x))
+#endif
 #if !defined(_mm512_cvtepu8_epi32)
 #define _mm512_cvtepu8_epi32(x) (emulated::converted<simde__m512i, std::uint32_t, std::uint8_t>(x))
 #endif
