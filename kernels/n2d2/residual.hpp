@@ -111,14 +111,14 @@ struct ResidualSum : neon::ResidualSum<Stage> {};
 namespace n2d2 {
 
 // What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
-// is added to what lies at the place of each pixel. run() computes the tile, store() has its sums; `once` says which pixels are
+// is added to what lies at the place of each pixel. run() lets Runner compute the tile, store() has its sums; `once` says which pixels are
 // none that another one repeats.
 template <class Stage, int Pixels, int Count, bool Adds = OwnStage<Stage>::Adds>
 struct TileEnd {
     typedef Stage Own;
-    template <class Tile, long Pitch, class Weight, class Sum, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* weights, const Sum* bias, int output, const At& at) {
-        Tile::template run<Pitch>(x, weights, bias, output, at);
+    template <class Tile, class Runner, class In, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+        Runner::template run<Tile>(x, weights, bias, output, at);
     }
     template <class Finish, class Sums, class At>
     static N2D2_INLINE void store(const Sums& sums, int output, const At& at, const bool (&)[4]) {
@@ -136,11 +136,11 @@ struct TileEnd<Stage, Pixels, Count, true> {
         Out* made;
         N2D2_INLINE Out* operator()(int p) const { return made + p * Step; }
     };
-    template <class Tile, long Pitch, class Weight, class Sum, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* weights, const Sum* bias, int output, const At& at) {
+    template <class Tile, class Runner, class In, class Weight, class Sum, class At>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made - output};
-        Tile::template run<Pitch>(x, weights, bias, output, beside);
+        Runner::template run<Tile>(x, weights, bias, output, beside);
         const ResidualSum<Stage> sum;
         for (int p = 0; p < Pixels; ++p)
             addResidual<Count>(sum, made + p * Step, at(p) + output);
