@@ -18,23 +18,9 @@ N2D2_INLINE void widened(const std::uint8_t* from, int16x8_t (&to)[2]) {
     to[1] = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x)));
 }
 
-// Sixteen sums to bytes.
-template <class Stage, bool Vector>
-struct LastOfSums {
-    static N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) {
-        for (int v = 0; v < 4; ++v)
-            Four<Stage>::store(sums[v], 0, out + 4 * v);
-    }
-};
-template <class Stage>
-struct LastOfSums<Stage, true> {
-    static N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) {
-        const int32x4_t all[4] = {Four<Stage>::rescaled(sums[0], 0), Four<Stage>::rescaled(sums[1], 0),
-                                  Four<Stage>::rescaled(sums[2], 0), Four<Stage>::rescaled(sums[3], 0)};
-        const int16x8_t low = vcombine_s16(vmovn_s32(all[0]), vmovn_s32(all[1])), high = vcombine_s16(vmovn_s32(all[2]), vmovn_s32(all[3]));
-        const int8x16_t bytes = vcombine_s8(vmovn_s16(low), vmovn_s16(high));
-        std::memcpy(out, &bytes, 16);
-    }
+// The constants of a stage that has one of each for all outputs.
+struct SameConstants {
+    N2D2_INLINE int operator()(int) const { return 0; }
 };
 
 template <class Stage>
@@ -44,8 +30,13 @@ template <class First, class Operand, class Last>
 struct ResidualSum<Added<First, Operand, Last> > {
     typedef typename Last::Type Out;
 
-    static N2D2_INLINE void apply(const typename First::Type* own, const typename Operand::Old* old, Out* out) {
+    template <int Count>
+    N2D2_INLINE void sixteen(const typename First::Type* own, Out* out) const {
         constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()), other = static_cast<std::int16_t>(Operand::oldWeight());
+        typename Operand::Old old[16];
+        std::memcpy(old, out, Count);
+        if (Count < 16)
+            std::memset(old + Count % 16, 0, 16 - Count % 16);
         int16x8_t a[2], b[2];
         widened(own, a);
         widened(old, b);
@@ -55,21 +46,9 @@ struct ResidualSum<Added<First, Operand, Last> > {
             sums[2 * i] = vmlal_n_s16(vmlal_n_s16(offset, vget_low_s16(a[i]), weight), vget_low_s16(b[i]), other);
             sums[2 * i + 1] = vmlal_n_s16(vmlal_n_s16(offset, vget_high_s16(a[i]), weight), vget_high_s16(b[i]), other);
         }
-        typedef Four<Last> Vectors;
-        LastOfSums<Last, bool(Vectors::Vector)>::store(sums, out);
-    }
-    template <int Count>
-    N2D2_INLINE void sixteen(const typename First::Type* own, Out* out) const {
-        typedef typename Operand::Old Old;
-        if (Count == 16) {
-            apply(own, reinterpret_cast<const Old*>(out), out);
-            return;
-        }
-        Old old[16] = {};
-        Out sums[16];
-        std::memcpy(old, out, Count);
-        apply(own, old, sums);
-        std::memcpy(out, sums, Count);
+        const SameConstants constants = {};
+        const PanelStage<Last, Count> stage(constants);
+        stage.store(sums, out);
     }
 };
 
