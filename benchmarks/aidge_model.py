@@ -8,6 +8,7 @@ of the export's own CMakeLists.txt (-O3 -ffast-math -march=native, OpenMP). What
 """
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -41,15 +42,18 @@ def write_aidge(model: Path, library: Path) -> Path:
     from aidge_core.export_utils.export import ExportConfig, export
 
     aidge_core.Log.set_console_level(aidge_core.Level.Error)
-    graph = aidge_onnx.load_onnx(str(model))
+    graph = aidge_onnx.load_onnx(str(model.resolve()))
     random, shape = np.random.default_rng(0), input_shape(model)
     samples = [aidge_core.Tensor(random.random(shape, np.float32)) for _ in range(8)]
+    library = library.resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "export"
+        os.chdir(name)  # Aidge leaves drawings of the graph where it runs
         export(graph, ExportConfig(target="host", export_folder=str(folder), dtype="int8", compile=False), samples)
         sources = [str(path) for path in sorted(folder.glob("dnn/src/**/*.cpp"))]
         includes = [f"-I{folder / part}" for part in ("dnn", "dnn/include", ".")]
-        subprocess.run(["g++", *FLAGS, *includes, *sources, "-o", str(library.resolve())], check=True)
+        subprocess.run(["g++", *FLAGS, *includes, *sources, "-o", str(library)], check=True)
+        os.chdir(library.parent)
     return library
 
 
