@@ -76,6 +76,7 @@ def test_every_option(case, tmp_path):
     assert bool(unsigned) == ("-no-unsigned" not in others)
 
 
+@pytest.mark.slow
 def test_a_reduced_range_makes_products_of_bytes_exact(tmp_path):
     """Every layer of byte products sums at least two of them in 16 bits, with the option only."""
     texts = []
