@@ -9,7 +9,7 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini import Params, load_params
 
 DEFAULTS = {"IncludeInputInBuffer": True, "IncludeOutputInBuffer": "auto", "OptimizeBufferMemory": True,
-            "OptimizeNoBranchConcat": True, "MemoryAlignment": 1, "BufferAlignment": 16,
+            "OptimizeNoBranchConcat": True, "FuseResidualAdd": True, "MemoryAlignment": 1, "BufferAlignment": 16,
             "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
             "StreamInput": False, "OpenMP": True,
             "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto", "RuntimeDispatch": False,

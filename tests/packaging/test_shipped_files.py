@@ -142,7 +142,7 @@ def test_default_parameters_are_the_defaults(no_warnings):
 @pytest.mark.parametrize("name, changed", [
     ("low_memory", {"MemoryManagerStrategy": "OptimizeReorder", "BufferAlignment": 4, "OpenMP": False}),
     ("no_reuse", {"OptimizeBufferMemory": False, "OptimizeNoBranchConcat": False,
-                  "WeightsFormat": "text", "OpenMP": False}),
+                  "FuseResidualAdd": False, "WeightsFormat": "text", "OpenMP": False}),
     ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
     ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
     ("min_ram", {"MemoryMode": "Minimum", "BufferAlignment": 4, "OpenMP": False}),
