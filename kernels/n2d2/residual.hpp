@@ -10,6 +10,8 @@
 #ifndef N2D2_RESIDUAL_HPP
 #define N2D2_RESIDUAL_HPP
 
+#include <cstdint>
+
 #include "n2d2/isa.hpp"
 #include "n2d2/output.hpp"
 
@@ -132,14 +134,19 @@ struct TileEnd<Stage, Pixels, Count, true> {
     typedef typename Own::Type Out;
     enum : int { Step = (Count + 15) / 16 * 16 };
 
+    // Where a machine stores output `output` of a pixel: it adds that number, so places are addresses, which may lie before the buffer.
     struct Beside {
         Out* made;
-        N2D2_INLINE Out* operator()(int p) const { return made + p * Step; }
+        int output;
+        N2D2_INLINE Out* operator()(int p) const {
+            return reinterpret_cast<Out*>(reinterpret_cast<std::uintptr_t>(made + p * Step) -
+                                          sizeof(Out) * static_cast<std::uintptr_t>(output));
+        }
     };
     template <class Tile, class Runner, class In, class Weight, class Sum, class At>
     static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
         alignas(64) Out made[Pixels * Step];
-        const Beside beside = {made - output};
+        const Beside beside = {made, output};
         Runner::template run<Tile>(x, weights, bias, output, beside);
         const ResidualSum<Stage> sum;
         for (int p = 0; p < Pixels; ++p)
@@ -148,7 +155,7 @@ struct TileEnd<Stage, Pixels, Count, true> {
     template <class Finish, class Sums, class At>
     static N2D2_INLINE void store(const Sums& sums, int output, const At& at, const bool (&once)[4]) {
         alignas(64) Out made[Pixels * Step];
-        const Beside beside = {made - output};
+        const Beside beside = {made, output};
         Finish::store(sums, output, beside);
         const ResidualSum<Stage> sum;
         for (int p = 0; p < Pixels; ++p)
