@@ -15,21 +15,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from latency import input_shapes
 
-__all__ = ["write_aidge", "input_shape"]
+__all__ = ["write_aidge"]
 
 FLAGS = ["-O3", "-ffast-math", "-march=native", "-fopenmp", "-fPIC", "-shared"]
 """Those of the export, and what makes a library of it."""
-
-
-def input_shape(model: Path) -> list[int]:
-    """The shape of the only input of a model, batch 1."""
-    import onnx
-
-    graph = onnx.load(model, load_external_data=False).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    (port,) = [port for port in graph.input if port.name not in constants]
-    return [1, *(axis.dim_value for axis in port.type.tensor_type.shape.dim[1:])]
 
 
 def write_aidge(model: Path, library: Path) -> Path:
@@ -43,17 +34,19 @@ def write_aidge(model: Path, library: Path) -> Path:
 
     aidge_core.Log.set_console_level(aidge_core.Level.Error)
     graph = aidge_onnx.load_onnx(str(model.resolve()))
-    random, shape = np.random.default_rng(0), input_shape(model)
+    random, (shape,) = np.random.default_rng(0), input_shapes(model).values()
     samples = [aidge_core.Tensor(random.random(shape, np.float32)) for _ in range(8)]
-    library = library.resolve()
+    library, here = library.resolve(), Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "export"
         os.chdir(name)  # Aidge leaves drawings of the graph where it runs
-        export(graph, ExportConfig(target="host", export_folder=str(folder), dtype="int8", compile=False), samples)
+        try:
+            export(graph, ExportConfig(target="host", export_folder=str(folder), dtype="int8", compile=False), samples)
+        finally:
+            os.chdir(here)
         sources = [str(path) for path in sorted(folder.glob("dnn/src/**/*.cpp"))]
         includes = [f"-I{folder / part}" for part in ("dnn", "dnn/include", ".")]
         subprocess.run(["g++", *FLAGS, *includes, *sources, "-o", str(library)], check=True)
-        os.chdir(library.parent)
     return library
 
 

@@ -139,7 +139,7 @@ def _aidge(model: str, threads: int):
     import ctypes
 
     import numpy as np
-    from aidge_model import input_shape, write_aidge
+    from aidge_model import write_aidge
 
     path = float_twin(Path(model))
     if path == Path(model) or threads > 1:  # its parallel regions, one for each loop, need idle cores to say anything
@@ -147,7 +147,8 @@ def _aidge(model: str, threads: int):
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
     forward = ctypes.CDLL(str(write_aidge(path, folder / "network.so"))).model_forward
-    feed = np.zeros(input_shape(path), np.int8)
+    (shape,) = input_shapes(path).values()
+    feed = np.zeros(shape, np.int8)
     arguments = ctypes.c_void_p(feed.ctypes.data), ctypes.byref(ctypes.c_void_p())
     return lambda: (feed, forward(*arguments))
 
@@ -287,17 +288,23 @@ def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     figure.savefig(path, dpi=120)
 
 
+def input_shapes(model: Path) -> dict[str, list[int]]:
+    """The shape of each input of an ONNX model, 1 for what the file leaves open."""
+    import onnx
+
+    graph = onnx.load(model, load_external_data=False).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    return {port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
+            for port in graph.input if port.name not in constants}
+
+
 def quantized(model: Path, folder: Path) -> Path:
     """The network quantized by onnxruntime.quantization: int8, per channel, random calibration data."""
     import numpy as np
-    import onnx
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    graph = onnx.load(model).graph
-    constants = {tensor.name for tensor in graph.initializer}
-    shapes = {port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
-              for port in graph.input if port.name not in constants}
+    shapes = input_shapes(model)
 
     class Reader(CalibrationDataReader):
         left = [{name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()}
