@@ -272,7 +272,7 @@ def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     groups = list(dict.fromkeys((row[0], row[1]) for row in table))
     peers = list(dict.fromkeys(row[2] for row in table))
     ratios = {(row[0], row[1], row[2]): float(row[5]) for row in table}
-    figure, axes = pyplot.subplots(figsize=(1.5 + 1.1 * len(groups), 4))
+    figure, axes = pyplot.subplots(figsize=(max(6.4, 1.5 + 1.1 * len(groups)), 4))
     width = 0.8 / len(peers)
     for i, peer in enumerate(peers):
         values = [ratios.get((*group, peer), 0.0) for group in groups]
@@ -283,7 +283,7 @@ def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     axes.set_xticks([g + width * (len(peers) - 1) / 2 for g in range(len(groups))], names, fontsize=7)
     axes.set_ylabel("time of the runtime / time of the export")
     axes.set_title(f"One inference, batch 1, {numbers} (above 1: the export is faster)", fontsize=9)
-    axes.legend()
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.tight_layout()
     figure.savefig(path, dpi=120)
 
