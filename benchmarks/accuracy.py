@@ -13,6 +13,7 @@ With -anchors a second table sets the defaults beside ONNX Runtime's best method
 
 Agreement: share of stimuli with the same top-1 output as floating point. Error: mean |output - float output|.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -21,13 +22,13 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402  NumPy reads the variable when it is first imported
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -46,11 +47,19 @@ from n2d2py.stages.settings import read_settings  # noqa: E402
 from n2d2py.stages.test import expected_labels, test_stimuli  # noqa: E402
 
 WAYS = ("fast: -quality fast", "default:", "best: -quality best")
-METHODS = {"MinMax": ("MinMax", None), "Entropy": ("Entropy", None), "Percentile 99.999": ("Percentile", 99.999),
-           "Percentile 99.99": ("Percentile", 99.99)}
+METHODS = {
+    "MinMax": ("MinMax", None),
+    "Entropy": ("Entropy", None),
+    "Percentile 99.999": ("Percentile", 99.999),
+    "Percentile 99.99": ("Percentile", 99.99),
+}
 ANCHORS = {  # stimuli, float score, score, agreement and error of ONNX Runtime's best of four methods; None: not known
-    "kws_dscnn": (1000, 91.3, 91.8, 98.9, None), "mobilenet_v1": (1000, 66.3, 66.1, 91.2, 0.255),
-    "mobilenet_v2": (1000, 89.3, 89.4, 98.8, 0.066), "resnet8": (10000, 75.48, 75.79, 96.7, 0.227), "vww_96": (1000, 85.3, 85.1, None, None)}
+    "kws_dscnn": (1000, 91.3, 91.8, 98.9, None),
+    "mobilenet_v1": (1000, 66.3, 66.1, 91.2, 0.255),
+    "mobilenet_v2": (1000, 89.3, 89.4, 98.8, 0.066),
+    "resnet8": (10000, 75.48, 75.79, 96.7, 0.227),
+    "vww_96": (1000, 85.3, 85.1, None, None),
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def _stacked(stimuli) -> np.ndarray:
 
 
 def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([run(x[start:start + size]) for start in range(0, len(x), size)]).reshape(len(x), -1)
+    return np.concatenate([run(x[start : start + size]) for start in range(0, len(x), size)]).reshape(len(x), -1)
 
 
 def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
@@ -93,8 +102,7 @@ def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
     labels = expected_labels(network, network.targets[0].name, stimuli.labels)
     files = graph_files(network.document)
-    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real,
-                held_out)
+    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real, held_out)
 
 
 def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
@@ -126,7 +134,7 @@ def theirs(case: Case, method: str) -> np.ndarray:
 
         def get_next(self) -> dict[str, np.ndarray] | None:
             index = next(self._rest, None)
-            return None if index is None else {engine.inputs[0]: case.calibration[index:index + 1]}
+            return None if index is None else {engine.inputs[0]: case.calibration[index : index + 1]}
 
     count = len(case.calibration)
     stride = max(n for n in range(1, min(count, 25) + 1) if count % n == 0)
@@ -134,9 +142,17 @@ def theirs(case: Case, method: str) -> np.ndarray:
     with tempfile.TemporaryDirectory() as name:
         prepared, quantized = Path(name) / "prepared.onnx", Path(name) / "quantized.onnx"
         quant_pre_process(str(case.model), str(prepared), skip_symbolic_shape=True)
-        q.quantize_static(str(prepared), str(quantized), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
-                          activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8,
-                          calibrate_method=q.CalibrationMethod[kind], extra_options=options)
+        q.quantize_static(
+            str(prepared),
+            str(quantized),
+            Reader(),
+            quant_format=q.QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=q.QuantType.QUInt8,
+            weight_type=q.QuantType.QInt8,
+            calibrate_method=q.CalibrationMethod[kind],
+            extra_options=options,
+        )
         run = original_engine(quantized)
         return _in_batches(lambda x: run.run(x)[run.outputs[0]], case.inputs, 16)
 
@@ -152,14 +168,21 @@ def row(case: Case, way: str, found: np.ndarray, seconds: float) -> list[str]:
 
 def anchor_row(case: Case, found: np.ndarray) -> list[str]:
     """The cells of one line of the table of anchors."""
+
     def text(value: float | None, digits: int) -> str:
         return "-" if value is None else f"{value:+.{digits}f}" if digits == 2 else f"{value:.{digits}f}"
 
     count, there, score, agreement, error = ANCHORS[case.path.stem]
     ours, real = (100 * np.mean(outputs.argmax(axis=1) == case.labels) for outputs in (found, case.real))
     agreed = 100 * np.mean(found.argmax(axis=1) == case.real.argmax(axis=1))
-    return [case.path.stem, f"{len(found)} / {count}", f"{real:.1f} / {there}", f"{ours - real:+.2f} / {text(score - there, 2)}",
-            f"{agreed:.1f} / {text(agreement, 1)}", f"{np.abs(found - case.real).mean():.3f} / {text(error, 3)}"]
+    return [
+        case.path.stem,
+        f"{len(found)} / {count}",
+        f"{real:.1f} / {there}",
+        f"{ours - real:+.2f} / {text(score - there, 2)}",
+        f"{agreed:.1f} / {text(agreement, 1)}",
+        f"{np.abs(found - case.real).mean():.3f} / {text(error, 3)}",
+    ]
 
 
 def main() -> None:
@@ -193,8 +216,10 @@ def main() -> None:
             if arguments.anchors and name == "default" and case.path.stem in ANCHORS:
                 anchored.append(anchor_row(case, found))
     if anchored:
-        print("\nOurs here / ONNX Runtime's best on the whole sets:\n\n| network | stimuli | float score | points lost or gained | "
-              "agreement | error |\n|---" + "|---:" * 5 + "|")
+        print(
+            "\nOurs here / ONNX Runtime's best on the whole sets:\n\n| network | stimuli | float score | points lost or gained | "
+            "agreement | error |\n|---" + "|---:" * 5 + "|"
+        )
         print("\n".join("| " + " | ".join(cells) + " |" for cells in anchored))
 
 

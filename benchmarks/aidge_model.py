@@ -6,6 +6,7 @@ PYTHON has aidge_core, aidge_onnx, aidge_backend_cpu, aidge_quantization and aid
 aidge_quantization (random calibration data: times do not depend on it), exported for the target "host", and compiled with the flags
 of the export's own CMakeLists.txt (-O3 -ffast-math -march=native, OpenMP). What Aidge cannot export raises what Aidge raises.
 """
+
 from __future__ import annotations
 
 import os

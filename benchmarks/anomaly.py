@@ -8,6 +8,7 @@ point separates them about as well as it is said to separate the real ones (0.88
 is the mean squared error over its windows; 100 windows of other normal clips calibrate. This says what the integers add to the
 network's own error, not how good the network is.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -74,8 +75,22 @@ def integers(model: Path, calibration: np.ndarray, x: np.ndarray, words: list[st
     """Real values of the outputs of the integer network."""
     with tempfile.TemporaryDirectory() as name:
         np.save(Path(name) / "calibration.npy", calibration)
-        settings = read_settings(parse_arguments([str(model), "-export", "CPP", "-calib", "-1", "-calib-data",
-                                                  str(Path(name) / "calibration.npy"), "-seed", "1", *words]))
+        settings = read_settings(
+            parse_arguments(
+                [
+                    str(model),
+                    "-export",
+                    "CPP",
+                    "-calib",
+                    "-1",
+                    "-calib-data",
+                    str(Path(name) / "calibration.npy"),
+                    "-seed",
+                    "1",
+                    *words,
+                ]
+            )
+        )
         network, _ = fuse_stage(load_stage(settings), integer=True)
         graph = calibrate_stage(network, settings).graph
     inputs = quantize_inputs(graph, [x.reshape(len(x), *graph.shape(graph.inputs[0])[1:])])

@@ -5,6 +5,7 @@
 Images are those of the calibration and test sets of the network, again and again where N is larger. Core seconds are those of
 the process, so that other work on the machine does not count; reading and preparing the images is measured apart.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -61,8 +62,13 @@ def main() -> None:
 
     plain = FloatEngine(graph, threads=1)
     print(f"Machine: {machine()}. {arguments.network.stem}, batches of {size}.\n")
-    print("| images | reading | inference by ONNX Runtime | calibration | more than inference | peak memory |\n" + "|---:" * 6 + "|")
+    print(
+        "| images | reading | inference by ONNX Runtime | calibration | more than inference | peak memory |\n"
+        + "|---:" * 6
+        + "|"
+    )
     for count in arguments.n or (100, 1000):
+
         def batches():
             return (x for x, _, _ in stimuli(count).batches(size))
 
@@ -75,8 +81,11 @@ def main() -> None:
         calibration = seconds(lambda: collect(graph, batches()))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         pure, whole = inference[0] - reading[0], calibration[0] - reading[0]
-        print(f"| {count} | {reading[0]:.1f} s | {pure:.1f} s | {whole:.1f} s ({calibration[1]:.0f} s on the clock) | "
-              f"{whole / pure:.2f} times | {peak:.0f} MiB |", flush=True)
+        print(
+            f"| {count} | {reading[0]:.1f} s | {pure:.1f} s | {whole:.1f} s ({calibration[1]:.0f} s on the clock) | "
+            f"{whole / pure:.2f} times | {peak:.0f} MiB |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

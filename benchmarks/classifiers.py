@@ -6,6 +6,7 @@ For each network FOLDER holds NAME.onnx (float32, opset 13, batch normalisation 
 images of noise. `benchmarks/latency.py FOLDER/NAME.ini=FOLDER/NAME.onnx` times them. Shapes: MobileNetV1 (Howard et al., 2017),
 ResNet-18 and ResNet-50 (He et al., 2015; stride on the 3x3 convolution of a bottleneck).
 """
+
 from __future__ import annotations
 
 import sys
@@ -68,14 +69,23 @@ class Builder:
         self.constants.append(numpy_helper.from_array(values.astype(np.float32), name))
         return name
 
-    def conv(self, x: tuple[str, int], outputs: int, kernel: int, stride: int = 1, groups: int = 1,
-             active: bool = True) -> tuple[str, int]:
+    def conv(
+        self, x: tuple[str, int], outputs: int, kernel: int, stride: int = 1, groups: int = 1, active: bool = True
+    ) -> tuple[str, int]:
         """A convolution with bias, and Relu where `active`."""
         place, each = len(self.nodes), x[1] // groups
         weights = self.random.normal(0, np.sqrt(2 / (each * kernel * kernel)), (outputs, each, kernel, kernel))
         bias = self.random.normal(0, 0.1, outputs)
-        y = self.node("Conv", x[0], self.constant(f"w{place}", weights), self.constant(f"b{place}", bias),
-                      kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[kernel // 2] * 4, group=groups)
+        y = self.node(
+            "Conv",
+            x[0],
+            self.constant(f"w{place}", weights),
+            self.constant(f"b{place}", bias),
+            kernel_shape=[kernel] * 2,
+            strides=[stride] * 2,
+            pads=[kernel // 2] * 4,
+            group=groups,
+        )
         return self.node("Relu", y) if active else y, outputs
 
     def add(self, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
@@ -87,8 +97,13 @@ class Builder:
         flat = self.node("Flatten", self.node("GlobalAveragePool", x[0]))
         weights = self.constant("w", self.random.normal(0, np.sqrt(1 / x[1]), (CLASSES, x[1])))
         self.node("Gemm", flat, weights, self.constant("b", np.zeros(CLASSES)), transB=1, output="output")
-        graph = helper.make_graph(self.nodes, name, [helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, SIZE, SIZE])],
-                                  [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, CLASSES])], self.constants)
+        graph = helper.make_graph(
+            self.nodes,
+            name,
+            [helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, SIZE, SIZE])],
+            [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, CLASSES])],
+            self.constants,
+        )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
@@ -118,8 +133,11 @@ def _resnet(name: str, counts: tuple[int, ...], bottleneck: bool) -> onnx.ModelP
     return to.model(x, name)
 
 
-NETWORKS = {"mobilenet_v1_1.0_224": mobilenet_v1, "resnet18": lambda name: _resnet(name, (2, 2, 2, 2), False),
-            "resnet50": lambda name: _resnet(name, (3, 4, 6, 3), True)}
+NETWORKS = {
+    "mobilenet_v1_1.0_224": mobilenet_v1,
+    "resnet18": lambda name: _resnet(name, (2, 2, 2, 2), False),
+    "resnet50": lambda name: _resnet(name, (3, 4, 6, 3), True),
+}
 """Name -> function that returns the ONNX model."""
 
 

@@ -6,6 +6,7 @@ Without names: the networks of the repository, and those of tests/networks when 
 N2D2_MODELS are set. Every export is made by the command `n2d2py`, built by `make -j2` and timed by
 `bin/run_export -bench`. Times are those of the machine named in the first line.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,8 +27,11 @@ def machine() -> str:
     """Processor, cores, compiler and Python in one line."""
     model = platform.machine()
     try:
-        names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                 if line.startswith("model name")]
+        names = [
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ]
         model = names[0] if names else model
     except OSError:
         pass
@@ -55,21 +59,51 @@ def row(network: Path, calib: int) -> list[str]:
     weights = network.with_suffix(".npz")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8",
-                   "-calib", str(calib), "-db-export", "100", "-test", "-quiet", "-o", str(folder),
-                   "-w", str(weights) if weights.is_file() else "/dev/null"]
+        command = [
+            sys.executable,
+            "-m",
+            "n2d2py",
+            str(network),
+            "-seed",
+            "1",
+            "-export",
+            "CPP",
+            "-nbbits",
+            "8",
+            "-calib",
+            str(calib),
+            "-db-export",
+            "100",
+            "-test",
+            "-quiet",
+            "-o",
+            str(folder),
+            "-w",
+            str(weights) if weights.is_file() else "/dev/null",
+        ]
         seconds, megabytes = measured(command, ROOT)
         export = folder / "export_CPP_int8"
         summary = json.loads((export / "statistics" / "summary.json").read_text())
         build, _ = measured(["make", "-j2"], export)
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        bench = json.loads(subprocess.run(["bin/run_export", "-bench", "50"], cwd=export, env=environment,
-                                          capture_output=True, text=True, check=True).stdout)
+        bench = json.loads(
+            subprocess.run(
+                ["bin/run_export", "-bench", "50"], cwd=export, env=environment, capture_output=True, text=True, check=True
+            ).stdout
+        )
     scores = [summary["scores"][label] for label in ("float", "simulated", "compiled")]
     cells = ["-" if score is None else f"{score:.2f}" for score in scores]
-    return [network.stem, *cells, f"{summary['macs'] / 1e6:.1f}", f"{summary['arena_bytes']:,}",
-            f"{summary['weights_bytes']:,}", f"{seconds:.1f}", f"{megabytes:.0f}", f"{build:.1f}",
-            f"{bench['median_us'] / 1000:.3f}"]
+    return [
+        network.stem,
+        *cells,
+        f"{summary['macs'] / 1e6:.1f}",
+        f"{summary['arena_bytes']:,}",
+        f"{summary['weights_bytes']:,}",
+        f"{seconds:.1f}",
+        f"{megabytes:.0f}",
+        f"{build:.1f}",
+        f"{bench['median_us'] / 1000:.3f}",
+    ]
 
 
 def main() -> None:
@@ -82,8 +116,19 @@ def main() -> None:
         networks += sorted((ROOT / "tests" / "networks").glob("*.ini"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli.\n")
-    header = ["network", "float %", "int8 %", "compiled %", "MMACs", "arena B", "weights B", "tool s", "tool MB",
-              "make -j2 s", "ms, 1 thread"]
+    header = [
+        "network",
+        "float %",
+        "int8 %",
+        "compiled %",
+        "MMACs",
+        "arena B",
+        "weights B",
+        "tool s",
+        "tool MB",
+        "make -j2 s",
+        "ms, 1 thread",
+    ]
     print("| " + " | ".join(header) + " |\n|---" + "|---:" * (len(header) - 1) + "|")
     for network in networks:
         print("| " + " | ".join(row(network.resolve(), arguments.calib)) + " |", flush=True)

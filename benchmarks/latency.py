@@ -18,6 +18,7 @@ over the rounds of peer / export in the same round: a busy machine slows both. T
 -instructions counts those of one inference of the export with valgrind, which does not depend on other load (valgrind knows
 no AVX-512). -plot draws the ratios.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -53,8 +54,12 @@ def _onnxruntime(model: str, threads: int, exact: bool = False):
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    feeds = {port.name: np.zeros([size if isinstance(size, int) else 1 for size in port.shape],
-                                 np.uint8 if "uint8" in port.type else np.float32) for port in session.get_inputs()}
+    feeds = {
+        port.name: np.zeros(
+            [size if isinstance(size, int) else 1 for size in port.shape], np.uint8 if "uint8" in port.type else np.float32
+        )
+        for port in session.get_inputs()
+    }
     return lambda: session.run(None, feeds)
 
 
@@ -70,10 +75,12 @@ def _openvino(model: str, threads: int):
 
     core = openvino.Core()
     network = core.read_model(model)
-    network.reshape({port.any_name: [size.get_length() if size.is_static else 1 for size in port.partial_shape]
-                     for port in network.inputs})
-    compiled = core.compile_model(network, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
-                                                   "PERFORMANCE_HINT": "LATENCY"})
+    network.reshape(
+        {port.any_name: [size.get_length() if size.is_static else 1 for size in port.partial_shape] for port in network.inputs}
+    )
+    compiled = core.compile_model(
+        network, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    )
     request = compiled.create_infer_request()
     for index, port in enumerate(compiled.inputs):
         request.set_input_tensor(index, openvino.Tensor(np.zeros(list(port.shape), port.element_type.to_dtype())))
@@ -104,8 +111,7 @@ def _mnn(model: str, threads: int):
 
     manager = nn.create_runtime_manager(({"backend": "CPU", "numThread": threads},))
     network = nn.load_module_from_file(str(Path(model).with_suffix(".mnn")), [], [], runtime_manager=manager)
-    feeds = [expr.const(np.zeros(port.shape, np.float32), port.shape, expr.NCHW)
-             for port in network.get_info()["inputs"]]
+    feeds = [expr.const(np.zeros(port.shape, np.float32), port.shape, expr.NCHW) for port in network.get_info()["inputs"]]
     return lambda: [output.read() for output in network.forward(feeds)]
 
 
@@ -167,13 +173,24 @@ def _to_ncnn(model: Path, shape: list[int]) -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder)
     shutil.copy(model, folder / "model.onnx")
     program = Path(package.origin).with_name("pnnx")
-    subprocess.run([program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"], cwd=folder, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [program, "model.onnx", f"inputshape={shape}".replace(" ", ""), "fp16=0"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return folder / "model.ncnn.param", folder / "model.ncnn.bin"
 
 
-PEERS = {"onnxruntime": _onnxruntime, "onnxruntime-exact": _onnxruntime_exact, "openvino": _openvino, "litert": _litert, "mnn": _mnn, "ncnn": _ncnn,
-         "aidge": _aidge}
+PEERS = {
+    "onnxruntime": _onnxruntime,
+    "onnxruntime-exact": _onnxruntime_exact,
+    "openvino": _openvino,
+    "litert": _litert,
+    "mnn": _mnn,
+    "ncnn": _ncnn,
+    "aidge": _aidge,
+}
 
 
 def worker(peer: str, model: str, threads: int) -> None:
@@ -201,8 +218,14 @@ class Peer:
         command = [python, __file__, "-worker", name, str(model), str(threads)]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         for limits in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}):
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=subprocess.DEVNULL, text=True, env={**environment, **limits})
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env={**environment, **limits},
+            )
             self.name = name if self._answer() == "ready" else None
             if self.name is not None:
                 break
@@ -228,9 +251,27 @@ class Peer:
 def export(network: Path, folder: Path, real: bool) -> Path:
     """The built export of a network, in integers of 8 bits or in float32."""
     weights = network.with_suffix(".npz")
-    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "-32" if real else "8",
-               "-calib", "10", "-db-export", "4", "-quiet", "-o", str(folder),
-               "-w", str(weights) if weights.is_file() else "/dev/null"]
+    command = [
+        sys.executable,
+        "-m",
+        "n2d2py",
+        str(network),
+        "-seed",
+        "1",
+        "-export",
+        "CPP",
+        "-nbbits",
+        "-32" if real else "8",
+        "-calib",
+        "10",
+        "-db-export",
+        "4",
+        "-quiet",
+        "-o",
+        str(folder),
+        "-w",
+        str(weights) if weights.is_file() else "/dev/null",
+    ]
     subprocess.run(command, cwd=ROOT, check=True)
     built = folder / ("export_CPP_float32" if real else "export_CPP_int8")
     subprocess.run(["make", "-s", "-j2"], cwd=built, check=True, stdout=subprocess.DEVNULL)
@@ -240,8 +281,9 @@ def export(network: Path, folder: Path, real: bool) -> Path:
 def bench(folder: Path, threads: int, count: int) -> float:
     """Seconds of the fastest of `count` inferences of an export."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
-    done = subprocess.run(["bin/run_export", "-bench", str(count)], cwd=folder, env=environment, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        ["bin/run_export", "-bench", str(count)], cwd=folder, env=environment, check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout)["min_us"] / 1e6
 
 
@@ -249,11 +291,18 @@ def instructions(folder: Path) -> int | None:
     """Instructions of one inference of an export on one thread; None where valgrind does not run it."""
     counts = []
     for repetitions in (1, 2):
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "bin/run_export", "-bench",
-                   str(repetitions)]
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            "bin/run_export",
+            "-bench",
+            str(repetitions),
+        ]
         try:
-            done = subprocess.run(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True,
-                                  text=True)
+            done = subprocess.run(
+                command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
+            )
         except FileNotFoundError:
             return None
         found = re.search(r"Collected : (\d+)", done.stderr)
@@ -266,6 +315,7 @@ def instructions(folder: Path) -> int | None:
 def plot(table: list[list[str]], path: Path, numbers: str) -> None:
     """The ratios as bars, one group for each network and number of threads."""
     import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -294,8 +344,11 @@ def input_shapes(model: Path) -> dict[str, list[int]]:
 
     graph = onnx.load(model, load_external_data=False).graph
     constants = {tensor.name for tensor in graph.initializer}
-    return {port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
-            for port in graph.input if port.name not in constants}
+    return {
+        port.name: [axis.dim_value or 1 for axis in port.type.tensor_type.shape.dim]
+        for port in graph.input
+        if port.name not in constants
+    }
 
 
 def quantized(model: Path, folder: Path) -> Path:
@@ -307,8 +360,9 @@ def quantized(model: Path, folder: Path) -> Path:
     shapes = input_shapes(model)
 
     class Reader(CalibrationDataReader):
-        left = [{name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()}
-                for seed in range(4)]
+        left = [
+            {name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()} for seed in range(4)
+        ]
 
         def get_next(self):
             return self.left.pop() if self.left else None
@@ -331,15 +385,26 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
             theirs[peer.name].append(peer.seconds())
     for peer in peers:
         peer.close()
-    return [[name, str(threads), peer, f"{1e3 * statistics.median(times):.3f}", f"{1e3 * statistics.median(ours):.3f}",
-             f"{statistics.median(a / b for a, b in zip(times, ours)):.2f}"] for peer, times in theirs.items()]
+    return [
+        [
+            name,
+            str(threads),
+            peer,
+            f"{1e3 * statistics.median(times):.3f}",
+            f"{1e3 * statistics.median(ours):.3f}",
+            f"{statistics.median(a / b for a, b in zip(times, ours)):.2f}",
+        ]
+        for peer, times in theirs.items()
+    ]
 
 
 def _known() -> list[tuple[Path, Path]]:
     """The networks of the repository that have a quantized twin."""
     models = Path(os.environ.get("N2D2_MODELS", "."))
-    twins = {path: next(iter(sorted(models.glob(f"{path.stem}*_qdq.onnx"))), None)
-             for path in sorted((ROOT / "tests" / "networks").glob("*.ini"))}
+    twins = {
+        path: next(iter(sorted(models.glob(f"{path.stem}*_qdq.onnx"))), None)
+        for path in sorted((ROOT / "tests" / "networks").glob("*.ini"))
+    }
     return [(path, twin) for path, twin in twins.items() if twin is not None]
 
 
@@ -370,7 +435,9 @@ def main() -> None:
             elif "qdq" not in twin.stem:
                 twin = quantized(twin, Path(name))
             for threads in arguments.threads:
-                for row in rows(network.name if network.is_dir() else network.stem, built, twin, arguments.peers, threads, arguments.rounds):
+                for row in rows(
+                    network.name if network.is_dir() else network.stem, built, twin, arguments.peers, threads, arguments.rounds
+                ):
                     table.append(row)
                     print("| " + " | ".join(row) + " |", flush=True)
             if arguments.instructions:

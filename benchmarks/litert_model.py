@@ -7,6 +7,7 @@ their scales and zero points (uint8 becomes int8, both less 128), inputs and out
 the operators of image classifiers: Conv, Gemm, Add, Concat, MaxPool, AveragePool, GlobalAveragePool, Flatten and Reshape of 1x1
 maps, Relu and Clip; others are refused by name. The command prints how far the outputs are from those of ONNX Runtime.
 """
+
 from __future__ import annotations
 
 import sys
@@ -194,10 +195,19 @@ class Converter:
         depthwise = attributes.get("group", 1) == outputs and each == 1 and outputs > 1
         values = weights.values.transpose((1, 2, 3, 0) if depthwise else (0, 2, 3, 1))
         numbers = replace(weights, axis=3 if depthwise and weights.scale.size > 1 else 0)
-        inputs = [index, self._tensor(node.output[0] + "/weights", list(values.shape), numbers, values),
-                  self._bias(node.output[0], operands, weights, outputs)]
-        fields = {"padding": padding, "strideH": strides[0], "strideW": strides[1], "dilationHFactor": dilations[0],
-                  "dilationWFactor": dilations[1], "fusedActivationFunction": fused}
+        inputs = [
+            index,
+            self._tensor(node.output[0] + "/weights", list(values.shape), numbers, values),
+            self._bias(node.output[0], operands, weights, outputs),
+        ]
+        fields = {
+            "padding": padding,
+            "strideH": strides[0],
+            "strideW": strides[1],
+            "dilationHFactor": dilations[0],
+            "dilationWFactor": dilations[1],
+            "fusedActivationFunction": fused,
+        }
         if depthwise:
             self._operator("DEPTHWISE_CONV_2D", inputs, output, "DepthwiseConv2DOptions", depthMultiplier=1, **fields)
         else:
@@ -206,8 +216,11 @@ class Converter:
     def _gemm(self, node, attributes, operands, output, fused) -> None:
         data, weights = operands[:2]
         values = weights.values if attributes.get("transB") else weights.values.T
-        inputs = [data.index, self._tensor(node.output[0] + "/weights", list(values.shape), replace(weights, axis=0), values),
-                  self._bias(node.output[0], operands, weights, len(values))]
+        inputs = [
+            data.index,
+            self._tensor(node.output[0] + "/weights", list(values.shape), replace(weights, axis=0), values),
+            self._bias(node.output[0], operands, weights, len(values)),
+        ]
         self._operator("FULLY_CONNECTED", inputs, output, "FullyConnectedOptions", fusedActivationFunction=fused)
 
     def _add(self, node, attributes, operands, output, fused) -> None:
@@ -215,14 +228,30 @@ class Converter:
 
     def _concat(self, node, attributes, operands, output, fused) -> None:
         axis = {0: 0, 1: 3, 2: 1, 3: 2}[attributes["axis"] % 4]
-        self._operator("CONCATENATION", [one.index for one in operands], output, "ConcatenationOptions", axis=axis,
-                       fusedActivationFunction=fused)
+        self._operator(
+            "CONCATENATION",
+            [one.index for one in operands],
+            output,
+            "ConcatenationOptions",
+            axis=axis,
+            fusedActivationFunction=fused,
+        )
 
     def _pool(self, code, node, attributes, operands, output, fused) -> None:
         kernel, strides = attributes["kernel_shape"], attributes.get("strides", [1, 1])
         index, padding = self._padded(node, attributes, operands[0], kernel)
-        self._operator(code, [index], output, "Pool2DOptions", padding=padding, strideH=strides[0], strideW=strides[1],
-                       filterHeight=kernel[0], filterWidth=kernel[1], fusedActivationFunction=fused)
+        self._operator(
+            code,
+            [index],
+            output,
+            "Pool2DOptions",
+            padding=padding,
+            strideH=strides[0],
+            strideW=strides[1],
+            filterHeight=kernel[0],
+            filterWidth=kernel[1],
+            fusedActivationFunction=fused,
+        )
 
     def _maxpool(self, *arguments) -> None:
         self._pool("MAX_POOL_2D", *arguments)
@@ -296,8 +325,10 @@ def main() -> None:
         ours = (interpreter.get_tensor(last["index"]).astype(np.float32) - zero) * np.float32(scale)
         steps = np.abs(ours.reshape(-1) - session.run(None, {session.get_inputs()[0].name: image})[0].reshape(-1)) / scale
         worst, equal, count = max(worst, steps.max()), equal + int((steps < 0.5).sum()), count + steps.size
-    print(f"{path}: {path.stat().st_size:,} bytes; on 10 random inputs {100 * equal / count:.1f} % of the outputs are those of "
-          f"ONNX Runtime, the farthest is {worst:.0f} steps away")
+    print(
+        f"{path}: {path.stat().st_size:,} bytes; on 10 random inputs {100 * equal / count:.1f} % of the outputs are those of "
+        f"ONNX Runtime, the farthest is {worst:.0f} steps away"
+    )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ N2D2_MODELS and of models/*.ini where they have the same graph), whose layers ar
 Python; the arena is that of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the
 rounds, in which the modes take turns.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -24,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory"), str(ROOT / "benchmark
 
 import networks  # noqa: E402
 from exports import machine  # noqa: E402
+
 from n2d2py.memory import MemoryProblem, Settings, check_plan, plan_memory, plan_mode  # noqa: E402
 from n2d2py.memory.sums import plan_with_sums, residual_sums, with_sums  # noqa: E402
 
@@ -61,7 +63,7 @@ FILES = {
 
 def tflite_micro(problem: MemoryProblem) -> int:
     """The arena of TFLite Micro's greedy planner: buffers by falling size, each at the lowest gap, 16-byte aligned."""
-    first = {name: -1 for name in problem.inputs}
+    first = dict.fromkeys(problem.inputs, -1)
     last = {name: len(problem.ops) for name in problem.outputs}
     alias: dict[str, str] = {}
     for clock, op in enumerate(problem.ops):
@@ -97,10 +99,18 @@ def modes() -> dict:
 
 def every_strategy() -> dict:
     """Title -> function from a problem to a plan."""
-    made = {f"`{title or name}`": (lambda p, name=name: plan_memory(p, strategy=name)) for name, title in (
-        ("None", ""), ("OptimizeMaxLifetimeMinSizeFirst", "...MinSizeFirst"),
-        ("OptimizeMaxLifetimeMaxSizeFirst", "...MaxSizeFirst"), ("OptimizeMaxHoleMaxLifetimeFirst", "...MaxHole..."),
-        ("OptimizeAuto", ""), ("OptimizeOverlap", ""), ("OptimizeStream", ""))}
+    made = {
+        f"`{title or name}`": (lambda p, name=name: plan_memory(p, strategy=name))
+        for name, title in (
+            ("None", ""),
+            ("OptimizeMaxLifetimeMinSizeFirst", "...MinSizeFirst"),
+            ("OptimizeMaxLifetimeMaxSizeFirst", "...MaxSizeFirst"),
+            ("OptimizeMaxHoleMaxLifetimeFirst", "...MaxHole..."),
+            ("OptimizeAuto", ""),
+            ("OptimizeOverlap", ""),
+            ("OptimizeStream", ""),
+        )
+    }
     return {**made, "the same, `StreamInput=1`": modes()["StreamInput=1"]}
 
 
@@ -142,8 +152,10 @@ def compiled(chosen: list[str], rounds: int, threads: int) -> None:
     """Prints the table of compiled exports."""
     from memory_exports import MODES, measure
 
-    print(f"Machine: {machine()}. Bytes of the arena by the linker; every layer bit-exact; {threads} thread"
-          f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n")
+    print(
+        f"Machine: {machine()}. Bytes of the arena by the linker; every layer bit-exact; {threads} thread"
+        f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n"
+    )
     ratios = [f"{mode} / Speed" for mode in list(MODES)[1:]]
     _header(["network", "TFLite Micro", "N2D2 default", *MODES, "ms, Speed", *ratios])
     for name in chosen:

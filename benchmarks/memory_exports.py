@@ -1,4 +1,5 @@
 """Compiled exports of one network under several memory modes: arenas by the linker, bits, times of each against the others."""
+
 from __future__ import annotations
 
 import json
@@ -9,9 +10,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import n2d2py
 import numpy as np
 from latency import MOMENT, ROOT, bench
+
+import n2d2py
 from n2d2py.memory import MemoryProblem
 
 __all__ = ["MODES", "Measured", "measure"]
@@ -60,10 +62,35 @@ def _export(network: Path, folder: Path, parameters: str) -> Path:
     folder.mkdir()
     (folder / "params.ini").write_text(parameters)
     weights = network.with_suffix(".npz")
-    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4",
-               "-quality", "fast", "-input-bits", "8", "-output-bits", "8", "-db-export", "2", "-quiet",
-               "-export-parameters", str(folder / "params.ini"), "-o", str(folder),
-               "-w", str(weights) if weights.is_file() else "/dev/null"]
+    command = [
+        sys.executable,
+        "-m",
+        "n2d2py",
+        str(network),
+        "-seed",
+        "1",
+        "-export",
+        "CPP",
+        "-nbbits",
+        "8",
+        "-calib",
+        "4",
+        "-quality",
+        "fast",
+        "-input-bits",
+        "8",
+        "-output-bits",
+        "8",
+        "-db-export",
+        "2",
+        "-quiet",
+        "-export-parameters",
+        str(folder / "params.ini"),
+        "-o",
+        str(folder),
+        "-w",
+        str(weights) if weights.is_file() else "/dev/null",
+    ]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     built = folder / "export_CPP_int8"
     subprocess.run(["make", "-s", "-j2", "bin/run_export"], cwd=built, check=True, stdout=subprocess.DEVNULL)
@@ -74,12 +101,16 @@ def _compare(mode: str, folder: Path, expected: dict[str, np.ndarray] | None) ->
     """Every layer against the simulation, which is run once for all modes."""
     compiled = n2d2py.load_export(folder)
     random = np.random.default_rng(0)
-    inputs = [random.integers(port.type.qmin, port.type.qmax + 1, (1, *port.shape[1:])).astype(port.dtype)
-              for port in compiled.info.inputs]
+    inputs = [
+        random.integers(port.type.qmin, port.type.qmax + 1, (1, *port.shape[1:])).astype(port.dtype)
+        for port in compiled.info.inputs
+    ]
     if expected is None:
         expected = n2d2py.load_simulator(folder).layers(*inputs)
     found = compiled.layers(*inputs)
-    sums = (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')  # convolutions without a result of their own
+    sums = (
+        (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')
+    )  # convolutions without a result of their own
     wrong = [name for name, values in found.items() if not np.array_equal(expected.get(name), values)]
     if wrong or len(found) != len(expected) - sums:
         raise SystemExit(f"{folder}: {mode}: {len(wrong)} layers differ from the simulation, first {wrong[:3]}")

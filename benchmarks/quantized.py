@@ -9,18 +9,19 @@ result. End to end: the outputs for the same real inputs; beside ours, those of 
 
 Without models: the quantized ones of $N2D2_MODELS, on the data of $N2D2_DATA. Other files get noise in [0, 1].
 """
+
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterator
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
-import numpy as np  # noqa: E402  NumPy reads the variable when it is first imported
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -87,8 +88,7 @@ class Reference:
         options.log_severity_level = 3
         levels = onnxruntime.GraphOptimizationLevel
         options.graph_optimization_level = levels.ORT_ENABLE_ALL if fused else levels.ORT_DISABLE_ALL
-        self._session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                                     providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         self._names = [*outputs, *extra]
         self.outputs = outputs
         first = self._session.get_inputs()[0]
@@ -97,10 +97,12 @@ class Reference:
     def run(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Every output; integers minus their zero points."""
         step = 1 if self._each else len(x)
-        parts = [self._session.run(self._names, {self._input: x[i:i + step]}) for i in range(0, len(x), step)]
+        parts = [self._session.run(self._names, {self._input: x[i : i + step]}) for i in range(0, len(x), step)]
         found = {name: np.concatenate(values) for name, values in zip(self._names, zip(*parts))}
-        return {name: value.astype(np.int64) - self.integers[name] if name in self.integers else value
-                for name, value in found.items()}
+        return {
+            name: value.astype(np.int64) - self.integers[name] if name in self.integers else value
+            for name, value in found.items()
+        }
 
 
 def _integers(model) -> Iterator[tuple[str, int]]:
@@ -181,23 +183,26 @@ def measure(path: Path, count: int) -> Result:
     x = stimuli(path, graph.shape(graph.inputs[0])[1:], count)
     result.stimuli = len(x)
     for start in range(0, len(x), BATCH):
-        batch = x[start:start + BATCH]
+        batch = x[start : start + BATCH]
         expected, quick = reference.run(batch), fused.run(batch)
         inputs = quantize_inputs(graph, [batch])
         stored = simulate(graph, inputs)
         for index, name in enumerate(graph.outputs):
             kind = graph.type(name)
             real = expected[reference.outputs[index]]
-            steps = [np.rint(values.astype(np.float64) / kind.scale).astype(np.int64)
-                     for values in (real, quick[reference.outputs[index]])]
+            steps = [
+                np.rint(values.astype(np.float64) / kind.scale).astype(np.int64)
+                for values in (real, quick[reference.outputs[index]])
+            ]
             result.ours.add(stored[name].astype(np.int64) - kind.zero_point, steps[0])
             result.fused.add(steps[1], steps[0])
         _compare_layers(graph, carriers, expected, inputs, result)
     return result
 
 
-def _compare_layers(graph: QuantGraph, carriers: dict[str, str], expected: dict[str, np.ndarray],
-                    inputs: list[np.ndarray], result: Result) -> None:
+def _compare_layers(
+    graph: QuantGraph, carriers: dict[str, str], expected: dict[str, np.ndarray], inputs: list[np.ndarray], result: Result
+) -> None:
     values = dict(zip(graph.inputs, inputs))
     for node in graph.nodes:
         (found,) = run_node(graph, node, [values[name] for name in node.inputs])
@@ -218,8 +223,10 @@ def main() -> None:
     log.setup(quiet=True)
     models = arguments.models or sorted(MODELS.glob("*qdq*.onnx"))
     print(f"{machine()}\n")
-    print("| Network | Stimuli | Layers | Per layer: identical | Outputs identical | within 1 | "
-          "ONNX Runtime fused: identical | within 1 |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| Network | Stimuli | Layers | Per layer: identical | Outputs identical | within 1 | "
+        "ONNX Runtime fused: identical | within 1 |\n|---|---|---|---|---|---|---|---|"
+    )
     for path in models:
         result = measure(path, arguments.n)
         total = Count()

@@ -9,6 +9,7 @@ Outputs for the same real inputs, integer by integer, of four ways to compute on
     turned     the same, with the input channels of every convolution in the opposite order, which changes nothing but
                the order of its float32 sums
 """
+
 from __future__ import annotations
 
 import argparse
@@ -82,8 +83,9 @@ def turned(path: Path, folder: Path) -> Path:
             readers = [other for other in graph.node if source.output[0] in other.input]
             if stored.shape[1] > 1 and len(readers) == 1 and source.input[0] not in done:
                 done.add(source.input[0])
-                weights[source.input[0]].CopyFrom(numpy_helper.from_array(np.ascontiguousarray(stored[:, ::-1]),
-                                                                          source.input[0]))
+                weights[source.input[0]].CopyFrom(
+                    numpy_helper.from_array(np.ascontiguousarray(stored[:, ::-1]), source.input[0])
+                )
                 order = numpy_helper.from_array(np.arange(stored.shape[1])[::-1].copy(), f"{node.output[0]}_order")
                 graph.initializer.append(order)
                 nodes.append(helper.make_node("Gather", [node.input[0], order.name], [f"{node.output[0]}_turned"], axis=1))
@@ -104,7 +106,7 @@ def measure(path: Path, count: int) -> dict[tuple[str, str], Count]:
     results = {pair: Count() for pair in PAIRS}
     x = stimuli(path, graphs["ours"].shape(graphs["ours"].inputs[0])[1:], count)
     for start in range(0, len(x), BATCH):
-        batch = x[start:start + BATCH]
+        batch = x[start : start + BATCH]
         found: dict[str, list[np.ndarray]] = {}
         for name, graph in graphs.items():
             stored = simulate(graph, quantize_inputs(graph, [batch]))
@@ -112,8 +114,10 @@ def measure(path: Path, count: int) -> dict[tuple[str, str], Count]:
         kinds = [graphs["ours"].type(output) for output in graphs["ours"].outputs]
         for name, session in sessions.items():
             values = session.run(batch)
-            found[name] = [np.rint(values[output].astype(np.float64) / kind.scale).astype(np.int64)
-                           for output, kind in zip(session.outputs, kinds)]
+            found[name] = [
+                np.rint(values[output].astype(np.float64) / kind.scale).astype(np.int64)
+                for output, kind in zip(session.outputs, kinds)
+            ]
         for pair, result in results.items():
             for a, b in zip(*(found[name] for name in pair)):
                 result.add(a, b)

@@ -3,14 +3,16 @@
 The graphs are those of `tests/memory/networks.py`: a network of a given topology, whatever its weights, runs through the
 whole tool and its export.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
 import onnx
-from n2d2py.memory import MemoryProblem, OpSpec
 from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.memory import MemoryProblem, OpSpec
 
 __all__ = ["write_network"]
 
@@ -46,15 +48,21 @@ def write_network(problem: MemoryProblem, folder: Path, name: str) -> Path:
     for op in problem.ops:
         getattr(writer, f"_{op.type}")(op)
     graph = helper.make_graph(
-        writer.nodes, name, [_port(problem, t) for t in problem.inputs], [_port(problem, t, False) for t in problem.outputs],
-        writer.constants)
+        writer.nodes,
+        name,
+        [_port(problem, t) for t in problem.inputs],
+        [_port(problem, t, False) for t in problem.outputs],
+        writer.constants,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     model.ir_version = 8
     onnx.save(model, str(folder / f"{name}.onnx"))
     source = problem.tensors[problem.inputs[0]]
     path = folder / f"{name}.ini"
-    path.write_text(INI.format(width=source.width, height=source.height, channels=source.channels, file=f"{name}.onnx")
-                    + "".join(f"\n[{name}.Target]\n" for name in problem.outputs))
+    path.write_text(
+        INI.format(width=source.width, height=source.height, channels=source.channels, file=f"{name}.onnx")
+        + "".join(f"\n[{name}.Target]\n" for name in problem.outputs)
+    )
     return path
 
 
@@ -91,15 +99,29 @@ class _Writer:
     def _conv(self, op: OpSpec) -> None:
         a, tensors = op.attributes, self.problem.tensors
         shape = (tensors[op.output].channels, tensors[op.inputs[0]].channels // a["groups"], a["kh"], a["kw"])
-        self._node("Conv", op, [*op.inputs, *self._weights(op, shape)], rectified=op.output not in self._summed,
-                   kernel_shape=shape[2:], strides=[a["sh"], a["sw"]], pads=a["pads"], group=a["groups"],
-                   dilations=[a["dil"]] * 2)
+        self._node(
+            "Conv",
+            op,
+            [*op.inputs, *self._weights(op, shape)],
+            rectified=op.output not in self._summed,
+            kernel_shape=shape[2:],
+            strides=[a["sh"], a["sw"]],
+            pads=a["pads"],
+            group=a["groups"],
+            dilations=[a["dil"]] * 2,
+        )
 
     def _pool(self, op: OpSpec) -> None:
         a, source = op.attributes, self.problem.tensors[op.inputs[0]]
         whole = (a["kh"], a["kw"]) == (source.height, source.width)
-        self._node("AveragePool" if whole else "MaxPool", op, list(op.inputs), kernel_shape=[a["kh"], a["kw"]],
-                   strides=[a["sh"], a["sw"]], pads=a["pads"])
+        self._node(
+            "AveragePool" if whole else "MaxPool",
+            op,
+            list(op.inputs),
+            kernel_shape=[a["kh"], a["kw"]],
+            strides=[a["sh"], a["sw"]],
+            pads=a["pads"],
+        )
 
     def _add(self, op: OpSpec) -> None:
         self._node("Add", op, list(op.inputs), rectified=True)
@@ -112,8 +134,14 @@ class _Writer:
 
     def _upsample(self, op: OpSpec) -> None:
         scales = self._constant(f"{op.name}.scales", np.array([1, 1, *[op.attributes["scale"]] * 2], np.float32))
-        self._node("Resize", op, [*op.inputs, "", scales], mode="nearest", coordinate_transformation_mode="asymmetric",
-                   nearest_mode="floor")
+        self._node(
+            "Resize",
+            op,
+            [*op.inputs, "", scales],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
 
     def _fc(self, op: OpSpec) -> None:
         flat = f"{op.output}.flat"

@@ -6,6 +6,7 @@ The last stage of the kernels alone: runs of 64 sums of 32 bits to bytes, one co
 g++ -O3 compiles it for each instruction set. The difference between two numbers of repetitions is counted, so nothing else is
 in it. Needs g++ and valgrind. How much accuracy each mode costs is measured by accuracy.py.
 """
+
 from __future__ import annotations
 
 import re
@@ -27,7 +28,12 @@ from n2d2py.arithmetic import RESCALING_MODES, make_rescale  # noqa: E402
 
 RUN = 64
 REPEATS = 2000
-FLAGS = {"portable, scalar": ("-DN2D2_ISA_PORTABLE", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"), "portable": ("-DN2D2_ISA_PORTABLE",), "SSE4.1": ("-msse4.1",), "AVX2": ("-mavx2",)}
+FLAGS = {
+    "portable, scalar": ("-DN2D2_ISA_PORTABLE", "-fno-tree-vectorize", "-fno-tree-slp-vectorize"),
+    "portable": ("-DN2D2_ISA_PORTABLE",),
+    "SSE4.1": ("-msse4.1",),
+    "AVX2": ("-mavx2",),
+}
 
 
 def program(mode: str, per_output: bool) -> str:
@@ -56,8 +62,12 @@ int main(int, char** words) {{
 
 def instructions(binary: Path, repeats: int, folder: Path) -> int:
     """What callgrind counts for so many runs."""
-    done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'out'}", binary, str(repeats)],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'out'}", binary, str(repeats)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
@@ -74,8 +84,10 @@ def main() -> None:
     print("| `-act-rescaling-mode` | " + " | ".join(FLAGS) + " |\n|---" + "|---:" * len(FLAGS) + "|")
     with tempfile.TemporaryDirectory() as name:
         for mode in [mode for mode in RESCALING_MODES if mode != "Fixed-point"]:
-            cells = [" / ".join(f"{cost(mode, per_output, flags, Path(name)):.2f}" for per_output in (False, True))
-                     for flags in FLAGS.values()]
+            cells = [
+                " / ".join(f"{cost(mode, per_output, flags, Path(name)):.2f}" for per_output in (False, True))
+                for flags in FLAGS.values()
+            ]
             print(f"| {mode} | " + " | ".join(cells) + " |", flush=True)
 
 

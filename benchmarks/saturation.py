@@ -13,6 +13,7 @@ the scale of the output. "off": share of output values that are not within half 
 lacks are left out. Besides saturation a network shows what else a runtime does otherwise: OpenVINO computes layers in floating point where it does not
 keep integers between them. Inputs are the images or vectors of $N2D2_DATA where the network has some, else noise in [0, 1].
 """
+
 from __future__ import annotations
 
 import argparse
@@ -51,8 +52,11 @@ def _openvino(model: str):
     return lambda x: compiled(x)[0]
 
 
-PEERS = {"onnxruntime": lambda model: _onnxruntime(model, "0"), "onnxruntime-exact": lambda model: _onnxruntime(model, "1"),
-         "openvino": _openvino}
+PEERS = {
+    "onnxruntime": lambda model: _onnxruntime(model, "0"),
+    "onnxruntime-exact": lambda model: _onnxruntime(model, "1"),
+    "openvino": _openvino,
+}
 
 
 def worker(peer: str, model: str, inputs: str, outputs: str) -> None:
@@ -66,8 +70,11 @@ def answers(python: str, peer: str, model: Path, x: np.ndarray) -> np.ndarray | 
     with tempfile.TemporaryDirectory() as name:
         np.save(f"{name}/x.npy", x)
         for limits in ({}, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}):  # AMX is named by machines that do not let it be used
-            done = subprocess.run([python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"],
-                                  env={**os.environ, **limits}, stderr=subprocess.DEVNULL)
+            done = subprocess.run(
+                [python, __file__, "-worker", peer, str(model), f"{name}/x.npy", f"{name}/y.npy"],
+                env={**os.environ, **limits},
+                stderr=subprocess.DEVNULL,
+            )
             if done.returncode == 0:
                 return np.load(f"{name}/y.npy")
     return None
@@ -79,15 +86,31 @@ def convolution(path: Path, weights: np.ndarray) -> None:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    constants = {"one": np.float32(1), "zero_u": np.uint8(0), "zero_s": np.int8(0), "step": np.float32(STEP),
-                 "w": weights.reshape(OUTPUTS, INPUTS, 1, 1).astype(np.int8)}
-    nodes = [helper.make_node(kind, inputs, [output]) for kind, inputs, output in (
-        ("QuantizeLinear", ["x", "one", "zero_u"], "xq"), ("DequantizeLinear", ["xq", "one", "zero_u"], "xr"),
-        ("DequantizeLinear", ["w", "one", "zero_s"], "wr"), ("Conv", ["xr", "wr"], "c"),
-        ("QuantizeLinear", ["c", "step", "zero_s"], "cq"), ("DequantizeLinear", ["cq", "step", "zero_s"], "y"))]
-    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 8, 8])]
-             for name, channels in (("x", INPUTS), ("y", OUTPUTS))]
-    graph = helper.make_graph(nodes, "saturation", *ports, [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()])
+    constants = {
+        "one": np.float32(1),
+        "zero_u": np.uint8(0),
+        "zero_s": np.int8(0),
+        "step": np.float32(STEP),
+        "w": weights.reshape(OUTPUTS, INPUTS, 1, 1).astype(np.int8),
+    }
+    nodes = [
+        helper.make_node(kind, inputs, [output])
+        for kind, inputs, output in (
+            ("QuantizeLinear", ["x", "one", "zero_u"], "xq"),
+            ("DequantizeLinear", ["xq", "one", "zero_u"], "xr"),
+            ("DequantizeLinear", ["w", "one", "zero_s"], "wr"),
+            ("Conv", ["xr", "wr"], "c"),
+            ("QuantizeLinear", ["c", "step", "zero_s"], "cq"),
+            ("DequantizeLinear", ["cq", "step", "zero_s"], "y"),
+        )
+    ]
+    ports = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 8, 8])]
+        for name, channels in (("x", INPUTS), ("y", OUTPUTS))
+    ]
+    graph = helper.make_graph(
+        nodes, "saturation", *ports, [numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()]
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
@@ -125,7 +148,11 @@ def inputs_of(model: Path, count: int) -> np.ndarray:
 
 def row(peer: str, found: np.ndarray, wanted: np.ndarray, step: float, classes: bool) -> str:
     steps = np.abs(found - wanted) / step
-    other = f"{100 * np.mean(found.reshape(len(found), -1).argmax(1) != wanted.reshape(len(wanted), -1).argmax(1)):.1f} %" if classes else "-"
+    other = (
+        f"{100 * np.mean(found.reshape(len(found), -1).argmax(1) != wanted.reshape(len(wanted), -1).argmax(1)):.1f} %"
+        if classes
+        else "-"
+    )
     return f"{peer} | {100 * np.mean(steps > 0.5):.2f} % | {steps.max():.1f} | {other} |"
 
 

@@ -10,6 +10,7 @@ a network are timed in turns; a ratio is the median over the rounds of its time 
 RAM is the arena and the stack of one inference, flash the constants and the code; what the C library and main.cpp need
 comes on top.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -44,17 +45,42 @@ class Row:
     note: str = ""
 
 
-TITLES = {"network": "network", "params": "params", "arena": "arena B", "stack": "stack B", "constants": "constants B",
-          "code": "code B", "ms": "ms", "ratio": "time", "note": "note"}
+TITLES = {
+    "network": "network",
+    "params": "params",
+    "arena": "arena B",
+    "stack": "stack B",
+    "constants": "constants B",
+    "code": "code B",
+    "ms": "ms",
+    "ratio": "time",
+    "note": "note",
+}
 
 
 def export(network: Path, params: Path, folder: Path, nbbits: int, options: list[str]) -> tuple[Path | None, str]:
     """The built export, or None and the error line of the tool or of make."""
     weights = network.with_suffix(".npz")
-    command = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", str(nbbits),
-               "-w", str(weights) if weights.is_file() else "/dev/null", "-export-parameters", str(params),
-               "-o", str(folder),
-               "-quiet", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "n2d2py",
+        str(network),
+        "-seed",
+        "1",
+        "-export",
+        "CPP",
+        "-nbbits",
+        str(nbbits),
+        "-w",
+        str(weights) if weights.is_file() else "/dev/null",
+        "-export-parameters",
+        str(params),
+        "-o",
+        str(folder),
+        "-quiet",
+        *options,
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode == 0:
@@ -76,8 +102,9 @@ def sizes(folder: Path) -> dict[str, int]:
     return found
 
 
-def sweep(network: Path, params: list[Path], folder: Path, rounds: int, threads: int, nbbits: int,
-          options: list[str]) -> list[Row]:
+def sweep(
+    network: Path, params: list[Path], folder: Path, rounds: int, threads: int, nbbits: int, options: list[str]
+) -> list[Row]:
     """One row per file, in their order; exports that fail have a note."""
     built, notes = {}, {}
     for file in params:
@@ -106,8 +133,12 @@ def table(rows: list[Row]) -> str:
     """The rows as aligned text."""
     lines = [list(TITLES.values())] + [[_cell(value) for value in astuple(row)] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
-    return "\n".join("  ".join(cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width)
-                               for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _cell(value: str | int | float | None) -> str:
@@ -118,8 +149,9 @@ def _cell(value: str | int | float | None) -> str:
 
 def main(words: list[str]) -> int:
     cut = words.index("--") if "--" in words else len(words)
-    parser = argparse.ArgumentParser(prog="bin/tune_params", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="bin/tune_params", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("networks", nargs="*", type=Path)
     parser.add_argument("-params", nargs="+", type=Path, default=sorted((ROOT / "params").glob("*.ini")))
     parser.add_argument("-o", type=Path, default=Path("tune_params"))
@@ -131,11 +163,18 @@ def main(words: list[str]) -> int:
     for file in (*networks, *chosen.params):
         if not file.is_file():
             parser.error(f"{file} is missing")
-    options = words[cut + 1:] or ["-calib", "10", "-db-export", "1"]
+    options = words[cut + 1 :] or ["-calib", "10", "-db-export", "1"]
     rows: list[Row] = []
     for network in networks:
-        rows += sweep(network.resolve(), [file.resolve() for file in chosen.params], chosen.o.resolve(), chosen.rounds,
-                      chosen.threads, chosen.nbbits, options)
+        rows += sweep(
+            network.resolve(),
+            [file.resolve() for file in chosen.params],
+            chosen.o.resolve(),
+            chosen.rounds,
+            chosen.threads,
+            chosen.nbbits,
+            options,
+        )
     chosen.o.mkdir(parents=True, exist_ok=True)
     with (chosen.o / "tune_params.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -1,4 +1,5 @@
 """n2d2py: from an INI or ONNX description of a network to a standalone integer C++ project."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,7 @@ if TYPE_CHECKING:
     from n2d2py.plugin import load_plugin
     from n2d2py.runtime import load_export, load_simulator
 
-__all__ = ["load_export", "load_simulator", "load_plugin"]
+__all__ = ["load_export", "load_plugin", "load_simulator"]
 __version__ = "0.1.0"
 
 

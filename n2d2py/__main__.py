@@ -1,4 +1,5 @@
 """`python -m n2d2py`."""
+
 import sys
 
 from n2d2py.cli import main

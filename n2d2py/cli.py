@@ -1,4 +1,5 @@
 """The command `n2d2py`: parses, runs, turns every failure into one line and an exit status."""
+
 from __future__ import annotations
 
 import os
@@ -7,14 +8,14 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import errno  # noqa: E402  NumPy reads these variables when it is first imported
-import sys  # noqa: E402
-import traceback  # noqa: E402
-from typing import Sequence  # noqa: E402
+import errno
+import sys
+import traceback
+from collections.abc import Sequence
 
-from n2d2py import __version__, log  # noqa: E402
-from n2d2py.errors import N2D2Error  # noqa: E402
-from n2d2py.options import help_text, parse_arguments  # noqa: E402
+from n2d2py import __version__, log
+from n2d2py.errors import N2D2Error
+from n2d2py.options import help_text, parse_arguments
 
 __all__ = ["main"]
 
@@ -50,8 +51,9 @@ def main(words: Sequence[str] | None = None) -> int:
         log.report_error(error)
         return 2 if error.code in _COMMAND_LINE else 1
     except KeyboardInterrupt:
-        log.report_error(N2D2Error("E010", "interrupted", remedy="an export that was being written is removed, the "
-                                   "previous one is kept"))
+        log.report_error(
+            N2D2Error("E010", "interrupted", remedy="an export that was being written is removed, the previous one is kept")
+        )
         return 130
     except BrokenPipeError:
         _discard_stdout()
@@ -64,14 +66,24 @@ def main(words: Sequence[str] | None = None) -> int:
         log.report_error(_system_error(error))
         return 1
     except MemoryError:
-        log.report_error(N2D2Error("E013", "the machine's memory is exhausted",
-                                   remedy="use fewer calibration or test stimuli at a time, or a smaller network"))
+        log.report_error(
+            N2D2Error(
+                "E013",
+                "the machine's memory is exhausted",
+                remedy="use fewer calibration or test stimuli at a time, or a smaller network",
+            )
+        )
         return 1
     except Exception as error:  # the last resort: a defect of the tool, still one line
         if "-verbose" in words:
             traceback.print_exc()
-        log.report_error(N2D2Error("E099", f"internal error: {type(error).__name__}: {error}",
-                                   remedy="this is a defect of n2d2py; run again with -verbose and report it"))
+        log.report_error(
+            N2D2Error(
+                "E099",
+                f"internal error: {type(error).__name__}: {error}",
+                remedy="this is a defect of n2d2py; run again with -verbose and report it",
+            )
+        )
         return 3
 
 
@@ -81,14 +93,15 @@ def _discard_stdout() -> None:
 
 
 def _system_error(error: OSError) -> N2D2Error:
-    remedy = {errno.ENOSPC: "free some space or choose another folder with -o",
-              errno.EDQUOT: "free some space or choose another folder with -o",
-              errno.EACCES: "check the permissions, or choose another folder with -o",
-              errno.EEXIST: "remove the file, or choose another folder with -o",
-              errno.ENOTDIR: "remove the file, or choose another folder with -o",
-              errno.EROFS: "choose a writable folder with -o"}.get(error.errno or 0, "check the path")
-    return N2D2Error("E012", error.strerror or str(error), where=str(error.filename) if error.filename else None,
-                     remedy=remedy)
+    remedy = {
+        errno.ENOSPC: "free some space or choose another folder with -o",
+        errno.EDQUOT: "free some space or choose another folder with -o",
+        errno.EACCES: "check the permissions, or choose another folder with -o",
+        errno.EEXIST: "remove the file, or choose another folder with -o",
+        errno.ENOTDIR: "remove the file, or choose another folder with -o",
+        errno.EROFS: "choose a writable folder with -o",
+    }.get(error.errno or 0, "check the path")
+    return N2D2Error("E012", error.strerror or str(error), where=str(error.filename) if error.filename else None, remedy=remedy)
 
 
 def _repeat_warnings() -> None:

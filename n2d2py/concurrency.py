@@ -1,12 +1,14 @@
 """Ordered work on the machine's cores, with bounded look-ahead."""
+
 from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Iterable, Iterator, TypeVar
+from typing import TypeVar
 
-__all__ = ["ordered_map", "cores"]
+__all__ = ["cores", "ordered_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,4 +1,5 @@
 """`python -m n2d2py.docs [FOLDER]` writes the documentation pages that are generated from tables."""
+
 from __future__ import annotations
 
 import sys
@@ -13,7 +14,7 @@ from n2d2py.ini.docs import schema_page
 from n2d2py.ini.params import LAYER_PARAMETERS, PARAMETERS
 from n2d2py.options import options_page
 
-__all__ = ["pages", "main"]
+__all__ = ["main", "pages"]
 
 
 def pages() -> dict[str, str]:
@@ -26,9 +27,19 @@ def pages() -> dict[str, str]:
     return {
         "errors.md": errors_page(),
         "options.md": options_page(),
-        "sections.md": schema_page([GLOBALS, *provider_schemas(), *database_schemas(), *transformation_schemas(),
-                                    ONNX_SECTION, INPUT_SECTION, TARGET, *layers],
-                                   "INI sections and keys"),
+        "sections.md": schema_page(
+            [
+                GLOBALS,
+                *provider_schemas(),
+                *database_schemas(),
+                *transformation_schemas(),
+                ONNX_SECTION,
+                INPUT_SECTION,
+                TARGET,
+                *layers,
+            ],
+            "INI sections and keys",
+        ),
         "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
     }
 

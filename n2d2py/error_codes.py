@@ -2,13 +2,23 @@
 
 A code means one kind of problem; its message tells the particular one. Tests compare this table with the source.
 """
+
 from __future__ import annotations
 
 __all__ = ["CODES", "FAMILIES", "errors_page"]
 
-FAMILIES = {"0": "Command line and environment", "1": "INI", "2": "Network", "3": "ONNX", "4": "Data and weights",
-            "5": "Quantization", "6": "Memory", "7": "Export", "8": "Compiled export",
-            "9": "NVDLA loadables"}
+FAMILIES = {
+    "0": "Command line and environment",
+    "1": "INI",
+    "2": "Network",
+    "3": "ONNX",
+    "4": "Data and weights",
+    "5": "Quantization",
+    "6": "Memory",
+    "7": "Export",
+    "8": "Compiled export",
+    "9": "NVDLA loadables",
+}
 """Title of each family of codes by their first digit."""
 
 CODES: dict[str, tuple[str, str]] = {
@@ -46,8 +56,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E114": ("a ${ or $( without its end", "close it"),
     "E115": ("a reference [section] without a property", "write [section]Property"),
     "E116": ("a template that is not found", "put it beside the INI file or in N2D2_MODELS"),
-    "E117": ("a template that is refused: outside of the network's folder, too large or recursive",
-             "move it, or remove the recursion"),
+    "E117": (
+        "a template that is refused: outside of the network's folder, too large or recursive",
+        "move it, or remove the recursion",
+    ),
     "E118": ("a malformed directive of a template", "correct it"),
     "E119": ("a section that is referred to and does not exist", "add it, or correct its name"),
     "E120": ("a parameter of a template that is not given, not an integer, or taken", "give it, or rename it"),
@@ -67,8 +79,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E211": ("a number of dimensions other than two", "give X and Y"),
     "E212": ("a layer without kernel dimensions", "add them"),
     "E213": ("a mapping of channels that does not fit", "choose groups that divide the channels, or a fitting matrix"),
-    "E215": ("an unpooling that mixes channels, or a pool with an output that no channel feeds",
-             "check the Mapping keys and NbOutputs"),
+    "E215": (
+        "an unpooling that mixes channels, or a pool with an output that no channel feeds",
+        "check the Mapping keys and NbOutputs",
+    ),
     "E216": ("an NbOutputs that must be, and is not, the channels of the input", "set it to the number named"),
     "E217": ("coefficients of an element-wise layer that do not fit its inputs", "give one, or one for each input"),
     "E218": ("softmax groups that do not divide the channels", "choose a divisor"),
@@ -81,13 +95,17 @@ CODES: dict[str, tuple[str, str]] = {
     "E225": ("an empty Input", "name a layer or sp"),
     "E226": ("a type of layer that is not supported", "use a supported one; docs/sections.md lists them"),
     "E227": ("an ONNX section with Transpose=1", "transpose the network when it is exported to ONNX"),
-    "E229": ("a layer with more parameters or connections than can be handled",
-             "check NbOutputs and the dimensions of its input"),
+    "E229": (
+        "a layer with more parameters or connections than can be handled",
+        "check NbOutputs and the dimensions of its input",
+    ),
     "E231": ("a type of layer that is described, but not computed", "end the network before it"),
     "E232": ("an OutputsRemap that does not name each output once", "give pairs such as 1:2,0:2"),
     "E233": ("a window on the inputs that leaves them", "make it smaller, or move it"),
-    "E234": ("a transformation that cannot be a layer, or whose values have no meaning there",
-             "apply it to the stimuli, or correct its values"),
+    "E234": (
+        "a transformation that cannot be a layer, or whose values have no meaning there",
+        "apply it to the stimuli, or correct its values",
+    ),
     "E240": ("a tensor without elements, or with more than can be handled", "check its dimensions"),
     "E241": ("a network of more layers than can be handled", "reduce the loops of the templates"),
     "E243": ("positions to take that a tensor does not have", "check the layer before it"),
@@ -98,8 +116,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E304": ("external data outside of the model's folder, missing or too short", "put the data beside the model"),
     "E305": ("inputs of an ONNX model that cannot be used", "export it with floating-point inputs of known shape"),
     "E306": ("ONNX weights that are not finite, or no numbers", "check the training"),
-    "E310": ("ONNX nodes that cannot be imported; there is a line for each kind",
-             "replace them by supported operators, or leave them out with Ignore"),
+    "E310": (
+        "ONNX nodes that cannot be imported; there is a line for each kind",
+        "replace them by supported operators, or leave them out with Ignore",
+    ),
     "E311": ("an ONNX model without outputs, or with one that no layer gives", "correct its outputs"),
     "E312": ("a layer name of both the INI and the ONNX graph", "rename the section"),
     "E313": ("an ONNX section that is fed other inputs than it takes", "set Size, NbChannels and Input accordingly"),
@@ -147,8 +167,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E511": ("an activation that cannot be part of an integer layer", "declare it as a layer of its own"),
     "E519": ("weights beyond the range of binary16", "export with -nbbits -32"),
     "E513": ("the number of a stimulus beyond the test set", "give a smaller one"),
-    "E514": ("a network of which the file quantizes only a part", "quantize all of it, or calibrate the "
-             "floating-point network"),
+    "E514": (
+        "a network of which the file quantizes only a part",
+        "quantize all of it, or calibrate the floating-point network",
+    ),
     "E601": ("an unknown memory strategy", "use one of those listed"),
     "E602": ("a malformed memory graph", "correct it"),
     "E603": ("a setting of the memory planner that has no meaning", "use one of those listed"),
@@ -167,8 +189,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E712": ("a place that cannot be written", "choose another with -o, or change its permissions"),
     "E713": ("no space left for the export", "free some space, or choose another place with -o"),
     "E714": ("an exporter plugin that cannot be loaded, or several of one name", "repair or uninstall its package"),
-    "E715": ("a layer, or a tensor, that the NVDLA hardware cannot run",
-             "run it elsewhere, or choose another configuration"),
+    "E715": ("a layer, or a tensor, that the NVDLA hardware cannot run", "run it elsewhere, or choose another configuration"),
     "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
     "E717": ("a loadable that the checker refuses: a defect", "report it"),
     "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
@@ -223,14 +244,16 @@ CODES: dict[str, tuple[str, str]] = {
 
 def errors_page() -> str:
     """The documentation page of all codes, Markdown."""
-    lines = ["# Errors and warnings", "",
-             "Every message is one line: the code, the place, what is wrong, and after the semicolon what to do. "
-             "A wrong command line (E002 to E007) ends with status 2, a defect of the tool (E099) with 3, Ctrl-C with "
-             "130, every other error with 1. Warnings (W) do not stop a run, unless `-strict` makes them errors. "
-             "Whatever happens, an earlier export stays as it was until a new one is complete.",
-             "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`."]
+    lines = [
+        "# Errors and warnings",
+        "",
+        "Every message is one line: the code, the place, what is wrong, and after the semicolon what to do. "
+        "A wrong command line (E002 to E007) ends with status 2, a defect of the tool (E099) with 3, Ctrl-C with "
+        "130, every other error with 1. Warnings (W) do not stop a run, unless `-strict` makes them errors. "
+        "Whatever happens, an earlier export stays as it was until a new one is complete.",
+        "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`.",
+    ]
     for digit, title in FAMILIES.items():
         lines += ["", f"## {title}", "", "| Code | Meaning | Remedy |", "|---|---|---|"]
-        lines += [f"| {code} | {meaning} | {remedy} |" for code, (meaning, remedy) in CODES.items()
-                  if code[1] == digit]
+        lines += [f"| {code} | {meaning} | {remedy} |" for code, (meaning, remedy) in CODES.items() if code[1] == digit]
     return "\n".join(lines) + "\n"

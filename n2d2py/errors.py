@@ -7,14 +7,15 @@ Printed form, one line::
 Code families: E0xx command line and environment, E1xx INI, E2xx graph, E3xx ONNX import, E4xx data,
 E5xx quantization, E6xx memory, E7xx export, E8xx compiled test, E9xx NVDLA loadables.
 """
+
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Iterable
 
-__all__ = ["Location", "N2D2Error", "ErrorList", "InternalError", "nearest"]
+__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Location:
             place += f" [{self.section}]" if place else f"[{self.section}]"
         return place
 
-    def within(self, section: str) -> "Location":
+    def within(self, section: str) -> Location:
         """The same place, seen as part of `section`."""
         return Location(self.file, self.line, section)
 

@@ -3,15 +3,17 @@
 Everything goes to stderr except results, which commands print on stdout. When stderr is not a
 terminal no bar is drawn and nothing depends on time, so that two runs give the same text.
 """
+
 from __future__ import annotations
 
 import logging
 import sys
-from typing import Iterable, Iterator, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
-__all__ = ["setup", "notice", "detail", "warning", "report_error", "progress", "warnings_seen", "raise_on_strict"]
+__all__ = ["detail", "notice", "progress", "raise_on_strict", "report_error", "setup", "warning", "warnings_seen"]
 
 NOTICE = 25
 _logger = logging.getLogger("n2d2py")
@@ -94,5 +96,4 @@ def progress(items: Iterable[T], what: str, total: int | None = None, unit: str 
     from tqdm import tqdm
 
     hidden = not sys.stderr.isatty() or not _logger.isEnabledFor(NOTICE)
-    yield from tqdm(items, desc=what, total=total, unit=unit, disable=hidden, leave=False,
-                    file=sys.stderr, dynamic_ncols=True)
+    yield from tqdm(items, desc=what, total=total, unit=unit, disable=hidden, leave=False, file=sys.stderr, dynamic_ncols=True)

@@ -1,9 +1,11 @@
 """The command line: one table makes the parser, `-h` and the documentation page."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from n2d2py import __version__
 from n2d2py.arithmetic import RESCALING_MODES
@@ -11,7 +13,7 @@ from n2d2py.errors import N2D2Error, nearest
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
-__all__ = ["Option", "OPTIONS", "Arguments", "parse_arguments", "help_text", "options_page"]
+__all__ = ["OPTIONS", "Arguments", "Option", "help_text", "options_page", "parse_arguments"]
 
 
 @dataclass(frozen=True)
@@ -38,77 +40,216 @@ _RUN, _QUANT, _EXPORT, _OUT = "Run", "Quantization", "Export", "Output"
 
 OPTIONS: tuple[Option, ...] = (
     Option("seed", "int", 1, "seed of initial weights, partitions and synthetic data", _RUN, "N", minimum=0),
-    Option("w", "text", None, "folder or .npz of weights; /dev/null loads nothing; absent: weights_validation or "
-           "weights when such a folder is there", _RUN, "PATH"),
+    Option(
+        "w",
+        "text",
+        None,
+        "folder or .npz of weights; /dev/null loads nothing; absent: weights_validation or weights when such a folder is there",
+        _RUN,
+        "PATH",
+    ),
     Option("w-ignore", "flag", False, "layers whose weights are missing keep their initial values", _RUN),
     Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN),
     Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1),
     Option("test-index", "int", -1, "score one stimulus only, by its index", _RUN, "I", minimum=-1),
-    Option("pre-samples", "int", -1, "write the pictures of test stimulus I after each pre-processing step, into "
-           "pre_samples/", _OUT, "I", minimum=-1),
+    Option(
+        "pre-samples",
+        "int",
+        -1,
+        "write the pictures of test stimulus I after each pre-processing step, into pre_samples/",
+        _OUT,
+        "I",
+        minimum=-1,
+    ),
     Option("fuse", "flag", False, "fuse layers before a float test; an export always fuses", _RUN),
-    Option("compare", "optional-int", 0, "compare float, simulated and compiled values layer by layer over N "
-           "stimuli (10 when N is left out)", _RUN, "N", minimum=1),
-    Option("sensitivity", "optional-int", 0, "rank the layers by what each costs in integers alone, over N stimuli (10 "
-           "when N is left out)", _RUN, "N", minimum=1),
+    Option(
+        "compare",
+        "optional-int",
+        0,
+        "compare float, simulated and compiled values layer by layer over N stimuli (10 when N is left out)",
+        _RUN,
+        "N",
+        minimum=1,
+    ),
+    Option(
+        "sensitivity",
+        "optional-int",
+        0,
+        "rank the layers by what each costs in integers alone, over N stimuli (10 when N is left out)",
+        _RUN,
+        "N",
+        minimum=1,
+    ),
     Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
-    Option("memory-report", "flag", False, "print the static memory that each MemoryManagerStrategy needs and stop; "
-           "needs no data", _RUN),
-    Option("plugin", "text", (), "load the operators of a plug-in from this folder; may be given several times", _RUN,
-           "DIR", repeated=True),
-    Option("new-operator", "text", None, "write a plug-in with an operator of this name, and its test, into the folder "
-           "that stands in place of the network, and stop", _OUT, "NAME"),
+    Option(
+        "memory-report",
+        "flag",
+        False,
+        "print the static memory that each MemoryManagerStrategy needs and stop; needs no data",
+        _RUN,
+    ),
+    Option(
+        "plugin",
+        "text",
+        (),
+        "load the operators of a plug-in from this folder; may be given several times",
+        _RUN,
+        "DIR",
+        repeated=True,
+    ),
+    Option(
+        "new-operator",
+        "text",
+        None,
+        "write a plug-in with an operator of this name, and its test, into the folder "
+        "that stands in place of the network, and stop",
+        _OUT,
+        "NAME",
+    ),
     Option("export", "text", None, "write a project of this type into export_TYPE_<int|float><bits>", _EXPORT, "TYPE"),
-    Option("nbbits", "int", 8, "precision: 8 or 16 for integers, -32 or -64 for floating point, -16 for weights stored in half precision, computed in "
-           "float32; 32 for integers of 32 bits as they are, without scales (max pools, sums behind them)", _EXPORT, "N"),
-    Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N",
-           minimum=-1),
+    Option(
+        "nbbits",
+        "int",
+        8,
+        "precision: 8 or 16 for integers, -32 or -64 for floating point, -16 for weights stored in half precision, computed in "
+        "float32; 32 for integers of 32 bits as they are, without scales (max pools, sums behind them)",
+        _EXPORT,
+        "N",
+    ),
+    Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N", minimum=-1),
     Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE"),
-    Option("tune", "optional-int", 0, "time the tiles of each convolution over N rounds (100 when N is left out) and export with the "
-           "best; statistics/tuned.ini keeps them, for the file of export parameters", _EXPORT, "N", minimum=1),
-    Option("tune-command", "text", "", "what runs the timed program elsewhere, such as an emulator or a script that copies it to a board; {binary} is "
-           "the program, {folder} its export; make takes TARGET, ARCH and CXX from the environment", _EXPORT, "COMMAND"),
-    Option("calib", "int", 0, "stimuli used for calibration; -1 for the whole set; networks that come quantized "
-           "need none", _QUANT, "N", minimum=-1),
+    Option(
+        "tune",
+        "optional-int",
+        0,
+        "time the tiles of each convolution over N rounds (100 when N is left out) and export with the "
+        "best; statistics/tuned.ini keeps them, for the file of export parameters",
+        _EXPORT,
+        "N",
+        minimum=1,
+    ),
+    Option(
+        "tune-command",
+        "text",
+        "",
+        "what runs the timed program elsewhere, such as an emulator or a script that copies it to a board; {binary} is "
+        "the program, {folder} its export; make takes TARGET, ARCH and CXX from the environment",
+        _EXPORT,
+        "COMMAND",
+    ),
+    Option(
+        "calib",
+        "int",
+        0,
+        "stimuli used for calibration; -1 for the whole set; networks that come quantized need none",
+        _QUANT,
+        "N",
+        minimum=-1,
+    ),
     Option("calib-reload", "flag", False, "use the statistics of the previous calibration", _QUANT),
     Option("calibOnly", "flag", False, "calibrate into calib_<name>_int<bits> and stop", _QUANT),
-    Option("calib-data", "text", None, "calibrate (and, with labels, test) on a folder of images, a .npy or a .npz "
-           "instead of a database; for several inputs an .npz or a folder of .npy with an array for each", _QUANT, "PATH"),
-    Option("input-range", "text", None, "real values that pixels 0 and 255 of -calib-data stand for [0:1]", _QUANT,
-           "LOW:HIGH"),
+    Option(
+        "calib-data",
+        "text",
+        None,
+        "calibrate (and, with labels, test) on a folder of images, a .npy or a .npz "
+        "instead of a database; for several inputs an .npz or a folder of .npy with an array for each",
+        _QUANT,
+        "PATH",
+    ),
+    Option("input-range", "text", None, "real values that pixels 0 and 255 of -calib-data stand for [0:1]", _QUANT, "LOW:HIGH"),
     Option("act-clipping-mode", "text", "MSE", "how activation ranges are chosen", _QUANT, "MODE", CLIPPING_MODES),
     Option("act-quantile-value", "float", 0.9999, "share of values kept by the mode Quantile", _QUANT, "F", minimum=0),
     Option("wt-clipping-mode", "text", "None", "how weight ranges are chosen", _QUANT, "MODE", WEIGHT_CLIPPING_MODES),
-    Option("act-rescaling-mode", "text", "Floating-point", "arithmetic that maps accumulators to outputs", _QUANT,
-           "MODE", RESCALING_MODES),
-    Option("act-rescale-per-output", "int", 1, "1: a weight scale for each output channel; 0: one for each layer",
-           _QUANT, "B", minimum=0),
-    Option("quality", "text", "default", "corrections of the integers: fast none; default adaptive rounding and bias "
-           "correction; best also 16 bits for inputs, outputs and the activations that need them, and more stimuli for the "
-           "corrections", _QUANT, "LEVEL",
-           QUALITIES),
-    Option("wt-rounding", "text", None, "how weights are rounded, instead of what -quality says: each to the nearest "
-           "integer, or for the least error of the layer's outputs", _QUANT, "MODE", ("nearest", "adaptive")),
-    Option("wt-reduce-range", "flag", False, "weights of convolutions and fully connected layers at most a bit coarser, as far as products of "
-           "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes (AVX2, SSE4.1)", _QUANT),
+    Option(
+        "act-rescaling-mode",
+        "text",
+        "Floating-point",
+        "arithmetic that maps accumulators to outputs",
+        _QUANT,
+        "MODE",
+        RESCALING_MODES,
+    ),
+    Option(
+        "act-rescale-per-output",
+        "int",
+        1,
+        "1: a weight scale for each output channel; 0: one for each layer",
+        _QUANT,
+        "B",
+        minimum=0,
+    ),
+    Option(
+        "quality",
+        "text",
+        "default",
+        "corrections of the integers: fast none; default adaptive rounding and bias "
+        "correction; best also 16 bits for inputs, outputs and the activations that need them, and more stimuli for the "
+        "corrections",
+        _QUANT,
+        "LEVEL",
+        QUALITIES,
+    ),
+    Option(
+        "wt-rounding",
+        "text",
+        None,
+        "how weights are rounded, instead of what -quality says: each to the nearest "
+        "integer, or for the least error of the layer's outputs",
+        _QUANT,
+        "MODE",
+        ("nearest", "adaptive"),
+    ),
+    Option(
+        "wt-reduce-range",
+        "flag",
+        False,
+        "weights of convolutions and fully connected layers at most a bit coarser, as far as products of "
+        "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes (AVX2, SSE4.1)",
+        _QUANT,
+    ),
     Option("no-bias-correction", "flag", False, "biases do not make up for the mean error of their outputs", _QUANT),
-    Option("input-bits", "int", 0, "width of the network's inputs, 8 or 16; 0: 16 where 8 bits would spoil them", _QUANT,
-           "N", minimum=0),
-    Option("output-bits", "int", 0, "width of the network's outputs, 8 or 16; 0: 8 with -quality fast, 16 with best, "
-           "else 16 for vectors of weighted sums, such as the scores of classes", _QUANT, "N", minimum=0),
-    Option("mixed-precision", "flag", False, "the activations whose rounding to 8 bits costs most are stored in 16 bits, "
-           "as -quality best does", _QUANT),
-    Option("no-mixed-precision", "flag", False, "all activations between layers have 8 bits, also with -quality best",
-           _QUANT),
-    Option("sequential-calibration", "flag", False, "ranges of activations are chosen again, layer by layer, on what the "
-           "integers of the layers before give", _QUANT),
+    Option(
+        "input-bits",
+        "int",
+        0,
+        "width of the network's inputs, 8 or 16; 0: 16 where 8 bits would spoil them",
+        _QUANT,
+        "N",
+        minimum=0,
+    ),
+    Option(
+        "output-bits",
+        "int",
+        0,
+        "width of the network's outputs, 8 or 16; 0: 8 with -quality fast, 16 with best, "
+        "else 16 for vectors of weighted sums, such as the scores of classes",
+        _QUANT,
+        "N",
+        minimum=0,
+    ),
+    Option(
+        "mixed-precision",
+        "flag",
+        False,
+        "the activations whose rounding to 8 bits costs most are stored in 16 bits, as -quality best does",
+        _QUANT,
+    ),
+    Option("no-mixed-precision", "flag", False, "all activations between layers have 8 bits, also with -quality best", _QUANT),
+    Option(
+        "sequential-calibration",
+        "flag",
+        False,
+        "ranges of activations are chosen again, layer by layer, on what the integers of the layers before give",
+        _QUANT,
+    ),
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),
-    Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N",
-           minimum=0),
-    Option("log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json",
-           _OUT),
+    Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N", minimum=0),
+    Option(
+        "log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json", _OUT
+    ),
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
     Option("verbose", "flag", False, "say what each step did and did not do; tracebacks of internal errors", _OUT),
@@ -116,10 +257,33 @@ OPTIONS: tuple[Option, ...] = (
     Option("v", "flag", False, "print the version", _OUT),
 )
 
-_TRAINING = ("learn", "learn-epoch", "learn-stdp", "log-epoch", "valid-metric", "stop-valid", "find-lr", "ws",
-             "finetuning", "pruning", "pruning-threshold", "testQAT", "qat-sat", "c-round-mode", "b-round-mode",
-             "wt-round-mode", "testAdv", "present-time", "ts", "l", "check", "dev", "multidev", "dynamic-allocation",
-             "bench")
+_TRAINING = (
+    "learn",
+    "learn-epoch",
+    "learn-stdp",
+    "log-epoch",
+    "valid-metric",
+    "stop-valid",
+    "find-lr",
+    "ws",
+    "finetuning",
+    "pruning",
+    "pruning-threshold",
+    "testQAT",
+    "qat-sat",
+    "c-round-mode",
+    "b-round-mode",
+    "wt-round-mode",
+    "testAdv",
+    "present-time",
+    "ts",
+    "l",
+    "check",
+    "dev",
+    "multidev",
+    "dynamic-allocation",
+    "bench",
+)
 """Options of N2D2 that train, or that need what only training has."""
 
 _IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
@@ -142,8 +306,11 @@ class Arguments:
 
     def described(self) -> dict[str, Any]:
         """The options that decide what is exported, for the manifest; of paths only the last part."""
-        return {option.name: _without_folder(option, self.values[option.key]) for option in OPTIONS
-                if option.group in (_QUANT, _EXPORT, _RUN) and option.name not in ("describe", "memory-report", "calib-reload")}
+        return {
+            option.name: _without_folder(option, self.values[option.key])
+            for option in OPTIONS
+            if option.group in (_QUANT, _EXPORT, _RUN) and option.name not in ("describe", "memory-report", "calib-reload")
+        }
 
 
 def _without_folder(option: Option, value: Any) -> Any:
@@ -169,8 +336,7 @@ def _convert(option: Option, text: str) -> Any:
         value = float(text) if option.kind == "float" else int(text)
     except ValueError:
         kind = "a number" if option.kind == "float" else "an integer"
-        raise _error("E003", f"-{option.name} needs {kind}, not '{text}'", f"give -{option.name} {option.metavar}"
-                     ) from None
+        raise _error("E003", f"-{option.name} needs {kind}, not '{text}'", f"give -{option.name} {option.metavar}") from None
     if option.minimum is not None and value < option.minimum:
         raise _error("E003", f"-{option.name} {text} is too small", f"give {option.minimum} or more")
     return value
@@ -197,11 +363,14 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name in ("help", "version"):
             name = name[0]
         if name in _IGNORED:
-            del rest[:1 if _IGNORED[name] else 0]
+            del rest[: 1 if _IGNORED[name] else 0]
             continue
         if name in _TRAINING:
-            raise _error("E005", f"-{name} belongs to N2D2's training and bench tools, which n2d2py does not have",
-                         "train elsewhere, then give the weights with -w or an ONNX file")
+            raise _error(
+                "E005",
+                f"-{name} belongs to N2D2's training and bench tools, which n2d2py does not have",
+                "train elsewhere, then give the weights with -w or an ONNX file",
+            )
         if name not in table:
             like = nearest(name, table)
             raise _error("E002", f"unknown option {word}", f"did you mean -{like}?" if like else "see n2d2py -h")
@@ -211,9 +380,12 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             values[option.key] = True
         elif option.kind == "optional-int":
             values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else 10
-        elif not rest or rest[0].lstrip("-") in table and rest[0].startswith("-"):
-            raise _error("E003", f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
-                         f"give -{option.name} {option.metavar}")
+        elif not rest or (rest[0].lstrip("-") in table and rest[0].startswith("-")):
+            raise _error(
+                "E003",
+                f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
+                f"give -{option.name} {option.metavar}",
+            )
         else:
             value = _convert(option, rest.pop(0))
             values[option.key] = (*values[option.key], value) if option.repeated else value
@@ -237,8 +409,11 @@ def help_text() -> str:
     """What `-h` prints."""
     import textwrap
 
-    lines = [f"n2d2py {__version__}: from an INI or ONNX network to a standalone integer C++ project", "",
-             "usage: n2d2py [options] NET.ini|NET.onnx"]
+    lines = [
+        f"n2d2py {__version__}: from an INI or ONNX network to a standalone integer C++ project",
+        "",
+        "usage: n2d2py [options] NET.ini|NET.onnx",
+    ]
     for group in dict.fromkeys(option.group for option in OPTIONS):
         lines += ["", f"{group}:"]
         for option in (o for o in OPTIONS if o.group == group):
@@ -250,14 +425,24 @@ def help_text() -> str:
 
 def options_page() -> str:
     """The documentation page of all options, Markdown."""
-    lines = ["# Command line", "", "`n2d2py [options] NET.ini|NET.onnx`. Options may stand before or after the network.",
-             "Generated from `n2d2py/options.py` by `python -m n2d2py.docs`."]
+    lines = [
+        "# Command line",
+        "",
+        "`n2d2py [options] NET.ini|NET.onnx`. Options may stand before or after the network.",
+        "Generated from `n2d2py/options.py` by `python -m n2d2py.docs`.",
+    ]
     for group in dict.fromkeys(option.group for option in OPTIONS):
         lines += ["", f"## {group}", "", "| Option | Default | Meaning |", "|---|---|---|"]
         for option in (o for o in OPTIONS if o.group == group):
             doc = option.doc + (f": {', '.join(option.choices)}" if option.choices else "")
             doc, default = doc.replace("|", "\\|"), _default(option).strip(" []")
             lines.append(f"| `{_signature(option)}` | {default} | {doc} |".replace("|  |", "| |"))
-    lines += ["", "Options of N2D2 for training (" + ", ".join(f"`-{name}`" for name in _TRAINING) + ") are refused; "
-              + ", ".join(f"`-{name}`" for name in _IGNORED) + " are accepted without effect."]
+    lines += [
+        "",
+        "Options of N2D2 for training ("
+        + ", ".join(f"`-{name}`" for name in _TRAINING)
+        + ") are refused; "
+        + ", ".join(f"`-{name}`" for name in _IGNORED)
+        + " are accepted without effect.",
+    ]
     return "\n".join(lines) + "\n"

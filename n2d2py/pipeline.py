@@ -1,11 +1,12 @@
 """The order of the stages: the only module that knows it."""
+
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterator
 
 from n2d2py import log
 from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter
@@ -69,8 +70,7 @@ def _float_test(network: Network, settings: Settings) -> None:
     stimuli = _required_stimuli(network, settings)
     settings.out.mkdir(parents=True, exist_ok=True)
     if settings.arguments.test:
-        print_scores(test_stage(network, network.graph, None, stimuli, settings.out,
-                                settings.arguments.log_json))
+        print_scores(test_stage(network, network.graph, None, stimuli, settings.out, settings.arguments.log_json))
     if settings.arguments.log_outputs:
         write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
 
@@ -80,9 +80,12 @@ def _required_stimuli(network: Network, settings: Settings):
 
     stimuli = test_stimuli(network, settings)
     if stimuli is None:
-        raise N2D2Error("E509", "there are no test stimuli",
-                        where=str(network.files[0]),
-                        remedy="add a [database], or give labelled data with -calib-data FILE.npz")
+        raise N2D2Error(
+            "E509",
+            "there are no test stimuli",
+            where=str(network.files[0]),
+            remedy="add a [database], or give labelled data with -calib-data FILE.npz",
+        )
     return stimuli
 
 
@@ -103,9 +106,13 @@ def _export(network: Network, settings: Settings) -> None:
     if arguments.tune:
         check_tunable(arguments.export, settings.params["RuntimeDispatch"])
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
-    tested = _required_stimuli(network, settings) if (
-        arguments.test or arguments.compare or arguments.sensitivity) else \
-        test_stimuli(network, settings) if settings.needs_data else None
+    tested = (
+        _required_stimuli(network, settings)
+        if (arguments.test or arguments.compare or arguments.sensitivity)
+        else test_stimuli(network, settings)
+        if settings.needs_data
+        else None
+    )
     calibration = calibrate_stage(network, settings)
     target, tester = exporter(arguments.export), runner(arguments.export)
     memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
@@ -123,14 +130,17 @@ def _export(network: Network, settings: Settings) -> None:
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
         if arguments.test:
-            scores = test_stage(network, calibration.float_graph, calibration.graph, tested, folder / "statistics",
-                                settings.arguments.log_json)
+            scores = test_stage(
+                network, calibration.float_graph, calibration.graph, tested, folder / "statistics", settings.arguments.log_json
+            )
         if arguments.log_outputs:
-            write_outputs(calibration.float_graph, calibration.graph, tested, arguments.log_outputs,
-                          folder / "statistics", "export")
+            write_outputs(
+                calibration.float_graph, calibration.graph, tested, arguments.log_outputs, folder / "statistics", "export"
+            )
         if arguments.test or arguments.compare:
-            compared = _check_compiled(tester, network, calibration, settings, tested, stored, positions, scores, folder,
-                                       manifest)
+            compared = _check_compiled(
+                tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
+            )
         sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
         report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
         log.raise_on_strict()
@@ -150,14 +160,23 @@ def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRe
     return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
-def _check_compiled(tester: type[Runner] | None, network: Network, calibration: Calibration, settings: Settings, tested, stored,
-                    positions, scores: Scores, folder: Path, manifest: Manifest) -> Comparison:
+def _check_compiled(
+    tester: type[Runner] | None,
+    network: Network,
+    calibration: Calibration,
+    settings: Settings,
+    tested,
+    stored,
+    positions,
+    scores: Scores,
+    folder: Path,
+    manifest: Manifest,
+) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
     arguments = settings.arguments
     compared = spread(tested, arguments.compare) if arguments.compare else None
     if tester is not None and tester.missing():
-        log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested",
-                    remedy=tester.remedy)
+        log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
     with _running(tester if stored.count or compared is not None else None, folder, manifest) as project:
         if project is not None and (sizes := project.sizes()):
@@ -166,8 +185,13 @@ def _check_compiled(tester: type[Runner] | None, network: Network, calibration: 
             compiled_scores(network, calibration.graph, project, stored, positions, scores)
         if compared is None:
             return Comparison()
-        return compare_stage(calibration.float_graph, calibration.graph, compared,
-                             project.network() if project is not None else None, project.slack if project else 0.0)
+        return compare_stage(
+            calibration.float_graph,
+            calibration.graph,
+            compared,
+            project.network() if project is not None else None,
+            project.slack if project else 0.0,
+        )
 
 
 @contextmanager
@@ -187,5 +211,6 @@ def _save_statistics(calibration: Calibration, folder: Path) -> None:
 
 
 def _manifest(kind: str, network: Network, settings: Settings, details: dict) -> Manifest:
-    return Manifest(kind, network.graph.name, settings.arguments.described(), settings.params.as_dict(),
-                    network.hashes(), details)
+    return Manifest(
+        kind, network.graph.name, settings.arguments.described(), settings.params.as_dict(), network.hashes(), details
+    )

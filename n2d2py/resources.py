@@ -4,6 +4,7 @@ In `$N2D2PY_DATA` when it is set, else in the first of: the checkout that holds 
 `share/n2d2py` where a wheel puts it (the prefix of this Python, the user's, or the folder of
 `pip install --target`).
 """
+
 from __future__ import annotations
 
 import os
@@ -22,8 +23,12 @@ def _candidates() -> list[Path]:
     found = []
     if (home / "setup.cfg").is_file():  # else `home` is a site-packages, with others' folders
         found.append(home)
-    prefixes = [home, Path(sysconfig.get_path("data")), Path(sys.prefix),
-                Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))]
+    prefixes = [
+        home,
+        Path(sysconfig.get_path("data")),
+        Path(sys.prefix),
+        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))),
+    ]
     return found + [prefix / "share" / "n2d2py" for prefix in prefixes]
 
 
@@ -36,11 +41,15 @@ def folder(name: str) -> Path:
     chosen = os.environ.get("N2D2PY_DATA")
     if chosen:
         if not (Path(chosen) / name).is_dir():
-            raise N2D2Error("E001", f"N2D2PY_DATA={chosen} holds no folder '{name}'",
-                            remedy="unset it, or set it to a checkout of n2d2py")
+            raise N2D2Error(
+                "E001", f"N2D2PY_DATA={chosen} holds no folder '{name}'", remedy="unset it, or set it to a checkout of n2d2py"
+            )
         return Path(chosen) / name
     for root in _candidates():
         if (root / name).is_dir():
             return root / name
-    raise N2D2Error("E001", f"the folder '{name}' of this installation is missing",
-                    remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout")
+    raise N2D2Error(
+        "E001",
+        f"the folder '{name}' of this installation is missing",
+        remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout",
+    )

@@ -6,6 +6,7 @@ Each row is one layer, run REPEATS times and not at all in the same program; the
 plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
 and gcc.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,8 +27,7 @@ from kernel_cases import S8, U8  # noqa: E402
 TARGETS = {
     "aarch64": (["aarch64-linux-gnu-g++", "-march=armv8-a"], ["qemu-aarch64", "-cpu", "max"]),
     "aarch64-dot": (["aarch64-linux-gnu-g++", "-march=armv8.2-a+dotprod"], ["qemu-aarch64", "-cpu", "max"]),
-    "armv7": (["arm-linux-gnueabihf-g++", "-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"],
-              ["qemu-arm", "-cpu", "max"]),
+    "armv7": (["arm-linux-gnueabihf-g++", "-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"], ["qemu-arm", "-cpu", "max"]),
 }
 REPEATS = 4
 
@@ -55,21 +55,29 @@ def program(case: harness.Case) -> str:
     """A program that runs the layer as often as its argument says."""
     arena = case.arena()
     values = ",".join(map(str, arena.tolist()))
-    return (harness.source(case, 0) + f"alignas(64) static unsigned char arena[] = {{{values}}};\n"
-            "#include <cstdlib>\nint main(int, char** argv) {\n"
-            "    for (int i = std::atoi(argv[1]); i > 0; --i) case0::run(arena);\n    return 0;\n}\n")
+    return (
+        harness.source(case, 0) + f"alignas(64) static unsigned char arena[] = {{{values}}};\n"
+        "#include <cstdlib>\nint main(int, char** argv) {\n"
+        "    for (int i = std::atoi(argv[1]); i > 0; --i) case0::run(arena);\n    return 0;\n}\n"
+    )
 
 
 def instructions(case: harness.Case, target: str, folder: Path, *flags: str) -> float:
     """Instructions of one run of the layer."""
     compiler, emulator = TARGETS[target]
     (folder / "layer.cpp").write_text(program(case))
-    subprocess.run([*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o",
-                    "layer"], cwd=folder, check=True)
+    subprocess.run(
+        [*compiler, "-std=c++11", "-O3", "-static", *flags, f"-I{ROOT / 'kernels'}", "layer.cpp", "-o", "layer"],
+        cwd=folder,
+        check=True,
+    )
     counts = []
     for repeats in (0, REPEATS):
-        subprocess.run([*emulator, "-plugin", f"{folder / 'count.so'},to={folder / 'count.txt'}", "./layer", str(repeats)],
-                       cwd=folder, check=True)
+        subprocess.run(
+            [*emulator, "-plugin", f"{folder / 'count.so'},to={folder / 'count.txt'}", "./layer", str(repeats)],
+            cwd=folder,
+            check=True,
+        )
         counts.append(int((folder / "count.txt").read_text()))
     return (counts[1] - counts[0]) / REPEATS
 
@@ -82,8 +90,9 @@ def main() -> None:
     ratios = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", Path(__file__).parent / "count.c", "-o", folder / "count.so"],
-                       check=True)
+        subprocess.run(
+            ["gcc", "-O2", "-shared", "-fPIC", Path(__file__).parent / "count.c", "-o", folder / "count.so"], check=True
+        )
         for name, case in layers().items():
             portable = instructions(case, target, folder, "-DN2D2_ISA_PORTABLE")
             kernels = instructions(case, target, folder)

@@ -7,6 +7,7 @@ the peers; and what share of a memory copy's bytes per second the export reaches
 works on images of height, width, channels, the peers on their own layout, channels first; conversions are not timed.
 Needs torch and onnxruntime.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,8 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 SIZES = {"small": (32, 16, 28), "mid": (32, 32, 56), "large": (32, 64, 112)}
-BUILDS = {"none": ["ARCH=-march=x86-64 -fno-tree-vectorize -fno-tree-slp-vectorize", "OPENMP=0"], "SIMD": ["OPENMP=0"],
-          "OpenMP": ["ARCH=-march=x86-64 -fno-tree-vectorize -fno-tree-slp-vectorize"], "OpenMP+SIMD": []}
+BUILDS = {
+    "none": ["ARCH=-march=x86-64 -fno-tree-vectorize -fno-tree-slp-vectorize", "OPENMP=0"],
+    "SIMD": ["OPENMP=0"],
+    "OpenMP": ["ARCH=-march=x86-64 -fno-tree-vectorize -fno-tree-slp-vectorize"],
+    "OpenMP+SIMD": [],
+}
 
 
 def model(batch: int, channels: int, size: int):
@@ -55,8 +60,25 @@ def exported(folder: Path, graph: Path) -> Path:
     from n2d2py.cli import main
 
     (folder / "p.ini").write_text("IncludeInputInBuffer=0\n")
-    assert main([str(graph), "-nbbits", "-32", "-export", "CPP", "-db-export", "0", "-export-parameters",
-                 str(folder / "p.ini"), "-quiet", "-o", str(folder)]) == 0
+    assert (
+        main(
+            [
+                str(graph),
+                "-nbbits",
+                "-32",
+                "-export",
+                "CPP",
+                "-db-export",
+                "0",
+                "-export-parameters",
+                str(folder / "p.ini"),
+                "-quiet",
+                "-o",
+                str(folder),
+            ]
+        )
+        == 0
+    )
     return folder / "export_CPP_float32"
 
 
@@ -76,8 +98,13 @@ def batch_of(lib, sources: list[np.ndarray], result: np.ndarray):
 
     arena = np.empty(lib.arena_bytes() + 64, np.uint8)
     base = c_void_p(arena.ctypes.data + -arena.ctypes.data % 64)
-    calls = [((c_void_p * 2)(*(x.ctypes.data + i * x.strides[0] for x in sources)),
-              (c_void_p * 1)(result.ctypes.data + i * result.strides[0])) for i in range(len(result))]
+    calls = [
+        (
+            (c_void_p * 2)(*(x.ctypes.data + i * x.strides[0] for x in sources)),
+            (c_void_p * 1)(result.ctypes.data + i * result.strides[0]),
+        )
+        for i in range(len(result))
+    ]
 
     def run(arena=arena) -> None:  # which the pointer does not keep
         for inputs, outputs in calls:
@@ -104,8 +131,11 @@ def peers(graph, x: np.ndarray, y: np.ndarray, threads: int) -> tuple[dict, np.n
 
     np.testing.assert_array_equal(pool(a).numpy(), expected)
     last = a.contiguous(memory_format=torch.channels_last)
-    works = {"ONNX Runtime": lambda: session.run(None, {"src1": x, "src2": y}), "PyTorch": lambda: pool(a),
-             "PyTorch, channels last": lambda: pool(last)}
+    works = {
+        "ONNX Runtime": lambda: session.run(None, {"src1": x, "src2": y}),
+        "PyTorch": lambda: pool(a),
+        "PyTorch, channels last": lambda: pool(last),
+    }
     return works, expected
 
 
@@ -143,8 +173,16 @@ def main() -> None:
         traffic = sum(v.nbytes for v in (*sources, result)) / times["SIMD"]
         share = traffic / (2 * sources[0].nbytes / copy)
         best = min(others.values())
-        rows.append([f"{name}, {batch}x{channels}x{size}x{size}", *(f"{v:.2f}" for v in times.values()),
-                     *(f"{v:.2f}" for v in others.values()), f"{best / times['SIMD']:.1f}", f"{copy:.2f}", f"{share:.0%}"])
+        rows.append(
+            [
+                f"{name}, {batch}x{channels}x{size}x{size}",
+                *(f"{v:.2f}" for v in times.values()),
+                *(f"{v:.2f}" for v in others.values()),
+                f"{best / times['SIMD']:.1f}",
+                f"{copy:.2f}",
+                f"{share:.0%}",
+            ]
+        )
     head = ["Size, ms", *BUILDS, *others, "fastest peer / SIMD", "copy", "share of the copy's bytes/s"]
     print(f"Peers and `none`, `SIMD` on one thread; OpenMP on {arguments.threads}.\n")
     for row in [head, ["---", *["---:"] * (len(head) - 1)], *rows]:

@@ -6,6 +6,7 @@ Needs PyTorch, torchvision, timm and onnxruntime. FOLDER (zoo_files) keeps the O
 run one after the other: p NumPy's float reference, f the compiled float export, i int8 in Python, c int8 compiled, w 16 bits
 in Python, q ONNX Runtime's static quantization; import and the float engine always. The section "Speed" of the page is kept.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -29,7 +30,9 @@ from page import page  # noqa: E402
 
 def missing() -> list[str]:
     """The packages that are not installed."""
-    return [name for name in ("torch", "torchvision", "timm", "onnxruntime", "onnxscript") if importlib.util.find_spec(name) is None]
+    return [
+        name for name in ("torch", "torchvision", "timm", "onnxruntime", "onnxscript") if importlib.util.find_spec(name) is None
+    ]
 
 
 def findings(folder: Path, network: str, exporter: str) -> Row | None:
@@ -68,8 +71,12 @@ def main() -> None:
         for exporter in arguments.exporter or EXPORTERS:
             _one(arguments.folder, network, exporter, arguments.steps)
     if arguments.page:
-        rows = [row for network in NETWORKS for exporter in EXPORTERS
-                if (row := findings(arguments.folder, network, exporter)) is not None]
+        rows = [
+            row
+            for network in NETWORKS
+            for exporter in EXPORTERS
+            if (row := findings(arguments.folder, network, exporter)) is not None
+        ]
         arguments.page.write_text(page(rows, machine()) + _speed(arguments.page))
 
 

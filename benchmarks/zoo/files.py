@@ -1,4 +1,5 @@
 """Writes the networks as ONNX files, by both exporters of PyTorch, with random weights."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,5 @@
 """Networks for detection, poses and segmentation, written for the zoo: what neither torchvision nor timm has in a small size."""
+
 from __future__ import annotations
 
 import torch
@@ -20,7 +21,9 @@ class _Split(nn.Module):
         self.half, self.residual = outputs // 2, residual
         self.first = _conv(inputs, outputs, 1)
         self.last = _conv((2 + count) * self.half, outputs, 1)
-        self.parts = nn.ModuleList(nn.Sequential(_conv(self.half, self.half), _conv(self.half, self.half)) for _ in range(count))
+        self.parts = nn.ModuleList(
+            nn.Sequential(_conv(self.half, self.half), _conv(self.half, self.half)) for _ in range(count)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = list(self.first(x).chunk(2, 1))
@@ -97,7 +100,9 @@ class FeaturePyramid(nn.Module):
         self.stages = nn.ModuleList(_conv(3 if i == 0 else width << i - 1, width << i, 3, 2, nn.ReLU) for i in range(4))
         self.lateral = nn.ModuleList(nn.Conv2d(width << i, 32, 1) for i in range(1, 4))
         self.smooth = nn.ModuleList(nn.Conv2d(32, 32, 3, padding=1) for _ in range(3))
-        self.head = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.GroupNorm(4, 32), nn.ReLU(), nn.Conv2d(32, classes, 3, padding=1))
+        self.head = nn.Sequential(
+            nn.Conv2d(32, 32, 3, padding=1), nn.GroupNorm(4, 32), nn.ReLU(), nn.Conv2d(32, classes, 3, padding=1)
+        )
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
         maps = []
@@ -119,8 +124,12 @@ class SimplePose(nn.Module):
         sizes = [3, width, width * 2, width * 4, width * 8]
         self.body = nn.Sequential(*(_conv(a, b, 3, 2, nn.ReLU) for a, b in zip(sizes, sizes[1:])))
         up = [width * 8, 32, 32, 32]
-        self.up = nn.Sequential(*(nn.Sequential(nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
-                                  for a, b in zip(up, up[1:])))
+        self.up = nn.Sequential(
+            *(
+                nn.Sequential(nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
+                for a, b in zip(up, up[1:])
+            )
+        )
         self.last = nn.Conv2d(32, joints, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -132,6 +141,7 @@ class UNet(nn.Module):
 
     def __init__(self, width: int = 8, classes: int = 3):
         super().__init__()
+
         def pair(a: int, b: int) -> nn.Sequential:
             return nn.Sequential(_conv(a, b, 3, 1, nn.ReLU), _conv(b, b, 3, 1, nn.ReLU))
 

@@ -1,4 +1,5 @@
 """What becomes of one ONNX file: import, floating point beside ONNX Runtime, integers in Python and in C++."""
+
 from __future__ import annotations
 
 import contextlib
@@ -110,8 +111,10 @@ def measure(path: Path, network: str, exporter: str, size: int, steps: str) -> R
 
 
 def _error(found: dict[str, np.ndarray], want: list[np.ndarray]) -> float:
-    return max(float(np.abs(y.reshape(z.shape).astype(np.float64) - z).max() / max(np.abs(z).max(), 1e-30))
-               for y, z in zip(found.values(), want, strict=True))
+    return max(
+        float(np.abs(y.reshape(z.shape).astype(np.float64) - z).max() / max(np.abs(z).max(), 1e-30))
+        for y, z in zip(found.values(), want, strict=True)
+    )
 
 
 def _plainly(path: Path, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -147,8 +150,24 @@ def _typed(path: Path, folder: Path, x: np.ndarray, bits: int) -> tuple[list[np.
     """(outputs in floating point, outputs of the integers, the integers) of an export of `bits` bits into `folder`."""
     data = folder / "data.npy"
     np.save(data, images(CALIBRATED, x.shape[-1], 2))
-    words = [str(path), "-seed", "1", "-export", "CPP", "-nbbits", str(bits), "-calib", str(CALIBRATED), "-calib-data", str(data),
-             "-db-export", "0", "-quiet", "-o", str(folder)]
+    words = [
+        str(path),
+        "-seed",
+        "1",
+        "-export",
+        "CPP",
+        "-nbbits",
+        str(bits),
+        "-calib",
+        str(CALIBRATED),
+        "-calib-data",
+        str(data),
+        "-db-export",
+        "0",
+        "-quiet",
+        "-o",
+        str(folder),
+    ]
     fused: Graph = fuse_stage(load_stage(read_settings(parse_arguments(words))), integer=True)[0].graph
     run_tool(words)
     simulator = n2d2py.load_simulator(folder / f"export_CPP_int{bits}")
@@ -182,8 +201,15 @@ def static_twin(path: Path, made: Path, folder: Path, size: int) -> None:
 
     prepared = folder / "prepared.onnx"
     q.quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
-    q.quantize_static(str(prepared), str(made), Reader(), quant_format=q.QuantFormat.QDQ, per_channel=True,
-                      activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
+    q.quantize_static(
+        str(prepared),
+        str(made),
+        Reader(),
+        quant_format=q.QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=q.QuantType.QInt8,
+        weight_type=q.QuantType.QInt8,
+    )
 
 
 def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:
@@ -191,14 +217,17 @@ def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool)
     typed: QuantGraph = simulator.graph
     own = [node for node in typed.nodes if not isinstance(node.op, Convert)]
     row.layers = len(own)
-    row.islands = sorted({_label(node.op) for node in own
-                          if typed.type(node.output).is_float})
+    row.islands = sorted({_label(node.op) for node in own if typed.type(node.output).is_float})
     row.cosine, row.correlation = min(_cosine(y, z) for y, z in zip(real, got, strict=True)), _correlation(real, got)
     if with_cpp:
         compiled = n2d2py.load_export(folder / "export_CPP_int8").layers(x[:2])
         expected = simulator.layers(x[:2])
-        wrong = [name for name, y in expected.items() if name in compiled and not np.array_equal(
-            y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")]
+        wrong = [
+            name
+            for name, y in expected.items()
+            if name in compiled
+            and not np.array_equal(y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")
+        ]
         row.identical, row.first_difference = not wrong, wrong[0] if wrong else ""
 
 

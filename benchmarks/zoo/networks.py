@@ -2,12 +2,14 @@
 
 The depth or width of some is reduced where the structure stays the same, so that their exports compile in a minute.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
-__all__ = ["Entry", "NETWORKS"]
+__all__ = ["NETWORKS", "Entry"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ NETWORKS: dict[str, Entry] = {
     "shufflenet_v2_x0_5": _vision("shufflenet_v2_x0_5"),
     "regnet_y_400mf": _vision("regnet_y_400mf"),
     "squeezenet1_1": _vision("squeezenet1_1"),
-    "densenet": Entry(lambda: __import__("torchvision").models.DenseNet(12, (3, 6, 4, 3), 24, num_classes=10), 64, "torchvision", True),
+    "densenet": Entry(
+        lambda: __import__("torchvision").models.DenseNet(12, (3, 6, 4, 3), 24, num_classes=10), 64, "torchvision", True
+    ),
     "googlenet": _vision("googlenet", init_weights=False, aux_logits=False),
     "inception_v3": _timm("inception_v3", 96),
     "resnext": Entry(_resnext, 64, "torchvision", True),

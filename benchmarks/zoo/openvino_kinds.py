@@ -1,4 +1,5 @@
 """Prints OpenVINO's microseconds for each kind of layer of an ONNX file as JSON: MODEL.onnx THREADS."""
+
 from __future__ import annotations
 
 import json
@@ -13,10 +14,14 @@ REPEATED = 30
 
 def main() -> None:
     core = openvino.Core()
-    network = core.compile_model(sys.argv[1], "CPU", {"INFERENCE_NUM_THREADS": int(sys.argv[2]), "NUM_STREAMS": 1, "PERF_COUNT": True})
+    network = core.compile_model(
+        sys.argv[1], "CPU", {"INFERENCE_NUM_THREADS": int(sys.argv[2]), "NUM_STREAMS": 1, "PERF_COUNT": True}
+    )
     request = network.create_infer_request()
-    feeds = {i: np.zeros([axis.get_length() if axis.is_static else 1 for axis in port.partial_shape], np.float32)
-             for i, port in enumerate(network.inputs)}
+    feeds = {
+        i: np.zeros([axis.get_length() if axis.is_static else 1 for axis in port.partial_shape], np.float32)
+        for i, port in enumerate(network.inputs)
+    }
     least: dict[tuple[str, str], float] = {}
     for _ in range(REPEATED):
         request.infer(feeds)

@@ -1,4 +1,5 @@
 """The page of the documentation about the zoo, from its findings."""
+
 from __future__ import annotations
 
 from measure import CALIBRATED, COMPARED, Row
@@ -40,7 +41,22 @@ drives the attention to one position (its softmax reaches 1, in the calibration 
 {table}
 {refused}"""
 
-_HEADER = ("network", "from", "input", "float: dynamo", "TorchScript", "NumPy", "C++", "ORT", "layers", "in floating point", "identical", "int8", "16 bits", "ORT int8")
+_HEADER = (
+    "network",
+    "from",
+    "input",
+    "float: dynamo",
+    "TorchScript",
+    "NumPy",
+    "C++",
+    "ORT",
+    "layers",
+    "in floating point",
+    "identical",
+    "int8",
+    "16 bits",
+    "ORT int8",
+)
 
 
 def page(rows: list[Row], machine: str) -> str:
@@ -51,23 +67,40 @@ def page(rows: list[Row], machine: str) -> str:
     names = [name for name in NETWORKS if any(network == name for network, _ in by_file)]
     lines = [_line(name, by_file.get((name, "dynamo")), by_file.get((name, "torchscript"))) for name in names]
     table = "\n".join(["| " + " | ".join(_HEADER) + " |", "|---" * len(_HEADER) + "|", *lines])
-    refused = [f"- {row.network} ({row.exporter}): {line}" for row in rows for line in (*row.refused, *filter(None, [row.failure]))]
+    refused = [
+        f"- {row.network} ({row.exporter}): {line}" for row in rows for line in (*row.refused, *filter(None, [row.failure]))
+    ]
     return _TEXT.format(
-        **{name: version(name).split("+")[0] for name in ("torch", "torchvision", "timm", "onnxruntime")}, machine=machine,
-        networks=len(names), files=len(rows), loaded=sum(row.engine is not None for row in rows),
-        right=sum(row.engine is not None and row.engine <= max(1e-4, row.spread or 0) for row in rows), compared=COMPARED, calibrated=CALIBRATED, table=table,
-        refused="\nRefused or failed:\n\n" + "\n".join(refused) + "\n" if refused else "")
+        **{name: version(name).split("+")[0] for name in ("torch", "torchvision", "timm", "onnxruntime")},
+        machine=machine,
+        networks=len(names),
+        files=len(rows),
+        loaded=sum(row.engine is not None for row in rows),
+        right=sum(row.engine is not None and row.engine <= max(1e-4, row.spread or 0) for row in rows),
+        compared=COMPARED,
+        calibrated=CALIBRATED,
+        table=table,
+        refused="\nRefused or failed:\n\n" + "\n".join(refused) + "\n" if refused else "",
+    )
 
 
 def _line(name: str, dynamo: Row | None, script: Row | None) -> str:
     entry = NETWORKS[name]
     whole = max((row for row in (script, dynamo) if row is not None), key=lambda row: (row.identical is not None, row.layers))
-    cells = [name, entry.origin + (", reduced" if entry.reduced else ""), f"{entry.size}x{entry.size}",
-             *(_error(row.engine if row else None) for row in (dynamo, script)), _error(whole.python), _error(whole.compiled),
-             _error(max((row.spread for row in (dynamo, script) if row and row.spread is not None), default=None)), str(whole.layers or "-"),
-             ", ".join(sorted({label.split("(")[0].split()[-1].removeprefix("Array") for label in whole.islands})) or ("none" if whole.layers else "-"),
-             {True: "yes", False: f"no: {whole.first_difference}", None: "-"}[whole.identical],
-             *(f"{value:.3f}" if value is not None else "-" for value in (whole.correlation, whole.wide, whole.theirs))]
+    cells = [
+        name,
+        entry.origin + (", reduced" if entry.reduced else ""),
+        f"{entry.size}x{entry.size}",
+        *(_error(row.engine if row else None) for row in (dynamo, script)),
+        _error(whole.python),
+        _error(whole.compiled),
+        _error(max((row.spread for row in (dynamo, script) if row and row.spread is not None), default=None)),
+        str(whole.layers or "-"),
+        ", ".join(sorted({label.split("(")[0].split()[-1].removeprefix("Array") for label in whole.islands}))
+        or ("none" if whole.layers else "-"),
+        {True: "yes", False: f"no: {whole.first_difference}", None: "-"}[whole.identical],
+        *(f"{value:.3f}" if value is not None else "-" for value in (whole.correlation, whole.wide, whole.theirs)),
+    ]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -11,6 +11,7 @@ rounds of peer / export in the same round, one thread unless -threads says other
 ONNX files and exports; what is there is not made again. -size: height and width of the input, that of the zoo otherwise.
 The last table printed is that of docs/networks.md.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -40,7 +41,9 @@ from n2d2py import log  # noqa: E402
 PROFILED = 60
 """Inferences of which the least time of each layer is taken."""
 
-_LINE = re.compile(r"^(?P<layer>\S.*?)\s+(?P<operation>[A-Z]\w*)\s+[\d.]+\s+[\d.]+%\s+(?P<least>[\d.]+)\s+(?P<macs>[\d.]+)\s+(?P<bytes>[\d.]+)\s")
+_LINE = re.compile(
+    r"^(?P<layer>\S.*?)\s+(?P<operation>[A-Z]\w*)\s+[\d.]+\s+[\d.]+%\s+(?P<least>[\d.]+)\s+(?P<macs>[\d.]+)\s+(?P<bytes>[\d.]+)\s"
+)
 
 
 @dataclass
@@ -84,8 +87,26 @@ def prepare(network: str, size: int, exporter: str, folder: Path) -> Path:
     if not (built / "bin" / "run_export").is_file():
         data = folder / "data.npy"
         np.save(data, images(CALIBRATED, size, 2))
-        run_tool([str(source), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", str(CALIBRATED), "-calib-data", str(data),
-                  "-db-export", "2", "-quiet", "-o", str(folder)])
+        run_tool(
+            [
+                str(source),
+                "-seed",
+                "1",
+                "-export",
+                "CPP",
+                "-nbbits",
+                "8",
+                "-calib",
+                str(CALIBRATED),
+                "-calib-data",
+                str(data),
+                "-db-export",
+                "2",
+                "-quiet",
+                "-o",
+                str(folder),
+            ]
+        )
         subprocess.run(["make", "-s", "-j2", "all", "lib"], cwd=built, check=True, stdout=subprocess.DEVNULL)
     return built
 
@@ -94,19 +115,34 @@ def first_difference(built: Path, size: int) -> str:
     """The first layer whose compiled integers are not Python's on two stimuli; empty where all are."""
     x = images(2, size, 1)
     compiled, expected = n2d2py.load_export(built).layers(x), n2d2py.load_simulator(built).layers(x)
-    return next((name for name, y in expected.items() if name in compiled and not np.array_equal(
-        y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")), "")
+    return next(
+        (
+            name
+            for name, y in expected.items()
+            if name in compiled
+            and not np.array_equal(y.reshape(compiled[name].shape), compiled[name], equal_nan=y.dtype.kind == "f")
+        ),
+        "",
+    )
 
 
 def profile(built: Path, threads: int) -> list[Layer]:
     """The layers of a built export with their least times."""
-    done = subprocess.run(["bin/run_export", "-profile", str(PROFILED)], cwd=built, check=True, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+    done = subprocess.run(
+        ["bin/run_export", "-profile", str(PROFILED)],
+        cwd=built,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+    )
     with open(built / "statistics" / "layers.csv", newline="") as file:
         kinds = {row["name"]: _kind(row) for row in csv.DictReader(file)}
     found = [match for line in done.stdout.splitlines() if (match := _LINE.match(line))]
-    return [Layer(m["layer"], kinds.get(m["layer"], m["operation"]), float(m["least"]), float(m["macs"]), float(m["bytes"]))
-            for m in found]
+    return [
+        Layer(m["layer"], kinds.get(m["layer"], m["operation"]), float(m["least"]), float(m["macs"]), float(m["bytes"]))
+        for m in found
+    ]
 
 
 def _kind(row: dict[str, str]) -> str:
@@ -137,9 +173,22 @@ def line(speed: Speed) -> str:
     ours = speed.peers[0][4] if speed.peers else f"{whole / 1e3:.3f}"
     peers = {row[2]: f"{row[3]} ({row[5]})" for row in speed.peers}
     slow = ", ".join(f"{kind} {100 * share:.0f} %" for kind, _, share in speed.kinds()[:3])
-    return "| " + " | ".join((speed.network, f"{speed.size}x{speed.size}", str(len(speed.layers)),
-                              "yes" if not speed.first_difference else f"no: {speed.first_difference}", ours,
-                              peers.get("openvino", "-"), peers.get("onnxruntime", "-"), slow)) + " |"
+    return (
+        "| "
+        + " | ".join(
+            (
+                speed.network,
+                f"{speed.size}x{speed.size}",
+                str(len(speed.layers)),
+                "yes" if not speed.first_difference else f"no: {speed.first_difference}",
+                ours,
+                peers.get("openvino", "-"),
+                peers.get("onnxruntime", "-"),
+                slow,
+            )
+        )
+        + " |"
+    )
 
 
 def main() -> None:
@@ -168,7 +217,16 @@ def main() -> None:
         found.append(speed)
         print(line(speed), flush=True)
     print(f"\n{machine()}; {arguments.threads} thread(s)\n")
-    header = ("network", "input", "layers", "identical", "export, ms", "OpenVINO, ms (ratio)", "ONNX Runtime, ms (ratio)", "slowest kinds of layer")
+    header = (
+        "network",
+        "input",
+        "layers",
+        "identical",
+        "export, ms",
+        "OpenVINO, ms (ratio)",
+        "ONNX Runtime, ms (ratio)",
+        "slowest kinds of layer",
+    )
     print("\n".join(["| " + " | ".join(header) + " |", "|---|---|---:|---|---:|---:|---:|---|", *map(line, found)]))
 
 
@@ -177,9 +235,11 @@ def _one(network: str, size: int, folder: Path, arguments: argparse.Namespace) -
     speed = Speed(network, size, first_difference(built, size), profile(built, arguments.threads))
     for kind, us, share in speed.kinds():
         parts = [layer for layer in speed.layers if layer.kind == kind]
-        print(f"  {us:9.1f} us {100 * share:5.1f} %  {kind} x{len(parts)}: {min(p.macs for p in parts):.1f} to "
-              f"{max(p.macs for p in parts):.1f} GMAC/s, {min(p.bytes for p in parts):.1f} to {max(p.bytes for p in parts):.1f} GB/s")
-    for layer in sorted(speed.layers, key=lambda one: -one.us)[:arguments.layers]:
+        print(
+            f"  {us:9.1f} us {100 * share:5.1f} %  {kind} x{len(parts)}: {min(p.macs for p in parts):.1f} to "
+            f"{max(p.macs for p in parts):.1f} GMAC/s, {min(p.bytes for p in parts):.1f} to {max(p.bytes for p in parts):.1f} GB/s"
+        )
+    for layer in sorted(speed.layers, key=lambda one: -one.us)[: arguments.layers]:
         print(f"  {layer.us:9.1f} us {layer.macs:6.1f} GMAC/s {layer.bytes:5.1f} GB/s  {layer.kind}: {layer.name}")
     twin = folder / "twin.onnx"
     if not twin.is_file():

@@ -4,6 +4,7 @@ The enlargement is that of RescaleTransformation in the INI files: bilinear, hal
 antialiasing, edge pixels repeated, rounded to bytes. From 8 to 32 pixels every weight is a multiple
 of 1/8, so the arithmetic below is exact.
 """
+
 from __future__ import annotations
 
 import struct
@@ -21,7 +22,7 @@ def read_idx(path: Path) -> np.ndarray:
     zero, kind, rank = struct.unpack(">HBB", content[:4])
     if zero != 0 or kind != 8:
         raise ValueError(f"{path} is not an IDX file of unsigned bytes")
-    shape = struct.unpack(f">{rank}I", content[4:4 + 4 * rank])
+    shape = struct.unpack(f">{rank}I", content[4 : 4 + 4 * rank])
     return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
 
 

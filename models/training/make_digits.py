@@ -7,6 +7,7 @@ are taken to be writers (the source does not name them), so no writer is in both
 
 Usage: python make_digits.py          (needs scikit-learn)
 """
+
 from __future__ import annotations
 
 import struct
@@ -31,7 +32,7 @@ def main() -> None:
     source = load_digits()
     images = np.floor(source.images * 255 / 16 + 0.5).astype(np.uint8)
     labels = source.target.astype(np.uint8)
-    if images.shape != (1797, 8, 8) or not (labels[NB_LEARN:NB_LEARN + 10] == np.arange(10)).all():
+    if images.shape != (1797, 8, 8) or not (labels[NB_LEARN : NB_LEARN + 10] == np.arange(10)).all():
         raise SystemExit("this scikit-learn holds other digits than those that the split is for")
     OUTPUT.mkdir(parents=True, exist_ok=True)
     for name, part in (("train", slice(None, NB_LEARN)), ("t10k", slice(NB_LEARN, None))):

@@ -3,16 +3,16 @@
 Seeded, single-threaded and free of nondeterministic kernels: the same PyTorch on the same kind of
 CPU gives the same weights.
 """
+
 from __future__ import annotations
 
 import math
 
+import digits
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
-
-import digits
 
 BATCH = 64
 
@@ -32,8 +32,10 @@ def deform(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     scale_x, scale_y = 1 + uniform(0.12), 1 + uniform(0.12)
     shift_x, shift_y = uniform(6 / size), uniform(6 / size)
     cos, sin = torch.cos(angle), torch.sin(angle)
-    rows = [torch.stack([cos / scale_x, (shear - sin) / scale_x, shift_x], 1),
-            torch.stack([sin / scale_y, cos / scale_y, shift_y], 1)]
+    rows = [
+        torch.stack([cos / scale_x, (shear - sin) / scale_x, shift_x], 1),
+        torch.stack([sin / scale_y, cos / scale_y, shift_y], 1),
+    ]
     grid = functional.affine_grid(torch.stack(rows, 1), list(images.shape), align_corners=False)
     moved = functional.grid_sample(images, grid, align_corners=False)
     return (moved * (1 + uniform(0.15))[:, None, None, None]).clamp(0, 1)
@@ -60,7 +62,8 @@ def train(make: type[nn.Module], *, seed: int, epochs: int, peak: float) -> nn.M
     images, labels = (torch.from_numpy(values) for values in digits.load("train"))
     network = make()
     averaged = torch.optim.swa_utils.AveragedModel(
-        network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.995), use_buffers=True)
+        network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.995), use_buffers=True
+    )
     optimizer = torch.optim.AdamW(network.parameters(), lr=peak, weight_decay=0.01)
     steps = epochs * math.ceil(len(images) / BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, peak, total_steps=steps)
@@ -68,7 +71,7 @@ def train(make: type[nn.Module], *, seed: int, epochs: int, peak: float) -> nn.M
         network.train()
         order = torch.randperm(len(images), generator=generator)
         for start in range(0, len(images), BATCH):
-            chosen = order[start:start + BATCH]
+            chosen = order[start : start + BATCH]
             scores = network(deform(images[chosen], generator))
             loss = functional.cross_entropy(scores, labels[chosen], label_smoothing=0.05)
             optimizer.zero_grad()

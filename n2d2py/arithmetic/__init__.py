@@ -1,10 +1,35 @@
 """The numbers of the tool: types of tensors, exact integer sums, rescaling. Normative for the C++ side."""
+
 from n2d2py.arithmetic.bytesums import PLACE_LIMIT, largest_place
 from n2d2py.arithmetic.exact import conv_sums, exact_float, matmul_sums
 from n2d2py.arithmetic.numtype import FLOAT32, FLOAT64, NumType, plain_type
-from n2d2py.arithmetic.rescale import (RESCALING_MODES, FixedPointRescale, FloatRescale, FractionRescale, Rescale,
-                                       ShiftRescale, StepRescale, make_rescale)
+from n2d2py.arithmetic.rescale import (
+    RESCALING_MODES,
+    FixedPointRescale,
+    FloatRescale,
+    FractionRescale,
+    Rescale,
+    ShiftRescale,
+    StepRescale,
+    make_rescale,
+)
 
-__all__ = ["NumType", "FLOAT32", "FLOAT64", "plain_type", "Rescale", "FloatRescale", "FractionRescale", "StepRescale",
-           "FixedPointRescale", "ShiftRescale", "make_rescale", "RESCALING_MODES", "conv_sums", "matmul_sums", "exact_float",
-           "PLACE_LIMIT", "largest_place"]
+__all__ = [
+    "FLOAT32",
+    "FLOAT64",
+    "PLACE_LIMIT",
+    "RESCALING_MODES",
+    "FixedPointRescale",
+    "FloatRescale",
+    "FractionRescale",
+    "NumType",
+    "Rescale",
+    "ShiftRescale",
+    "StepRescale",
+    "conv_sums",
+    "exact_float",
+    "largest_place",
+    "make_rescale",
+    "matmul_sums",
+    "plain_type",
+]

@@ -4,6 +4,7 @@ Inputs are bytes from 0 to 255 (signed ones + 128). A word holds four of them, a
 of 16 bits, those of 2 and 3 to another. The sums of a place are exact where its weights of one sign add up to at most 128:
 255 * 128 < 2^15 < 255 * 129.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,6 +22,6 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
     """
     rows, each = weights.astype(np.int64), 4 * words
     padded = np.zeros((len(rows), -(-rows.shape[1] // each) * each), np.int64)
-    padded[:, :rows.shape[1]] = rows
+    padded[:, : rows.shape[1]] = rows
     places = padded.reshape(len(rows), -1, words, 2, 2)
     return np.maximum(*(np.maximum(sign * places, 0).sum(axis=(2, 4)).max(axis=(1, 2)) for sign in (-1, 1)))

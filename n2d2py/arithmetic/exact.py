@@ -4,13 +4,14 @@ A floating-point sum of integers is exact in any order, with or without fused mu
 as no partial sum can leave the range in which every integer is representable: 2^24 for float32,
 2^53 for float64. The bound is computed from the actual weights, so BLAS may be used.
 """
+
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.errors import InternalError
 
-__all__ = ["exact_float", "matmul_sums", "conv_sums", "sliding_windows"]
+__all__ = ["conv_sums", "exact_float", "matmul_sums", "sliding_windows"]
 
 
 def exact_float(bound: int) -> np.dtype:
@@ -19,9 +20,9 @@ def exact_float(bound: int) -> np.dtype:
     Raises:
         InternalError: when `bound` is 2^53 or more.
     """
-    if bound <= 2 ** 24:
+    if bound <= 2**24:
         return np.dtype(np.float32)
-    if bound <= 2 ** 53:
+    if bound <= 2**53:
         return np.dtype(np.float64)
     raise InternalError(f"accumulator bound {bound} is beyond exact arithmetic")
 
@@ -35,16 +36,16 @@ def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
     return x.astype(dtype) @ weights.astype(dtype).T
 
 
-def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int],
-                    dilation: tuple[int, int]) -> np.ndarray:
+def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
     """A view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation))
     windows = np.lib.stride_tricks.sliding_window_view(x, extent, axis=(2, 3))
-    return windows[:, :, ::stride[0], ::stride[1], ::dilation[0], ::dilation[1]]
+    return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
-def conv_sums(x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int],
-              groups: int, dtype: np.dtype) -> np.ndarray:
+def conv_sums(
+    x: np.ndarray, weights: np.ndarray, stride: tuple[int, int], dilation: tuple[int, int], groups: int, dtype: np.dtype
+) -> np.ndarray:
     """Cross-correlation sums of an already padded x, accumulated in `dtype`.
 
     x (N, C, H, W), weights (O, C / groups, KH, KW) -> (N, O, OH, OW). Exact for integers when

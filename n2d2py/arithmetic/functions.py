@@ -4,18 +4,54 @@ Libraries differ in the last bit of these functions, so a layer that rounds thei
 the same ones everywhere. These use additions, multiplications and divisions of float64 in one order, which
 `kernels/n2d2/functions.hpp` repeats: equal on every machine, within 2e-15 of the true value (relative).
 """
+
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["exp", "log", "power", "expm1", "log1p", "sigmoid", "tanh", "erf", "softplus", "sin", "cos", "tan", "atan",
-           "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh", "sequential_sum"]
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "power",
+    "sequential_sum",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "softplus",
+    "tan",
+    "tanh",
+]
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.6931471803691238
 _LN2_LOW = 1.9082149292705877e-10
-_EXP = [1.0, 1.0, 0.5, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800,
-        1 / 479001600, 1 / 6227020800]
+_EXP = [
+    1.0,
+    1.0,
+    0.5,
+    1 / 6,
+    1 / 24,
+    1 / 120,
+    1 / 720,
+    1 / 5040,
+    1 / 40320,
+    1 / 362880,
+    1 / 3628800,
+    1 / 39916800,
+    1 / 479001600,
+    1 / 6227020800,
+]
 """1 / n!"""
 _LOG = [2.0 / (2 * n + 1) for n in range(11)]
 """Of log(m) = s (2 + 2/3 s^2 + 2/5 s^4 + ...), s = (m - 1) / (m + 1)."""
@@ -145,8 +181,18 @@ _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """Pi / 2 in parts: 33 bits, 33 bits, the rest, so that products with up to 20 bits are exact."""
 _SINE = [1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800, -1 / 1307674368000, 1 / 355687428096000]
 """Of sin(x) / x, by powers of x^2."""
-_COSINE = [1.0, -0.5, 1 / 24, -1 / 720, 1 / 40320, -1 / 3628800, 1 / 479001600, -1 / 87178291200, 1 / 20922789888000,
-           -1 / 6402373705728000]
+_COSINE = [
+    1.0,
+    -0.5,
+    1 / 24,
+    -1 / 720,
+    1 / 40320,
+    -1 / 3628800,
+    1 / 479001600,
+    -1 / 87178291200,
+    1 / 20922789888000,
+    -1 / 6402373705728000,
+]
 _ARC = [(1.0 if n % 2 == 0 else -1.0) / (2 * n + 1) for n in range(14)]
 """Of atan(x) / x, by powers of x^2."""
 

@@ -8,15 +8,16 @@ the output, times 2^(13 - k). For the input u = 2^k i + r above the lowest one, 
 in 32 bits, held within the range of the output. Knots may lie beyond that range, up to 2^18 steps from 0: so a line that
 leaves it is straight up to there.
 """
+
 from __future__ import annotations
 
 import numpy as np
 
 __all__ = ["FRACTION", "INPUTS", "SEGMENTS", "fit_knots", "interpolate", "nearest_defined"]
 
-INPUTS = 2 ** 16
+INPUTS = 2**16
 FRACTION = 13
-_REACH = 2 ** 18 - 1
+_REACH = 2**18 - 1
 SEGMENTS = (256, 512, 1024, 2048, 4096)
 """Sizes of tables, without the last knot. Where even the largest errs by more than one step, every input has an entry."""
 
@@ -57,7 +58,7 @@ def fit_knots(steps: np.ndarray, low: int, high: int) -> tuple[np.ndarray | None
         bend = np.zeros_like(at)
         bend[1:-1] = (at[2:] - at[1:-1]) - (at[1:-1] - at[:-2])
         for values in (at, np.clip(at - bend / 16, -_REACH, _REACH)):
-            knots = np.rint(values * (2 ** FRACTION // width)).astype(np.int32)
+            knots = np.rint(values * (2**FRACTION // width)).astype(np.int32)
             error = int(np.abs(interpolate(knots, positions, low, high) - wanted).max())
             if error <= 1:
                 return knots, error

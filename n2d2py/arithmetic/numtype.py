@@ -1,11 +1,12 @@
 """The type of a tensor's elements: integer with scale and zero point, or floating point."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["NumType", "FLOAT32", "FLOAT64", "plain_type"]
+__all__ = ["FLOAT32", "FLOAT64", "NumType", "plain_type"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class NumType:
     @property
     def qmax(self) -> int:
         """Largest integer value."""
-        return 2 ** (self.bits - 1) - 1 if self.signed else 2 ** self.bits - 1
+        return 2 ** (self.bits - 1) - 1 if self.signed else 2**self.bits - 1
 
     @property
     def bytes(self) -> int:
@@ -58,7 +59,7 @@ class NumType:
         """Short name, such as uint8 or float32."""
         return self.dtype.name
 
-    def with_scale(self, scale: float) -> "NumType":
+    def with_scale(self, scale: float) -> NumType:
         """The same integers standing for other real numbers."""
         return replace(self, scale=float(scale))
 

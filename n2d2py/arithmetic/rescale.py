@@ -19,17 +19,25 @@ FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), f
 StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does to a real number
 =================  ==========================================================================
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-__all__ = ["Rescale", "FloatRescale", "FractionRescale", "StepRescale", "FixedPointRescale", "ShiftRescale",
-           "make_rescale", "RESCALING_MODES"]
+__all__ = [
+    "RESCALING_MODES",
+    "FixedPointRescale",
+    "FloatRescale",
+    "FractionRescale",
+    "Rescale",
+    "ShiftRescale",
+    "StepRescale",
+    "make_rescale",
+]
 
-RESCALING_MODES = ("Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift",
-                   "Double-shift")
+RESCALING_MODES = ("Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift")
 MAX_SHIFT = 50
 
 
@@ -42,12 +50,16 @@ class Rescale:
 
     count: int
 
-    def only(self, index: int) -> "Rescale":
+    def only(self, index: int) -> Rescale:
         """The rescale of output `index` alone."""
         if self.count == 1:
             return self
-        return replace(self, **{f.name: value[index:index + 1] for f in fields(self)
-                                if isinstance(value := getattr(self, f.name), np.ndarray)})
+        return replace(
+            self,
+            **{
+                f.name: value[index : index + 1] for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)
+            },
+        )
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc, low, high) in int64; `axis` is the channel axis of `acc`.
@@ -150,7 +162,7 @@ class FixedPointRescale(Rescale):
         return np.clip((product + half) >> self.shift, low, high)
 
     def effective(self) -> np.ndarray:
-        return self.multipliers.astype(np.float64) * 2.0 ** -self.shift
+        return self.multipliers.astype(np.float64) * 2.0**-self.shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +197,10 @@ class ShiftRescale(Rescale):
 def _fixed_point(factors: np.ndarray, bits: int, acc_bits: int) -> FixedPointRescale | None:
     """The finest shift for which every multiplier fits `bits` bits and every product 62 bits."""
     largest = float(np.max(np.abs(factors)))
-    limit = min(2 ** bits - 1, 2 ** (63 - acc_bits) - 1)
+    limit = min(2**bits - 1, 2 ** (63 - acc_bits) - 1)
     for shift in range(MAX_SHIFT, -1, -1):
-        if np.rint(largest * 2.0 ** shift) <= limit:
-            return FixedPointRescale(np.rint(factors * 2.0 ** shift).astype(np.int64), shift, bits)
+        if np.rint(largest * 2.0**shift) <= limit:
+            return FixedPointRescale(np.rint(factors * 2.0**shift).astype(np.int64), shift, bits)
     return None
 
 
@@ -204,9 +216,9 @@ def _double_shift(factors: np.ndarray, acc_bits: int) -> ShiftRescale:
     best_first = np.zeros(factors.size, np.int64)
     best_second = np.zeros(factors.size, np.int64)
     best_error = np.full(factors.size, np.inf)
-    for first in range(0, MAX_SHIFT):
+    for first in range(MAX_SHIFT):
         for second in range(first, min(first + widest, MAX_SHIFT) + 1):
-            error = 2.0 ** -first + 2.0 ** -second - factors
+            error = 2.0**-first + 2.0**-second - factors
             better = (error >= 0) & (error < best_error)
             best_first[better], best_second[better] = first, second
             best_error[better] = error[better]

@@ -30,15 +30,27 @@ W405   a mapping of a label that the database does not have
 W406   matrices of StimuliData that stimuli of different sizes do not have
 =====  ==========================================================================================
 """
+
 from n2d2py.data.database import Database, database_schemas, read_database
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
-from n2d2py.data.provider import (Environment, StimuliProvider, build_provider, provider_schemas,
-                                  read_environment)
+from n2d2py.data.provider import Environment, StimuliProvider, build_provider, provider_schemas, read_environment
 from n2d2py.data.sources import open_source, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import transformation_schemas
 
-__all__ = ["Database", "Environment", "LabelsMapping", "Stimuli", "StimuliProvider",
-           "build_provider", "database_schemas", "open_source", "provider_schemas",
-           "read_database", "read_environment", "read_labels_mapping", "synthetic",
-           "transformation_schemas"]
+__all__ = [
+    "Database",
+    "Environment",
+    "LabelsMapping",
+    "Stimuli",
+    "StimuliProvider",
+    "build_provider",
+    "database_schemas",
+    "open_source",
+    "provider_schemas",
+    "read_database",
+    "read_environment",
+    "read_labels_mapping",
+    "synthetic",
+    "transformation_schemas",
+]

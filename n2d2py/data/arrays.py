@@ -1,4 +1,5 @@
 """Arrays in .npy and .npz files, mapped from the file where it allows it."""
+
 from __future__ import annotations
 
 import zipfile
@@ -51,8 +52,7 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
                     arrays[info.filename[:-4]] = _member(path, archive, info)
     except OSError as error:
         raise _unreadable(name, error) from None
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError,
-            zlib.error) as error:
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error) as error:
         raise _damaged(name, ".npz", error) from None
     if not arrays:
         raise N2D2Error("E416", f"{name} holds no array", remedy="store the arrays x and y")
@@ -81,8 +81,7 @@ def _mapped(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0)):
             return None
-        read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
-                else np.lib.format.read_array_header_2_0)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file)
         if dtype.hasobject:
             raise ValueError("it holds Python objects")
@@ -97,8 +96,11 @@ def _mapped(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
 def check_type(array: np.ndarray, name: str) -> None:
     """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
     if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in _TYPES:
-        raise N2D2Error("E414", f"{name}: stimuli of type {array.dtype} cannot be used",
-                        remedy="store uint8, uint16, int8, int16, int32 or float32")
+        raise N2D2Error(
+            "E414",
+            f"{name}: stimuli of type {array.dtype} cannot be used",
+            remedy="store uint8, uint16, int8, int16, int32 or float32",
+        )
 
 
 def plain(sample: np.ndarray) -> np.ndarray:
@@ -108,10 +110,10 @@ def plain(sample: np.ndarray) -> np.ndarray:
 
 
 def _unreadable(name: str, error: OSError) -> N2D2Error:
-    return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}",
-                     remedy="check the path and its permissions")
+    return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}", remedy="check the path and its permissions")
 
 
 def _damaged(name: str, kind: str, error: object) -> N2D2Error:
-    return N2D2Error("E402", f"{name} is not a valid {kind} file: {error}",
-                     remedy="write it again with NumPy, without Python objects")
+    return N2D2Error(
+        "E402", f"{name} is not a valid {kind} file: {error}", remedy="write it again with NumPy, without Python objects"
+    )

@@ -4,6 +4,7 @@ Pictures keep their number of channels, as OpenCV's unchanged reading does: gray
 (H, W, 3) in the order blue, green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray
 ones uint16, floating-point ones float32. The orientation tag of photographs is ignored.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,14 +16,23 @@ from n2d2py.data.arrays import check_type, open_npy, plain
 from n2d2py.data.sound import read_wav
 from n2d2py.errors import InternalError, N2D2Error
 
-__all__ = ["PICTURES", "as_image", "picture_size", "read_picture", "read_stimulus",
-           "readable_extensions", "register_reader"]
+__all__ = ["PICTURES", "as_image", "picture_size", "read_picture", "read_stimulus", "readable_extensions", "register_reader"]
 
-PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
-            ".tif", ".tiff", ".webp")
+PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp")
 
-_PLAIN_MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "LA": "RGBA", "La": "RGBA", "RGBa": "RGBA",
-                "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "HSV": "RGB", "RGBX": "RGB"}
+_PLAIN_MODES = {
+    "1": "L",
+    "P": "RGB",
+    "PA": "RGBA",
+    "LA": "RGBA",
+    "La": "RGBA",
+    "RGBa": "RGBA",
+    "CMYK": "RGB",
+    "YCbCr": "RGB",
+    "LAB": "RGB",
+    "HSV": "RGB",
+    "RGBX": "RGB",
+}
 
 
 def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
@@ -33,8 +43,11 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise N2D2Error("E406", f"{name or path}: files '{path.suffix}' cannot be read as stimuli",
-                        remedy="use " + " ".join(readable_extensions()))
+        raise N2D2Error(
+            "E406",
+            f"{name or path}: files '{path.suffix}' cannot be read as stimuli",
+            remedy="use " + " ".join(readable_extensions()),
+        )
     return reader(path, name or str(path))
 
 
@@ -64,14 +77,15 @@ def _opened(path: Path, name: str, look: Callable):
         with Image.open(path) as image:
             return look(image)
     except UnidentifiedImageError:
-        raise N2D2Error("E403", f"{name} is not a picture of a known format",
-                        remedy="remove or replace the file") from None
+        raise N2D2Error("E403", f"{name} is not a picture of a known format", remedy="remove or replace the file") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise N2D2Error("E401", f"{name} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
-        raise N2D2Error("E403", f"{name} cannot be decoded: {error or type(error).__name__}",
-                        remedy="remove or replace the file") from None
+        raise N2D2Error(
+            "E403", f"{name} cannot be decoded: {error or type(error).__name__}", remedy="remove or replace the file"
+        ) from None
 
 
 def _pixels(image) -> np.ndarray:
@@ -85,7 +99,7 @@ def _pixels(image) -> np.ndarray:
     pixels = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("=")))
     if pixels.ndim == 2:
         return pixels[:, :, None]
-    order = [2, 1, 0, 3][:pixels.shape[2]]
+    order = [2, 1, 0, 3][: pixels.shape[2]]
     return np.ascontiguousarray(pixels[:, :, order])
 
 
@@ -94,8 +108,11 @@ def _read_npy(path: Path, name: str) -> np.ndarray:
     array = open_npy(path, name)
     check_type(array, name)
     if not 1 <= array.ndim <= 3:
-        raise N2D2Error("E414", f"{name} holds an array of {array.ndim} axes",
-                        remedy="store one stimulus (C, H, W), (H, W) or (F,) per file")
+        raise N2D2Error(
+            "E414",
+            f"{name} holds an array of {array.ndim} axes",
+            remedy="store one stimulus (C, H, W), (H, W) or (F,) per file",
+        )
     return as_image(plain(array))
 
 

@@ -1,4 +1,5 @@
 """The declaration of the network's input: [sp], [env] or [cenv]."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,34 +13,53 @@ __all__ = ["Environment", "Levels", "provider_schemas", "read_environment"]
 
 NAMES = ("cenv", "env", "sp")
 
-_SCHEMA = Schema("sp", (
-    Key("SizeX", Kind.UINT, 0, "Width of the network's input."),
-    Key("SizeY", Kind.UINT, 0, "Its height."),
-    Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
-    Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
-    Key("Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.",
-        minimum=1),
-    Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
-    Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
-), ("TargetSize*", "TargetNbChannels", "CachePath", "StimulusType", "DiscardedLateStimuli",
-    "Period*", "SpikeCUDA", "ReadStream"),
+_SCHEMA = Schema(
+    "sp",
+    (
+        Key("SizeX", Kind.UINT, 0, "Width of the network's input."),
+        Key("SizeY", Kind.UINT, 0, "Its height."),
+        Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
+        Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
+        Key(
+            "Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.", minimum=1
+        ),
+        Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
+        Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
+    ),
+    (
+        "TargetSize*",
+        "TargetNbChannels",
+        "CachePath",
+        "StimulusType",
+        "DiscardedLateStimuli",
+        "Period*",
+        "SpikeCUDA",
+        "ReadStream",
+    ),
     doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
-        "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
-        "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
-        "image; with Channel=k, and `[sp.ChannelsTransformation*]` for all of them, it goes on "
-        "with channels made before; their OnTheFly forms come last. Integers that remain are "
-        "divided by the largest value of their type. The Learn set takes the way of the "
-        "Validation set.")
-_CONFIG = Schema("ConfigSection of sp", (
-    Key("DataSignedMapping", Kind.BOOL, False,
-        "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
-    Key("QuantizationLevels", Kind.UINT, 0, "Stimuli take the nearest of so many values from QuantizationMin to "
-        "QuantizationMax; 0: any value."),
-    Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
-    Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
-), ("StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli",
-    "Period*"),
-    doc="What ConfigSection of [sp] may hold.")
+    "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
+    "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
+    "image; with Channel=k, and `[sp.ChannelsTransformation*]` for all of them, it goes on "
+    "with channels made before; their OnTheFly forms come last. Integers that remain are "
+    "divided by the largest value of their type. The Learn set takes the way of the "
+    "Validation set.",
+)
+_CONFIG = Schema(
+    "ConfigSection of sp",
+    (
+        Key("DataSignedMapping", Kind.BOOL, False, "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
+        Key(
+            "QuantizationLevels",
+            Kind.UINT,
+            0,
+            "Stimuli take the nearest of so many values from QuantizationMin to QuantizationMax; 0: any value.",
+        ),
+        Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
+        Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
+    ),
+    ("StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli", "Period*"),
+    doc="What ConfigSection of [sp] may hold.",
+)
 
 
 @dataclass(frozen=True)
@@ -96,25 +116,43 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     """
     found = [section for name in NAMES if (section := document.section(name)) is not None]
     if not found:
-        raise N2D2Error("E411", "there is no [sp] (nor [env], [cenv]): the input has no size",
-                        where=Location(str(document.path)),
-                        remedy="add [sp] with SizeX, SizeY and NbChannels")
+        raise N2D2Error(
+            "E411",
+            "there is no [sp] (nor [env], [cenv]): the input has no size",
+            where=Location(str(document.path)),
+            remedy="add [sp] with SizeX, SizeY and NbChannels",
+        )
     section = found[0]
     if for_data and len(found) > 1:
-        raise N2D2Error("E411", f"[{found[1].name}] and [{section.name}] both declare the input",
-                        where=section.location, remedy="remove one of them")
+        raise N2D2Error(
+            "E411",
+            f"[{found[1].name}] and [{section.name}] both declare the input",
+            where=section.location,
+            remedy="remove one of them",
+        )
     values = _SCHEMA.read(section, _CONFIG)
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
-        raise N2D2Error("E417", f"{values['QuantizationLevels']} levels from {values['QuantizationMin']:g} to "
-                        f"{values['QuantizationMax']:g} are no quantization", where=values.where("QuantizationLevels"),
-                        remedy="give 2 levels at least, and QuantizationMin below QuantizationMax")
+        raise N2D2Error(
+            "E417",
+            f"{values['QuantizationLevels']} levels from {values['QuantizationMin']:g} to "
+            f"{values['QuantizationMax']:g} are no quantization",
+            where=values.where("QuantizationLevels"),
+            remedy="give 2 levels at least, and QuantizationMin below QuantizationMax",
+        )
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
-    return Environment(section.name, shape, values["BatchSize"], values["DataSignedMapping"],
-                       section.location, values["CompositeStimuli"], levels if levels.count else None)
+    return Environment(
+        section.name,
+        shape,
+        values["BatchSize"],
+        values["DataSignedMapping"],
+        section.location,
+        values["CompositeStimuli"],
+        levels if levels.count else None,
+    )
 
 
 def _shape(values: Values) -> tuple[int, ...]:
@@ -122,25 +160,35 @@ def _shape(values: Values) -> tuple[int, ...]:
     if not size:
         missing = [key for key in ("SizeX", "SizeY") if not values[key]]
         if missing:
-            raise N2D2Error("E411", f"{' and '.join(missing)} of the input "
-                            f"{'is' if len(missing) == 1 else 'are'} not given, or 0",
-                            where=values.where(missing[0]),
-                            remedy="give SizeX and SizeY, or Size")
+            raise N2D2Error(
+                "E411",
+                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} not given, or 0",
+                where=values.where(missing[0]),
+                remedy="give SizeX and SizeY, or Size",
+            )
         if values["SizeD"] != 1:
-            raise N2D2Error("E411", "inputs with a depth are not supported",
-                            where=values.where("SizeD"), remedy="remove SizeD")
+            raise N2D2Error("E411", "inputs with a depth are not supported", where=values.where("SizeD"), remedy="remove SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
     if values.given("SizeX") or values.given("SizeY"):
-        raise N2D2Error("E411", "both Size and SizeX or SizeY are given",
-                        where=values.where("Size"), remedy="remove one of them")
+        raise N2D2Error(
+            "E411", "both Size and SizeX or SizeY are given", where=values.where("Size"), remedy="remove one of them"
+        )
     if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
-            raise N2D2Error("E411", f"Size has {len(size)} values beside NbChannels={values['NbChannels']}",
-                            where=values.where("Size"), remedy="give Size=X Y C, or Size=X Y with NbChannels")
+            raise N2D2Error(
+                "E411",
+                f"Size has {len(size)} values beside NbChannels={values['NbChannels']}",
+                where=values.where("Size"),
+                remedy="give Size=X Y C, or Size=X Y with NbChannels",
+            )
         return values["NbChannels"], size[1], size[0]
     if len(size) == 1:
         return size
     if len(size) > 3:
-        raise N2D2Error("E411", f"an input of {len(size)} axes is not supported",
-                        where=values.where("Size"), remedy="give X Y C, X C, or one number")
+        raise N2D2Error(
+            "E411",
+            f"an input of {len(size)} axes is not supported",
+            where=values.where("Size"),
+            remedy="give X Y C, X C, or one number",
+        )
     return size[-1], size[1] if len(size) == 3 else 1, size[0]

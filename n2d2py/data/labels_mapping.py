@@ -4,6 +4,7 @@ Lines `label output`; `#` starts a comment; a label may be quoted or hold blanks
 ignored. The label `*` is that of stimuli without label, `default` any label that no other line
 maps; in other names `*` stands for any run of characters, `?` for any one.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -56,8 +57,12 @@ class LabelsMapping:
         targets = np.where(inside, table[np.where(inside, labels, -1)], _UNMAPPED)
         if (targets == _UNMAPPED).any():
             label = int(labels[targets == _UNMAPPED].reshape(-1)[0])
-            raise N2D2Error("E413", f"{self._called(label)} has no output", where=self.file,
-                            remedy="add a line for it to the LabelsMapping, or a line 'default -1'")
+            raise N2D2Error(
+                "E413",
+                f"{self._called(label)} has no output",
+                where=self.file,
+                remedy="add a line for it to the LabelsMapping, or a line 'default -1'",
+            )
         return targets
 
     def names(self, count: int) -> list[str]:
@@ -101,8 +106,12 @@ def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping
             errors.append(error)
     ErrorList.raise_if(errors)
     default = special.get("default", _UNMAPPED)
-    return LabelsMapping(tuple(default if one == _UNMAPPED else one for one in outputs),
-                         special.get("*", _UNMAPPED), tuple(label_names), str(path))
+    return LabelsMapping(
+        tuple(default if one == _UNMAPPED else one for one in outputs),
+        special.get("*", _UNMAPPED),
+        tuple(label_names),
+        str(path),
+    )
 
 
 def _parse(line: str, where: Location) -> tuple[str, int]:
@@ -111,32 +120,38 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
     if len(label) > 1 and label[0] == label[-1] == '"':
         label = label[1:-1]
     if not label or '"' in label:
-        raise N2D2Error("E412", f"'{line}' is not 'label output'", where=where,
-                        remedy="write a label, a blank and the number of an output")
+        raise N2D2Error(
+            "E412", f"'{line}' is not 'label output'", where=where, remedy="write a label, a blank and the number of an output"
+        )
     try:
         output = int(parts[1])
     except ValueError:
         output = _UNMAPPED
     if output < IGNORED:
-        raise N2D2Error("E412", f"'{parts[1]}' is not the number of an output", where=where,
-                        remedy="give 0 or more, or -1 for a label to ignore")
+        raise N2D2Error(
+            "E412",
+            f"'{parts[1]}' is not the number of an output",
+            where=where,
+            remedy="give 0 or more, or -1 for a label to ignore",
+        )
     return label, output
 
 
 def _once(again: bool, label: str, where: Location) -> None:
     if again:
-        raise N2D2Error("E412", f"the label '{label}' is mapped twice", where=where,
-                        remedy="remove one of the lines")
+        raise N2D2Error("E412", f"the label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
 
 
-def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int],
-            where: Location) -> None:
-    matched = [label for label, name in enumerate(label_names)
-               if name == pattern or wildcard_match(pattern, name)]
+def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int], where: Location) -> None:
+    matched = [label for label, name in enumerate(label_names) if name == pattern or wildcard_match(pattern, name)]
     if not matched:
         like = nearest(pattern, label_names)
-        log.warning("W405", f"the database has no label '{pattern}'", where=where,
-                    remedy=f"did you mean '{like}'?" if like else "remove the line")
+        log.warning(
+            "W405",
+            f"the database has no label '{pattern}'",
+            where=where,
+            remedy=f"did you mean '{like}'?" if like else "remove the line",
+        )
     for label in matched:
         _once(outputs[label] != _UNMAPPED, label_names[label], where)
         outputs[label] = output

@@ -3,6 +3,7 @@
 The binary form (N2D2's utils/BinaryCvMat) is three little-endian 32-bit integers, the rows, the
 columns and OpenCV's type (depth + 8 (channels - 1)), then the values, rows first, channels last.
 """
+
 from __future__ import annotations
 
 import struct
@@ -30,8 +31,9 @@ def read_matrix(path: Path) -> np.ndarray:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
     if len(data) >= _HEADER.size:
         rows, columns, kind = _HEADER.unpack_from(data)
         depth, channels = kind & 7, (kind >> 3) + 1
@@ -40,8 +42,9 @@ def read_matrix(path: Path) -> np.ndarray:
             if len(data) - _HEADER.size == rows * columns * channels * dtype.itemsize:
                 values = np.frombuffer(data, dtype, offset=_HEADER.size)
                 return values.reshape(rows, columns, channels).astype(dtype.newbyteorder("="))
-    raise N2D2Error("E402", f"{path} is not a matrix as N2D2 writes it",
-                    remedy="write it again, or give a picture or an .npy file")
+    raise N2D2Error(
+        "E402", f"{path} is not a matrix as N2D2 writes it", remedy="write it again, or give a picture or an .npy file"
+    )
 
 
 def write_matrix(path: Path, matrix: np.ndarray) -> None:

@@ -4,6 +4,7 @@ Transformations of the whole image come first. Where there are transformations o
 (`[sp.ChannelTransformation*]`), the image then takes several branches, whose results stand side by
 side as the channels of the stimulus.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -97,8 +98,9 @@ class Pipeline:
             result = self.levels.nearest(result)
         result = self._fitted(result, name)
         if not np.isfinite(result).all():
-            raise N2D2Error("E418", f"stimulus {name} holds NaN or infinity", where=self.where,
-                            remedy="remove it or correct its values")
+            raise N2D2Error(
+                "E418", f"stimulus {name} holds NaN or infinity", where=self.where, remedy="remove it or correct its values"
+            )
         return result
 
     def transform(self, image: np.ndarray, name: str) -> np.ndarray:
@@ -123,12 +125,20 @@ class Pipeline:
             try:
                 labels = step.transformation.map_labels(step.transformation.apply_to_map(labels), names)
             except Inapplicable as problem:
-                raise N2D2Error("E408", f"{step.transformation.type} cannot be applied to the labels of stimulus "
-                                f"{name}: {problem.what}", where=step.where, remedy=problem.remedy) from None
+                raise N2D2Error(
+                    "E408",
+                    f"{step.transformation.type} cannot be applied to the labels of stimulus {name}: {problem.what}",
+                    where=step.where,
+                    remedy=problem.remedy,
+                ) from None
         if labels.shape != self.shape[-2:]:
-            raise N2D2Error("E407", f"the labels of stimulus {name} are {size_text(labels.shape[::-1])} after the "
-                            f"transformations, the stimulus is {size_text(self.shape)}", where=self.where,
-                            remedy="use transformations that labels can follow: Rescale, PadCrop, SliceExtraction, Flip")
+            raise N2D2Error(
+                "E407",
+                f"the labels of stimulus {name} are {size_text(labels.shape[::-1])} after the "
+                f"transformations, the stimulus is {size_text(self.shape)}",
+                where=self.where,
+                remedy="use transformations that labels can follow: Rescale, PadCrop, SliceExtraction, Flip",
+            )
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
@@ -156,14 +166,19 @@ class Pipeline:
         if point.image.dtype.kind != "f":
             dtype = point.image.dtype
             bounds = normalize_integers(np.array(point.bounds).astype(dtype), self.signed)
-            point = TracePoint(f"implicit normalization of {dtype}",
-                               normalize_integers(point.image, self.signed),
-                               (float(bounds[0]), float(bounds[1])))
+            point = TracePoint(
+                f"implicit normalization of {dtype}",
+                normalize_integers(point.image, self.signed),
+                (float(bounds[0]), float(bounds[1])),
+            )
             yield point
         if self.levels is not None:
             bounds = self.levels.nearest(np.array(point.bounds or (-np.inf, np.inf)))
-            yield TracePoint(f"{self.levels.count} levels", self.levels.nearest(point.image.astype(np.float32)),
-                             (float(bounds[0]), float(bounds[1])))
+            yield TracePoint(
+                f"{self.levels.count} levels",
+                self.levels.nearest(point.image.astype(np.float32)),
+                (float(bounds[0]), float(bounds[1])),
+            )
 
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """The label ids after the steps that act on labels.
@@ -175,8 +190,9 @@ class Pipeline:
             try:
                 labels = step.transformation.map_labels(labels, names)
             except Inapplicable as problem:
-                raise N2D2Error("E408", f"{step.transformation.type}: {problem.what}",
-                                where=step.where, remedy=problem.remedy) from None
+                raise N2D2Error(
+                    "E408", f"{step.transformation.type}: {problem.what}", where=step.where, remedy=problem.remedy
+                ) from None
         return labels
 
     def _chain(self, steps: Iterable[Step], image: np.ndarray, name: str) -> np.ndarray:
@@ -194,17 +210,23 @@ class Pipeline:
         try:
             return step.transformation.apply(image)
         except Inapplicable as problem:
-            raise N2D2Error("E408", f"{step.transformation.type} cannot be applied to stimulus "
-                            f"{name}: {problem.what}", where=step.where,
-                            remedy=problem.remedy) from None
+            raise N2D2Error(
+                "E408",
+                f"{step.transformation.type} cannot be applied to stimulus {name}: {problem.what}",
+                where=step.where,
+                remedy=problem.remedy,
+            ) from None
 
     def _joined(self, parts: list[np.ndarray], name: str) -> np.ndarray:
         kinds = {(part.shape[:2], part.dtype) for part in parts}
         if len(kinds) > 1:
             told = ", ".join(f"{part.shape[1]}x{part.shape[0]} {part.dtype}" for part in parts)
-            raise N2D2Error("E407", f"the channels of stimulus {name} differ in size or type: "
-                            f"{told}", where=self.where, remedy="add transformations of channels "
-                            "that give all of them one size and type")
+            raise N2D2Error(
+                "E407",
+                f"the channels of stimulus {name} differ in size or type: {told}",
+                where=self.where,
+                remedy="add transformations of channels that give all of them one size and type",
+            )
         return np.concatenate(parts, axis=2)
 
     def _fitted(self, image: np.ndarray, name: str) -> np.ndarray:
@@ -215,19 +237,25 @@ class Pipeline:
         vector = height == 1 and channels == 1
         if vector and max(self.shape) == image.size == int(np.prod(self.shape)):
             return image.reshape(self.shape)
-        raise N2D2Error("E407", f"expected data size is {size_text(self.shape)}, but size after "
-                        f"transformations is {size_text((channels, height, width))} for stimulus: "
-                        f"{name}", where=self.where, remedy=self._remedy(height, width, channels))
+        raise N2D2Error(
+            "E407",
+            f"expected data size is {size_text(self.shape)}, but size after "
+            f"transformations is {size_text((channels, height, width))} for stimulus: "
+            f"{name}",
+            where=self.where,
+            remedy=self._remedy(height, width, channels),
+        )
 
     def _remedy(self, height: int, width: int, channels: int) -> str:
         if len(self.shape) == 1:
             return "declare the size of the data, or add a ReshapeTransformation"
         if (height, width) != self.shape[1:]:
             if height == 1 and channels == 1:
-                return ("add a PadCropTransformation or SliceExtractionTransformation, or correct "
-                        "the declared size")
-            return (f"add a RescaleTransformation with Width={self.shape[2]} and "
-                    f"Height={self.shape[1]}, or correct the declared size")
+                return "add a PadCropTransformation or SliceExtractionTransformation, or correct the declared size"
+            return (
+                f"add a RescaleTransformation with Width={self.shape[2]} and "
+                f"Height={self.shape[1]}, or correct the declared size"
+            )
         if self.shape[0] == 3:
             return "add a ColorSpaceTransformation with ColorSpace=BGR or RGB"
         if self.shape[0] == 1 and channels in (3, 4):
@@ -237,8 +265,7 @@ class Pipeline:
 
 def size_text(shape: tuple[int, ...]) -> str:
     """A shape (C, H, W) or (F,) as N2D2 writes it: X x Y x C."""
-    return "x".join(str(size) for size in ((shape[2], shape[1], shape[0]) if len(shape) == 3
-                                           else shape))
+    return "x".join(str(size) for size in ((shape[2], shape[1], shape[0]) if len(shape) == 3 else shape))
 
 
 def _mapped(transformation: Transformation, bounds: Range | None) -> Range | None:

@@ -1,4 +1,5 @@
 """The sub-sections of [sp]: transformations make pipelines, StimuliData gives statistics."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -20,22 +21,27 @@ from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformatio
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
 
-__all__ = ["Pipelines", "STIMULI_DATA", "read_pipelines"]
+__all__ = ["STIMULI_DATA", "Pipelines", "read_pipelines"]
 
 INFERENCE = ("Validation", "Test")
 
-STIMULI_DATA = Schema("sp.StimuliData", (
-    Key("ApplyTo", Kind.ENUM, "All", "The sets that are looked at.", tuple(APPLY_TO)),
-    Key("MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: "
-        "`[sp.StimuliData-x]_MeanData`."),
-    Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
-    Key("LogSizeRange", Kind.BOOL, False, "Writes sizeRange.dat: width, height and channels of each stimulus."),
-    Key("LogValueRange", Kind.BOOL, False, "Writes valueRange.dat: smallest and largest value of each stimulus."),
-), doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
-        "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
-        "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
-        "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
-        "Learn-only transformations are left out.")
+STIMULI_DATA = Schema(
+    "sp.StimuliData",
+    (
+        Key("ApplyTo", Kind.ENUM, "All", "The sets that are looked at.", tuple(APPLY_TO)),
+        Key(
+            "MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: `[sp.StimuliData-x]_MeanData`."
+        ),
+        Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
+        Key("LogSizeRange", Kind.BOOL, False, "Writes sizeRange.dat: width, height and channels of each stimulus."),
+        Key("LogValueRange", Kind.BOOL, False, "Writes valueRange.dat: smallest and largest value of each stimulus."),
+    ),
+    doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
+    "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
+    "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
+    "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
+    "Learn-only transformations are left out.",
+)
 
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
 _NEW_CHANNEL = ("ChannelTransformation", "ChannelOnTheFlyTransformation")
@@ -66,10 +72,8 @@ class _Way:
         steps, branches = self.whole.cacheable + self.whole.on_the_fly, ()
         if self.channels:
             steps = self.whole.cacheable
-            branches = tuple((*one.cacheable, *self.whole.on_the_fly, *one.on_the_fly)
-                             for one in self.channels)
-        return Pipeline(tuple(steps), environment.shape, environment.signed, environment.where,
-                        branches, environment.levels)
+            branches = tuple((*one.cacheable, *self.whole.on_the_fly, *one.on_the_fly) for one in self.channels)
+        return Pipeline(tuple(steps), environment.shape, environment.signed, environment.where, branches, environment.levels)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,9 @@ class Pipelines:
     logs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
-def read_pipelines(document: Document, environment: Environment,
-                   database: Database | None = None, cache: Path | None = None) -> Pipelines:
+def read_pipelines(
+    document: Document, environment: Environment, database: Database | None = None, cache: Path | None = None
+) -> Pipelines:
     """The pipelines of the Validation and Test sets, and the statistics that they refer to.
 
     Statistics of many files are kept in the folder `cache`.
@@ -111,29 +116,30 @@ def read_pipelines(document: Document, environment: Environment,
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    return Pipelines({name: reading.ways[name].pipeline(environment) for name in INFERENCE},
-                     reading.statistics, reading.logs)
+    return Pipelines({name: reading.ways[name].pipeline(environment) for name in INFERENCE}, reading.statistics, reading.logs)
 
 
 def _kind(section: Section, prefix: str) -> str | None:
     """Which kind of sub-section it is, by the start of its name; None with a warning."""
-    name = section.name[len(prefix) + 1:]
+    name = section.name[len(prefix) + 1 :]
     for kind in _LONGEST_FIRST:
         if name.startswith(kind):
             return kind
     like = nearest(name.split("-")[0], _LONGEST_FIRST)
     section.mark_used()
-    log.warning("W403", f"'{name}' is no sub-section of [{prefix}]; it is ignored",
-                where=section.location, remedy=f"did you mean [{prefix}.{like}]?" if like else
-                f"use [{prefix}.Transformation-<name>]")
+    log.warning(
+        "W403",
+        f"'{name}' is no sub-section of [{prefix}]; it is ignored",
+        where=section.location,
+        remedy=f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]",
+    )
     return None
 
 
 class _Reading:
     """One pass over the sub-sections, in file order."""
 
-    def __init__(self, document: Document, environment: Environment, database: Database | None,
-                 cache: Path | None):
+    def __init__(self, document: Document, environment: Environment, database: Database | None, cache: Path | None):
         self.ways = {name: _Way() for name in INFERENCE}
         self.statistics: dict[str, Statistics] = {}
         self.logs: dict[str, dict[str, list[str]]] = {}
@@ -163,9 +169,12 @@ class _Reading:
             return None
         if kind in _ALL_CHANNELS:
             if not count:
-                raise N2D2Error("E417", "there is no channel yet", where=section.location,
-                                remedy="put ChannelTransformation sections before, or use a "
-                                "Transformation section for the whole image")
+                raise N2D2Error(
+                    "E417",
+                    "there is no channel yet",
+                    where=section.location,
+                    remedy="put ChannelTransformation sections before, or use a Transformation section for the whole image",
+                )
             return range(count)
         if not section.has("Channel"):
             for way in self.ways.values():
@@ -173,9 +182,12 @@ class _Reading:
             return range(count, count + 1)
         channel = Schema("channel", (_CHANNEL,), ("*",)).read(section)["Channel"]
         if channel >= count:
-            raise N2D2Error("E417", f"there is no channel {channel} yet, but {count}",
-                            where=section.where("Channel"), remedy="leave Channel out where a "
-                            "section makes a new channel")
+            raise N2D2Error(
+                "E417",
+                f"there is no channel {channel} yet, but {count}",
+                where=section.where("Channel"),
+                remedy="leave Channel out where a section makes a new channel",
+            )
         return range(channel, channel + 1)
 
     def stimuli_data(self, section: Section) -> None:
@@ -187,23 +199,35 @@ class _Reading:
             return
         found = self._logged(values) if logs else self._computed(values)
         if found is None:
-            raise N2D2Error("E416", f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, "
-                            "there are no statistics of them", where=section.location,
-                            remedy="change ApplyTo or the sets of [database], or write the "
-                            "numbers where they are referred to")
+            raise N2D2Error(
+                "E416",
+                f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, there are no statistics of them",
+                where=section.location,
+                remedy="change ApplyTo or the sets of [database], or write the numbers where they are referred to",
+            )
         log.notice("%s: %s", section.name, found)
         self.statistics[section.name] = found
-        for key, value in (("minVal", found.minimum), ("maxVal", found.maximum),
-                           ("mean", found.mean), ("stdDev", found.deviation)):
+        for key, value in (
+            ("minVal", found.minimum),
+            ("maxVal", found.maximum),
+            ("mean", found.mean),
+            ("stdDev", found.deviation),
+        ):
             section.set_automatic(f"_GlobalValue.{key}", repr(value))
-        for key, file, data in (("_MeanData", "meanData.bin", found.mean_data),
-                                ("_StdDevData", "stdDevData.bin", found.deviation_data)):
+        for key, file, data in (
+            ("_MeanData", "meanData.bin", found.mean_data),
+            ("_StdDevData", "stdDevData.bin", found.deviation_data),
+        ):
             if data is not None:
                 section.set_automatic(key, f"{section.name}/{file}")
                 self._matrices[f"{section.name}/{file}"] = data
             elif values[key[1:]]:
-                log.warning("W406", f"the stimuli are of different sizes, there is no {key}",
-                            where=section.location, remedy="put a RescaleTransformation before")
+                log.warning(
+                    "W406",
+                    f"the stimuli are of different sizes, there is no {key}",
+                    where=section.location,
+                    remedy="put a RescaleTransformation before",
+                )
 
     def _computed(self, values: Values) -> Statistics | None:
         """The statistics of a section; those of an earlier run where nothing has changed since."""
@@ -226,9 +250,14 @@ class _Reading:
 
     def _logged(self, values: Values) -> Statistics | None:
         """The statistics of a section, and the lines of its files."""
-        files = {name: [head] for key, name, head in (
-            ("LogSizeRange", "sizeRange.dat", "# width height channels"),
-            ("LogValueRange", "valueRange.dat", "# smallest largest")) if values[key]}
+        files = {
+            name: [head]
+            for key, name, head in (
+                ("LogSizeRange", "sizeRange.dat", "# width height channels"),
+                ("LogValueRange", "valueRange.dat", "# smallest largest"),
+            )
+            if values[key]
+        }
 
         def seen() -> Iterator[np.ndarray]:
             for image in self._images(values):
@@ -249,9 +278,10 @@ class _Reading:
         """The images of the chosen sets as far as they are transformed, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
             positions = self._database.sets[name].tolist()
-            yield from ordered_map(partial(_transformed, self._database.items,
-                                           self._way(name)),
-                                   log.progress(positions, f"statistics of {name}", len(positions)))
+            yield from ordered_map(
+                partial(_transformed, self._database.items, self._way(name)),
+                log.progress(positions, f"statistics of {name}", len(positions)),
+            )
 
 
 def _transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
@@ -264,5 +294,8 @@ _CHANNEL = Key("Channel", Kind.UINT, doc="The channel.")
 def _referred(document: Document, name: str) -> bool:
     """Whether a value of the document, as written, refers to a section."""
     sections = [document.globals, *document.sections]
-    return any(f"[{name}]" in section.raw(key) for section in sections
-               for key in (*section.keys(), *(f"${macro}" for macro in section.macros())))
+    return any(
+        f"[{name}]" in section.raw(key)
+        for section in sections
+        for key in (*section.keys(), *(f"${macro}" for macro in section.macros()))
+    )

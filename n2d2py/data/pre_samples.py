@@ -1,4 +1,5 @@
 """Pictures and arrays of one stimulus after each step of its pipeline (-pre-samples)."""
+
 from __future__ import annotations
 
 import re
@@ -14,8 +15,7 @@ from n2d2py.errors import N2D2Error
 __all__ = ["write_pre_samples"]
 
 
-def write_pre_samples(provider: StimuliProvider, position: int, folder: Path,
-                      set_name: str = "Test") -> list[Path]:
+def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, set_name: str = "Test") -> list[Path]:
     """Writes `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.
 
     Bytes of 1, 3 or 4 channels are pictures. Other values are arrays (H, W, C), exact, and pictures
@@ -27,9 +27,11 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path,
     """
     count = provider.sizes()[set_name]
     if not 0 <= position < count:
-        raise N2D2Error("E416", f"there is no stimulus {position} in the {set_name.lower()} set of "
-                        f"{count}", remedy=f"give -pre-samples from 0 to {count - 1}" if count else
-                        "add a [database] with a test set")
+        raise N2D2Error(
+            "E416",
+            f"there is no stimulus {position} in the {set_name.lower()} set of {count}",
+            remedy=f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     red_first = False
@@ -62,6 +64,5 @@ def _write(point: TracePoint, folder: Path, name: str, red_first: bool) -> list[
     if channels > 1 and not red_first:
         image = image[:, :, [2, 1, 0, 3][:channels]]
     written.append(folder / f"{name}.png")
-    Image.fromarray(image[:, :, 0] if channels == 1 else np.ascontiguousarray(image)).save(
-        written[-1])
+    Image.fromarray(image[:, :, 0] if channels == 1 else np.ascontiguousarray(image)).save(written[-1])
     return written

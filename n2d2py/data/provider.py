@@ -1,4 +1,5 @@
 """The stimuli provider: a database and the pipelines that make the network's inputs of it."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data import environment as sections
+from n2d2py.data.database import SETS, Database, read_database
 from n2d2py.data.environment import Environment, read_environment
 from n2d2py.data.matrices import write_matrix
 from n2d2py.data.pipeline import Pipeline, TracePoint, size_text
@@ -21,8 +22,7 @@ from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Document, Schema
 
-__all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider",
-           "provider_schemas", "read_environment"]
+__all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class PipelinePoint:
 
     def __str__(self) -> str:
         known = f", within [{self.bounds[0]:g}, {self.bounds[1]:g}]" if self.bounds else ""
-        return (f"{self.step}: {size_text(self.shape)} {self.dtype}, "
-                f"{self.values[0]:g} to {self.values[1]:g}{known}")
+        return f"{self.step}: {size_text(self.shape)} {self.dtype}, {self.values[0]:g} to {self.values[1]:g}{known}"
 
 
 class StimuliProvider:
@@ -59,9 +58,14 @@ class StimuliProvider:
         statistics: of StimuliData sections that something refers to.
     """
 
-    def __init__(self, database: Database, pipelines: dict[str, Pipeline], batch_size: int = 1,
-                 statistics: Mapping[str, Statistics] | None = None,
-                 logs: Mapping[str, dict[str, list[str]]] | None = None):
+    def __init__(
+        self,
+        database: Database,
+        pipelines: dict[str, Pipeline],
+        batch_size: int = 1,
+        statistics: Mapping[str, Statistics] | None = None,
+        logs: Mapping[str, dict[str, list[str]]] | None = None,
+    ):
         """`pipelines` for "Validation" and "Test"; the Learn set takes that of Validation."""
         self.database = database
         self.batch_size = batch_size
@@ -98,9 +102,12 @@ class StimuliProvider:
             index = int(positions[position])
             image = items.read(index)
             if image.dtype != dtype:
-                raise N2D2Error("E415", f"stimulus {items.name(index)} is {image.dtype}, the first "
-                                f"one of the set is {dtype}", where=pipeline.where,
-                                remedy="store all stimuli in one number type")
+                raise N2D2Error(
+                    "E415",
+                    f"stimulus {items.name(index)} is {image.dtype}, the first one of the set is {dtype}",
+                    where=pipeline.where,
+                    remedy="store all stimuli in one number type",
+                )
             return pipeline.run(image, items.name(index))
 
         maps = self.database.maps
@@ -112,18 +119,29 @@ class StimuliProvider:
                 return np.full(self.shape[-2:], labels[position], np.int64)
             return pipeline.run_map(maps.read(index), self.labels, items.name(index))
 
-        return Stimuli([items.name(int(index)) for index in positions],
-                       labels, self.shape, load, label_map if expanded or maps is not None else None)
+        return Stimuli(
+            [items.name(int(index)) for index in positions],
+            labels,
+            self.shape,
+            load,
+            label_map if expanded or maps is not None else None,
+        )
 
     def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
         """Shape and values of the first stimulus of a set as read and after each step."""
         trace = self._trace(set_name)
         if not trace:
             return []
-        return [PipelinePoint(point.title, (point.image.shape[2], *point.image.shape[:2]),
-                              str(point.image.dtype),
-                              (float(point.image.min()), float(point.image.max())), point.bounds)
-                for point in trace]
+        return [
+            PipelinePoint(
+                point.title,
+                (point.image.shape[2], *point.image.shape[:2]),
+                str(point.image.dtype),
+                (float(point.image.min()), float(point.image.max())),
+                point.bounds,
+            )
+            for point in trace
+        ]
 
     def trace(self, set_name: str, position: int) -> list[TracePoint]:
         """The stimulus at a position of a set, as read and after each step.
@@ -142,8 +160,7 @@ class StimuliProvider:
             for file, lines in files.items():
                 (folder / name / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         for name, found in self.statistics.items():
-            for file, data in (("meanData.bin", found.mean_data),
-                               ("stdDevData.bin", found.deviation_data)):
+            for file, data in (("meanData.bin", found.mean_data), ("stdDevData.bin", found.deviation_data)):
                 if data is not None:
                     (folder / name).mkdir(parents=True, exist_ok=True)
                     write_matrix(folder / name / file, data)
@@ -181,8 +198,9 @@ class StimuliProvider:
         dtype = trace[at - 1].image.dtype
         if dtype not in self._normalized:
             self._normalized.add(dtype)
-            log.notice("normalizing the stimuli (%s) in the [%d;1] range", dtype,
-                       -1 if pipeline.signed or dtype.kind == "i" else 0)
+            log.notice(
+                "normalizing the stimuli (%s) in the [%d;1] range", dtype, -1 if pipeline.signed or dtype.kind == "i" else 0
+            )
 
 
 def provider_schemas() -> list[Schema]:
@@ -203,12 +221,14 @@ def build_provider(document: Document, *, seed: int = 0, cache: Path | None = No
     environment = read_environment(document)
     database = read_database(document, seed=seed, shape=environment.shape)
     if environment.composite and database.maps is None and database.type:
-        log.warning("W407", f"{database.type} has no pixel-wise labels: targets on images are not scored",
-                    where=environment.where, remedy="use Numpy_Database with y (N, H, W), or LabelImagePath of "
-                    "DIR_Database; or remove CompositeStimuli")
+        log.warning(
+            "W407",
+            f"{database.type} has no pixel-wise labels: targets on images are not scored",
+            where=environment.where,
+            remedy="use Numpy_Database with y (N, H, W), or LabelImagePath of DIR_Database; or remove CompositeStimuli",
+        )
     section = document.section(environment.section)
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))
     pipelines = read_pipelines(document, environment, database, cache)
-    return StimuliProvider(database, pipelines.by_set, environment.batch_size,
-                           pipelines.statistics, pipelines.logs)
+    return StimuliProvider(database, pipelines.by_set, environment.batch_size, pipelines.statistics, pipelines.logs)

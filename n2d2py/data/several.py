@@ -8,12 +8,13 @@
 
 In file names, characters of inputs' names other than letters, digits, - and . may be written as _.
 """
+
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Mapping
 
 import numpy as np
 
@@ -76,8 +77,11 @@ def _shape(inputs: Inputs) -> tuple[int, ...]:
 
 def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarray:
     if name not in arrays:
-        raise N2D2Error("E414", f"{path} has no array '{name}', but {', '.join(arrays)}",
-                        remedy="store an array under the name of each input")
+        raise N2D2Error(
+            "E414",
+            f"{path} has no array '{name}', but {', '.join(arrays)}",
+            remedy="store an array under the name of each input",
+        )
     check_type_of(arrays[name], f"{path.name}: {name}")
     return arrays[name]
 
@@ -94,24 +98,33 @@ def _stacked(arrays: Mapping[str, np.ndarray], path: Path, inputs: Inputs, input
     count = len(given[0]) if given[0].ndim else 0
     for array, (name, shape) in zip(given, inputs.items()):
         if array.ndim == 0 or len(array) != count:
-            raise N2D2Error("E414", f"{path}: {name} holds {len(array) if array.ndim else 'no'} stimuli, "
-                            f"{next(iter(inputs))} {count}", remedy="store as many stimuli for each input")
+            raise N2D2Error(
+                "E414",
+                f"{path}: {name} holds {len(array) if array.ndim else 'no'} stimuli, {next(iter(inputs))} {count}",
+                remedy="store as many stimuli for each input",
+            )
         _check(array.shape[1:], shape, f"{path}: {name}", _text(("N", *array.shape[1:])))
     if not count:
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
     labels = np.asarray(arrays.get("y", np.full(count, -1)))
     if labels.size != count or labels.dtype.kind not in "iu":
-        raise N2D2Error("E414", f"{path}: y has no integer for each of the {count} stimuli",
-                        remedy="store one label id per stimulus")
-    return Stimuli([f"{path.name}[{index}]" for index in range(count)], labels.reshape(-1), _shape(inputs),
-                   lambda index: _joined([array[index] for array in given], inputs, f"stimulus {index} of {path.name}",
-                                         input_range))
+        raise N2D2Error(
+            "E414", f"{path}: y has no integer for each of the {count} stimuli", remedy="store one label id per stimulus"
+        )
+    return Stimuli(
+        [f"{path.name}[{index}]" for index in range(count)],
+        labels.reshape(-1),
+        _shape(inputs),
+        lambda index: _joined([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", input_range),
+    )
 
 
 def _check(found: tuple[int, ...], shape: tuple[int, ...], where: str, text: str) -> None:
     """An input of an image has its shape; one of a vector may have any axes."""
     if found != shape and not (prod(found) == prod(shape) and (len(shape) == 1 or found == (1, *shape))):
-        remedy = "transpose it to channels, height, width" if found == (*shape[1:], shape[0]) else "store the input of the network"
+        remedy = (
+            "transpose it to channels, height, width" if found == (*shape[1:], shape[0]) else "store the input of the network"
+        )
         raise N2D2Error("E414", f"{where} holds {text}, the network takes {_text(shape)}", remedy=remedy)
 
 

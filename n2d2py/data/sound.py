@@ -4,6 +4,7 @@ A sound is an image of one row: (1, samples, channels), float32. Integers of n b
 2^(n-1) (bytes, which are unsigned, after 128 is taken away): values are in [-1, 1). Samples of
 floating point are taken as they are. N2D2 reads mono files only; here channels are kept.
 """
+
 from __future__ import annotations
 
 import struct
@@ -28,23 +29,26 @@ def read_wav(path: Path, name: str) -> np.ndarray:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise N2D2Error("E401", f"{name} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
     form, sound = _chunks(data, name)
     code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
     if code == _EXTENSIBLE and len(form) >= 26:
         code = struct.unpack_from("<H", form, 24)[0]
     if (code, bits) not in _DECODERS:
         kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
-        raise N2D2Error("E406", f"{name}: samples of {bits} bits ({kind}) are not supported",
-                        remedy="convert it to PCM of 16 bits")
+        raise N2D2Error(
+            "E406", f"{name}: samples of {bits} bits ({kind}) are not supported", remedy="convert it to PCM of 16 bits"
+        )
     if not channels or frame != channels * bits // 8:
-        raise N2D2Error("E402", f"{name} has {channels} channels of {bits} bits in {frame} bytes",
-                        remedy="write the file again")
+        raise N2D2Error(
+            "E402", f"{name} has {channels} channels of {bits} bits in {frame} bytes", remedy="write the file again"
+        )
     count = len(sound) // frame
     if not count:
         raise N2D2Error("E416", f"{name} holds no sample", remedy="remove the file")
-    samples = _DECODERS[code, bits](sound[:count * frame])
+    samples = _DECODERS[code, bits](sound[: count * frame])
     return samples.astype(np.float32).reshape(1, count, channels)
 
 
@@ -55,11 +59,10 @@ def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     position = 12
     while position + 8 <= len(data) and b"data" not in found:
-        kind, size = data[position:position + 4], struct.unpack_from("<I", data, position + 4)[0]
-        chunk = data[position + 8:position + 8 + size]
+        kind, size = data[position : position + 4], struct.unpack_from("<I", data, position + 4)[0]
+        chunk = data[position + 8 : position + 8 + size]
         if len(chunk) < size:
-            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes",
-                            remedy="replace the file")
+            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes", remedy="replace the file")
         found[kind] = chunk
         position += 8 + size + size % 2
     if len(found.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in found:
@@ -74,14 +77,14 @@ def _bytes(data: bytes) -> np.ndarray:
 def _three_bytes(data: bytes) -> np.ndarray:
     parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
     values = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
-    return (values - ((values & 0x800000) << 1)) / 2.0 ** 23
+    return (values - ((values & 0x800000) << 1)) / 2.0**23
 
 
 _DECODERS = {
     (_PCM, 8): _bytes,
-    (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0 ** 15,
+    (_PCM, 16): lambda data: np.frombuffer(data, "<i2") / 2.0**15,
     (_PCM, 24): _three_bytes,
-    (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0 ** 31,
+    (_PCM, 32): lambda data: np.frombuffer(data, "<i4") / 2.0**31,
     (_REAL, 32): lambda data: np.frombuffer(data, "<f4"),
     (_REAL, 64): lambda data: np.frombuffer(data, "<f8"),
 }

@@ -4,6 +4,7 @@ Pictures and bytes are scaled to the input range: byte p becomes low + p/255 * (
 are red, green, blue, as ONNX networks expect. Real arrays are taken as the network's inputs as they
 are.
 """
+
 from __future__ import annotations
 
 from functools import partial
@@ -29,8 +30,7 @@ __all__ = ["open_source", "synthetic"]
 _RGB = ColorSpace("RGB")
 
 
-def open_source(path: Path | str, shape: tuple[int, ...],
-                input_range: Range = (0.0, 1.0)) -> Stimuli:
+def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (0.0, 1.0)) -> Stimuli:
     """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file.
 
     Args:
@@ -45,27 +45,36 @@ def open_source(path: Path | str, shape: tuple[int, ...],
     path = Path(path)
     low, high = input_range
     if not (np.isfinite(input_range).all() and low < high):
-        raise N2D2Error("E417", f"the input range {low:g}:{high:g} is empty",
-                        remedy="give -input-range LOW:HIGH with LOW below HIGH")
+        raise N2D2Error(
+            "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
+        )
     if path.is_dir():
         return _folder(path, shape, input_range)
     if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist",
-                        remedy="give a folder of pictures, an .npy or an .npz file")
+        raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of pictures, an .npy or an .npz file")
     if path.suffix not in (".npy", ".npz") or not path.is_file():
-        raise N2D2Error("E414", f"{path} is neither a folder nor an .npy or .npz file",
-                        remedy="give the folder of the pictures, or an array")
+        raise N2D2Error(
+            "E414",
+            f"{path} is neither a folder nor an .npy or .npz file",
+            remedy="give the folder of the pictures, or an array",
+        )
     return _array(path, shape, input_range)
 
 
-def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0,
-              input_range: Range = (0.0, 1.0)) -> Stimuli:
+def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
     """`count` stimuli of uniform noise in the input range, with a warning: W402."""
-    log.warning("W402", f"calibrating on {count} synthetic stimuli (noise in "
-                f"[{input_range[0]:g}, {input_range[1]:g}]): the accuracy of the result is unknown",
-                remedy="give real data with -calib-data")
-    return Stimuli([f"synthetic[{index}]" for index in range(count)], np.full(count, -1), shape,
-                   lambda index: scaled_bytes(random_bytes(shape, seed, index), input_range))
+    log.warning(
+        "W402",
+        f"calibrating on {count} synthetic stimuli (noise in "
+        f"[{input_range[0]:g}, {input_range[1]:g}]): the accuracy of the result is unknown",
+        remedy="give real data with -calib-data",
+    )
+    return Stimuli(
+        [f"synthetic[{index}]" for index in range(count)],
+        np.full(count, -1),
+        shape,
+        lambda index: scaled_bytes(random_bytes(shape, seed, index), input_range),
+    )
 
 
 def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
@@ -78,33 +87,44 @@ def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
 
 def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
     if len(shape) != 3 or shape[0] not in (1, 3):
-        raise N2D2Error("E414", f"pictures cannot be the input {size_text(shape)} of the network",
-                        where=str(folder), remedy="give the data as an .npy or .npz file")
-    files = list_directory(folder, {}, depth=-1, label_depth=-1,
-                           valid_extensions=PICTURES).files
+        raise N2D2Error(
+            "E414",
+            f"pictures cannot be the input {size_text(shape)} of the network",
+            where=str(folder),
+            remedy="give the data as an .npy or .npz file",
+        )
+    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
     if not files:
         raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
     first = read_picture(folder / files[0], files[0])
     if first.shape[:2] != shape[1:]:
-        log.notice("%s: pictures are resized to %dx%d, bilinear (%s is %dx%d)", folder.name,
-                   shape[2], shape[1], files[0], first.shape[1], first.shape[0])
+        log.notice(
+            "%s: pictures are resized to %dx%d, bilinear (%s is %dx%d)",
+            folder.name,
+            shape[2],
+            shape[1],
+            files[0],
+            first.shape[1],
+            first.shape[0],
+        )
     load = partial(_picture, folder, files, shape, input_range)
     return Stimuli(files, np.full(len(files), -1), shape, load)
 
 
-def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range,
-             index: int) -> np.ndarray:
+def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range, index: int) -> np.ndarray:
     image = read_picture(folder / files[index], files[index])
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
-        raise N2D2Error("E415", f"picture {files[index]} is {image.dtype}, not of 8 or 16 bits",
-                        remedy="convert it, or give the data as an .npy file")
+        raise N2D2Error(
+            "E415",
+            f"picture {files[index]} is {image.dtype}, not of 8 or 16 bits",
+            remedy="convert it, or give the data as an .npy file",
+        )
     try:
         image = gray(image) if shape[0] == 1 else _RGB.apply(image)
     except Inapplicable as problem:
-        raise N2D2Error("E408", f"picture {files[index]}: {problem.what}",
-                        remedy=problem.remedy) from None
+        raise N2D2Error("E408", f"picture {files[index]}: {problem.what}", remedy=problem.remedy) from None
     return scaled_bytes(resize_bilinear(image, *shape[1:]).transpose(2, 0, 1), input_range)
 
 
@@ -124,8 +144,9 @@ def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
         if sample.dtype == np.uint8:
             return scaled_bytes(sample, input_range)
         if not np.isfinite(sample).all():
-            raise N2D2Error("E418", f"stimulus {index} of {path.name} holds NaN or infinity",
-                            remedy="remove it or correct its values")
+            raise N2D2Error(
+                "E418", f"stimulus {index} of {path.name} holds NaN or infinity", remedy="remove it or correct its values"
+            )
         return sample
 
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
@@ -140,5 +161,4 @@ def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...]) -> N2D2E
         remedy = "add an axis of stimuli in front"
     else:
         remedy = "store the inputs of the network"
-    return N2D2Error("E414", f"{path} holds an array {text}, the network takes {wanted}",
-                     remedy=remedy)
+    return N2D2Error("E414", f"{path} holds an array {text}, the network takes {wanted}", remedy=remedy)

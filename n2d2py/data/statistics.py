@@ -1,4 +1,5 @@
 """Statistics of a set of images: sizes, range, mean and deviation, overall and by value."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -33,15 +34,17 @@ class Statistics:
     deviation_data: np.ndarray | None = None
 
     def __str__(self) -> str:
-        sides = ", ".join(f"{what} {low}" if low == high else f"{what} {low} to {high}"
-                          for what, low, high in zip(("width", "height", "channels"), self.smallest,
-                                                     self.largest))
-        return (f"{self.count} stimuli, {sides}, values {self.minimum:g} to {self.maximum:g}, "
-                f"mean {self.mean:g}, standard deviation {self.deviation:g}")
+        sides = ", ".join(
+            f"{what} {low}" if low == high else f"{what} {low} to {high}"
+            for what, low, high in zip(("width", "height", "channels"), self.smallest, self.largest)
+        )
+        return (
+            f"{self.count} stimuli, {sides}, values {self.minimum:g} to {self.maximum:g}, "
+            f"mean {self.mean:g}, standard deviation {self.deviation:g}"
+        )
 
 
-def statistics(images: Iterable[np.ndarray], mean_data: bool = False,
-               deviation_data: bool = False) -> Statistics | None:
+def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False) -> Statistics | None:
     """The statistics of images (H, W, C), in one pass in float64; None for no image.
 
     Means and sums of squared differences are merged image by image (Chan, Golub and LeVeque), so
@@ -62,7 +65,7 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False,
         low, high = min(low, float(wide.min())), max(high, float(wide.max()))
         own = float(wide.mean())
         difference, total = own - mean, size + wide.size
-        squares += float(((wide - own) ** 2).sum()) + difference ** 2 * size * wide.size / total
+        squares += float(((wide - own) ** 2).sum()) + difference**2 * size * wide.size / total
         mean += difference * wide.size / total
         size = total
         if (mean_data or deviation_data) and smallest == largest:
@@ -74,6 +77,14 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False,
     if not count:
         return None
     same = smallest == largest and means is not None
-    return Statistics(count, smallest, largest, low, high, mean, float(np.sqrt(squares / size)),
-                      means if same and mean_data else None,
-                      np.sqrt(deviations / count) if same and deviation_data else None)
+    return Statistics(
+        count,
+        smallest,
+        largest,
+        low,
+        high,
+        mean,
+        float(np.sqrt(squares / size)),
+        means if same and mean_data else None,
+        np.sqrt(deviations / count) if same and deviation_data else None,
+    )

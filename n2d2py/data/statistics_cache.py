@@ -1,4 +1,5 @@
 """Statistics of many files kept for the next run: sp.StimuliData-x/statistics.npz in the output folder."""
+
 from __future__ import annotations
 
 import hashlib
@@ -48,7 +49,13 @@ def load_statistics(file: Path, key: str) -> Statistics | None:
 def save_statistics(file: Path, key: str, found: Statistics) -> None:
     """Writes the statistics beside whatever else the folder holds."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    matrices = {name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data))
-                if data is not None}
-    np.savez(file, key=np.array(key), sizes=np.array([found.count, *found.smallest, *found.largest]),
-             figures=np.array([found.minimum, found.maximum, found.mean, found.deviation]), **matrices)
+    matrices = {
+        name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data)) if data is not None
+    }
+    np.savez(
+        file,
+        key=np.array(key),
+        sizes=np.array([found.count, *found.smallest, *found.largest]),
+        figures=np.array([found.minimum, found.maximum, found.mean, found.deviation]),
+        **matrices,
+    )

@@ -1,4 +1,5 @@
 """Stimuli streamed in batches: read and prepared by threads, in order, never all in memory."""
+
 from __future__ import annotations
 
 import os
@@ -35,8 +36,14 @@ class Stimuli:
             label each.
     """
 
-    def __init__(self, names: Sequence[str], labels: np.ndarray, shape: tuple[int, ...],
-                 load: Callable[[int], np.ndarray], label_map: Callable[[int], np.ndarray] | None = None):
+    def __init__(
+        self,
+        names: Sequence[str],
+        labels: np.ndarray,
+        shape: tuple[int, ...],
+        load: Callable[[int], np.ndarray],
+        label_map: Callable[[int], np.ndarray] | None = None,
+    ):
         """`load` gives the float32 array of the stimulus at a position; called from threads, as `label_map`."""
         self.names = names
         self.labels = np.asarray(labels, np.int64)
@@ -58,12 +65,17 @@ class Stimuli:
     def take(self, positions: Sequence[int] | np.ndarray) -> Stimuli:
         """The stimuli at these positions, in this order."""
         chosen = np.asarray(positions, np.int64).reshape(-1)
-        if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(self)):
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
         names = [self.names[position] for position in chosen]
         inner = self.label_map
-        return Stimuli(names, self.labels[chosen], self.shape, lambda position: self._load(int(chosen[position])),
-                       None if inner is None else lambda position: inner(int(chosen[position])))
+        return Stimuli(
+            names,
+            self.labels[chosen],
+            self.shape,
+            lambda position: self._load(int(chosen[position])),
+            None if inner is None else lambda position: inner(int(chosen[position])),
+        )
 
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
         """Batches of `size` (the last may be smaller): x float32 (n, *shape), labels (n,), names.
@@ -80,14 +92,16 @@ class Stimuli:
             x = np.empty((stop - start, *self.shape), np.float32)
             for first in range(start, stop, _CHUNK):
                 part = next(chunks)
-                x[first - start:first - start + len(part)] = part
+                x[first - start : first - start + len(part)] = part
             yield x, self.labels[start:stop], list(self.names[start:stop])
 
     def _chunks(self, size: int, workers: int) -> Iterator[list[np.ndarray]]:
         """Runs of stimuli in order; no run crosses a multiple of `size`."""
-        runs = (range(first, min(first + _CHUNK, start + size, len(self)))
-                for start in range(0, len(self), size)
-                for first in range(start, min(start + size, len(self)), _CHUNK))
+        runs = (
+            range(first, min(first + _CHUNK, start + size, len(self)))
+            for start in range(0, len(self), size)
+            for first in range(start, min(start + size, len(self)), _CHUNK)
+        )
         pool = ThreadPoolExecutor(workers, thread_name_prefix="stimuli")
         waiting: deque[Future[list[np.ndarray]]] = deque()
         try:

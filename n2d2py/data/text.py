@@ -1,4 +1,5 @@
 """Lines of small text files: lists of stimuli, labels, synsets."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -18,8 +19,9 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
     except UnicodeDecodeError:
         raise N2D2Error("E402", f"{path} is not UTF-8 text", remedy="save it as UTF-8") from None
     for number, line in enumerate(text.splitlines(), 1):

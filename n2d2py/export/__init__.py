@@ -2,9 +2,22 @@
 
 `exporter(name)` finds a target, `ExportRequest` is what it is given, `ExportFolder` writes whole or not at all.
 """
+
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice, Target, exporter, exporters, register
 from n2d2py.export.stimuli import Stimuli, write_stimuli
 from n2d2py.export.writer import ExportFolder, Manifest, read_manifest
 
-__all__ = ["Exporter", "ExportRequest", "ExportFolder", "KernelChoice", "Manifest", "Stimuli", "Target", "exporter", "exporters",
-           "read_manifest", "register", "write_stimuli"]
+__all__ = [
+    "ExportFolder",
+    "ExportRequest",
+    "Exporter",
+    "KernelChoice",
+    "Manifest",
+    "Stimuli",
+    "Target",
+    "exporter",
+    "exporters",
+    "read_manifest",
+    "register",
+    "write_stimuli",
+]

@@ -1,11 +1,13 @@
 """The contract of an export, what it is given, and the registry of all exports."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, nearest
 from n2d2py.export.stimuli import Stimuli
@@ -13,7 +15,7 @@ from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
 from n2d2py.memory import MemoryPlan, MemoryProblem
 
-__all__ = ["Exporter", "ExportRequest", "KernelChoice", "Target", "register", "exporter", "exporters", "GROUP"]
+__all__ = ["GROUP", "ExportRequest", "Exporter", "KernelChoice", "Target", "exporter", "exporters", "register"]
 
 GROUP = "n2d2py.exports"
 _BUILT_IN = {"CPP": "n2d2py.export.cpp", "NVDLA": "n2d2py.export.nvdla"}
@@ -107,8 +109,9 @@ class Exporter:
 
     def manifest(self, request: ExportRequest) -> Manifest:
         """The manifest of the export of `request`, for ExportFolder."""
-        return Manifest(self.name, request.graph.name, request.options, request.parameters, request.hashes,
-                        self.details(request))
+        return Manifest(
+            self.name, request.graph.name, request.options, request.parameters, request.hashes, self.details(request)
+        )
 
     def write(self, request: ExportRequest, folder: Path) -> list[KernelChoice] | None:
         """Writes the project of a checked request into an existing folder, without its manifest.
@@ -148,11 +151,18 @@ def exporter(name: str) -> Exporter:
     plugins = _plugins()
     if name not in plugins:
         close = nearest(name, exporters())
-        raise N2D2Error("E700", f"the export '{name}' is unknown", where="-export",
-                        remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(exporters())}")
+        raise N2D2Error(
+            "E700",
+            f"the export '{name}' is unknown",
+            where="-export",
+            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(exporters())}",
+        )
     if len(plugins[name]) > 1:
-        raise N2D2Error("E714", f"the export '{name}' is provided by {' and '.join(sorted(plugins[name]))}",
-                        remedy="uninstall one of the packages")
+        raise N2D2Error(
+            "E714",
+            f"the export '{name}' is provided by {' and '.join(sorted(plugins[name]))}",
+            remedy="uninstall one of the packages",
+        )
     _exporters[name] = _load(name, plugins[name][0])
     return _exporters[name]
 
@@ -171,10 +181,14 @@ def _load(name: str, value: str) -> Exporter:
     try:
         loaded = entry.load()
     except Exception as error:  # whatever a foreign module raises while it is imported
-        raise N2D2Error("E714", f"the plugin {value} of the export '{name}' cannot be loaded: "
-                        f"{type(error).__name__}: {error}", remedy="repair or uninstall its package") from error
+        raise N2D2Error(
+            "E714",
+            f"the plugin {value} of the export '{name}' cannot be loaded: {type(error).__name__}: {error}",
+            remedy="repair or uninstall its package",
+        ) from error
     made = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(made, Exporter) or made.name != name:
-        raise N2D2Error("E714", f"the plugin {value} is not an Exporter named '{name}'",
-                        remedy="repair or uninstall its package")
+        raise N2D2Error(
+            "E714", f"the plugin {value} is not an Exporter named '{name}'", remedy="repair or uninstall its package"
+        )
     return made

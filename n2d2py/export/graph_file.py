@@ -3,6 +3,7 @@
 `simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, and one array for each
 parameter, in the narrowest integer type that holds its values. No pickled objects.
 """
+
 from __future__ import annotations
 
 import io
@@ -19,7 +20,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.operators import Function, Op, operator_kinds
 
-__all__ = ["GRAPH_FILE", "write_graph", "read_graph"]
+__all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
 
 GRAPH_FILE = "simulator/network.npz"
 _FORMAT = 1
@@ -29,10 +30,15 @@ def write_graph(graph: QuantGraph, path: Path) -> None:
     """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out."""
     arrays = _Arrays()
     text = {
-        "format": _FORMAT, "name": graph.name, "bits": graph.bits, "inputs": graph.inputs, "outputs": graph.outputs,
+        "format": _FORMAT,
+        "name": graph.name,
+        "bits": graph.bits,
+        "inputs": graph.inputs,
+        "outputs": graph.outputs,
         "aliases": dict(sorted(graph.aliases.items())),
-        "tensors": [{"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)}
-                    for t in graph.tensors.values()],
+        "tensors": [
+            {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
+        ],
         "nodes": [_pack_node(node, arrays) for node in graph.nodes],
     }
     buffer = io.BytesIO()
@@ -53,8 +59,7 @@ def read_graph(path: Path) -> QuantGraph:
         text = json.loads(arrays.pop("graph").tobytes())
         if text["format"] != _FORMAT:
             raise ValueError(f"format {text['format']} instead of {_FORMAT}")
-        graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"],
-                           aliases=text["aliases"])
+        graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
         for t in text["tensors"]:
             graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
@@ -127,11 +132,18 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
     scaling = node.rescale and {"mode": type(node.rescale).__name__, "values": _pack(_fields(node.rescale), arrays)}
-    return {"name": node.name, "op": node.op.kind, "attributes": _pack(_fields(node.op), arrays),
-            "inputs": node.inputs, "outputs": node.outputs,
-            "params": {role: arrays.add(node.params[role]) for role in sorted(node.params)},
-            "rescale": scaling, "clamp": node.clamp and [int(v) for v in node.clamp], "bound": int(node.bound),
-            "activation": _pack(node.activation, arrays)}
+    return {
+        "name": node.name,
+        "op": node.op.kind,
+        "attributes": _pack(_fields(node.op), arrays),
+        "inputs": node.inputs,
+        "outputs": node.outputs,
+        "params": {role: arrays.add(node.params[role]) for role in sorted(node.params)},
+        "rescale": scaling,
+        "clamp": node.clamp and [int(v) for v in node.clamp],
+        "bound": int(node.bound),
+        "activation": _pack(node.activation, arrays),
+    }
 
 
 def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
@@ -141,6 +153,14 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
     scaling = entry["rescale"]
     rescales = {made.__name__: made for made in Rescale.__subclasses__()}
     made = scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
-    return QuantNode(entry["name"], op(**_unpack(entry["attributes"], arrays)), entry["inputs"], entry["outputs"],
-                     _unpack(entry["params"], arrays), made, entry["clamp"] and tuple(entry["clamp"]),
-                     entry["bound"], _unpack(entry["activation"], arrays))
+    return QuantNode(
+        entry["name"],
+        op(**_unpack(entry["attributes"], arrays)),
+        entry["inputs"],
+        entry["outputs"],
+        _unpack(entry["params"], arrays),
+        made,
+        entry["clamp"] and tuple(entry["clamp"]),
+        entry["bound"],
+        _unpack(entry["activation"], arrays),
+    )

@@ -5,11 +5,12 @@ File: ``P5`` (one channel) or ``P6`` (several), newline, ``width height``, newli
 little-endian int32 per label. A vector of C elements is an image of one line of one pixel of C channels, written
 as a line of C pixels of one channel, which is the same sequence of values.
 """
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Sequence
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
-__all__ = ["Stimuli", "write_stimuli", "hwc"]
+__all__ = ["Stimuli", "hwc", "write_stimuli"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,5 +99,6 @@ def _header(graph: QuantGraph, tensor: str) -> bytes:
 
 def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
     pixels = hwc(values)
-    return (pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes()
-            + b"".join(label.astype("<i4").tobytes() for label in labels))
+    return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes() + b"".join(
+        label.astype("<i4").tobytes() for label in labels
+    )

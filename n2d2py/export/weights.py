@@ -1,4 +1,5 @@
 """The parameters of a network as text, in N2D2's format: `weights_export/` of an export."""
+
 from __future__ import annotations
 
 import re

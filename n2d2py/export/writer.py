@@ -3,6 +3,7 @@
 Everything is written into a folder beside the final one, which is exchanged by renaming when all is done. Until
 then the previous export stays as it is, whatever happens.
 """
+
 from __future__ import annotations
 
 import errno
@@ -12,16 +13,17 @@ import os
 import shutil
 import signal
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Iterator, Mapping
+from typing import Any
 
 import n2d2py
 from n2d2py.errors import N2D2Error
 
-__all__ = ["ExportFolder", "Manifest", "read_manifest", "MANIFEST"]
+__all__ = ["MANIFEST", "ExportFolder", "Manifest", "read_manifest"]
 
 MANIFEST = "manifest.json"
 _TOOL = "n2d2py"
@@ -49,11 +51,22 @@ class Manifest:
 
     def text(self, folder: Path) -> str:
         """The JSON text, with the SHA-256 of every file in `folder`."""
-        files = {path.relative_to(folder).as_posix(): _digest(path)
-                 for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST}
-        data = {"tool": _TOOL, "version": n2d2py.__version__, "export": self.export, "network": self.network,
-                "options": dict(self.options), "parameters": dict(self.parameters), "inputs": dict(self.inputs),
-                "details": dict(self.details), "files": dict(sorted(files.items()))}
+        files = {
+            path.relative_to(folder).as_posix(): _digest(path)
+            for path in folder.rglob("*")
+            if path.is_file() and path != folder / MANIFEST
+        }
+        data = {
+            "tool": _TOOL,
+            "version": n2d2py.__version__,
+            "export": self.export,
+            "network": self.network,
+            "options": dict(self.options),
+            "parameters": dict(self.parameters),
+            "inputs": dict(self.inputs),
+            "details": dict(self.details),
+            "files": dict(sorted(files.items())),
+        }
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -92,8 +105,7 @@ class ExportFolder:
             self._partial.mkdir()
         return self._partial
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if error is None:
                 with self._explained():
@@ -119,8 +131,9 @@ class ExportFolder:
             except OSError as reason:
                 raise self._unwritable(reason) from reason
             if not empty and read_manifest(self._path) is None:
-                raise N2D2Error("E711", f"{self._shown} holds files that are no export of this tool; they are "
-                                "not replaced", remedy=remedy)
+                raise N2D2Error(
+                    "E711", f"{self._shown} holds files that are no export of this tool; they are not replaced", remedy=remedy
+                )
         elif self._path.exists():
             raise N2D2Error("E711", f"{self._shown} is a file", remedy=remedy)
 
@@ -154,8 +167,11 @@ class ExportFolder:
             yield
         except OSError as reason:
             if reason.errno in _FULL:
-                raise N2D2Error("E713", f"no space is left to write {self._shown}: {reason.strerror}",
-                                remedy="free some space, or choose another place with -o") from reason
+                raise N2D2Error(
+                    "E713",
+                    f"no space is left to write {self._shown}: {reason.strerror}",
+                    remedy="free some space, or choose another place with -o",
+                ) from reason
             if self._is_ours(reason):
                 raise self._unwritable(reason) from reason
             raise
@@ -169,8 +185,11 @@ class ExportFolder:
         return inside or path in self._path.parents
 
     def _unwritable(self, reason: OSError) -> N2D2Error:
-        return N2D2Error("E712", f"{self._shown} cannot be written: {reason.strerror}",
-                         remedy="choose another place with -o, or change its permissions")
+        return N2D2Error(
+            "E712",
+            f"{self._shown} cannot be written: {reason.strerror}",
+            remedy="choose another place with -o, or change its permissions",
+        )
 
 
 @contextmanager

@@ -1,4 +1,5 @@
 """The network as plain data: what `-describe` prints and the reports list."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,20 +36,29 @@ def describe(graph: Graph) -> dict[str, Any]:
             continue
         inputs = _declared_inputs(node, helpers)
         dims = [n2d2_dims(graph.shape(name)) for name in inputs]
-        layers.append({
-            "name": node.name, "type": node.op.kind,
-            "parents": [maker.get(name, name) for name in inputs],
-            "input_dims": [*dims[0][:2], sum(d[2] for d in dims)],
-            "output_dims": n2d2_dims(graph.shape(node.outputs[0])),
-            "macs": layer_macs(graph, node), "params": layer_params(node)})
-    return {"name": graph.name,
-            "inputs": {name: n2d2_dims(graph.shape(name)) for name in graph.inputs},
-            "outputs": [maker.get(name, name) for name in graph.outputs],
-            "layers": layers,
-            "macs": sum(layer["macs"] for layer in layers), "params": sum(layer["params"] for layer in layers)}
+        layers.append(
+            {
+                "name": node.name,
+                "type": node.op.kind,
+                "parents": [maker.get(name, name) for name in inputs],
+                "input_dims": [*dims[0][:2], sum(d[2] for d in dims)],
+                "output_dims": n2d2_dims(graph.shape(node.outputs[0])),
+                "macs": layer_macs(graph, node),
+                "params": layer_params(node),
+            }
+        )
+    return {
+        "name": graph.name,
+        "inputs": {name: n2d2_dims(graph.shape(name)) for name in graph.inputs},
+        "outputs": [maker.get(name, name) for name in graph.outputs],
+        "layers": layers,
+        "macs": sum(layer["macs"] for layer in layers),
+        "params": sum(layer["params"] for layer in layers),
+    }
 
 
 def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
     """The inputs of a node, those of a helper node in place of its output."""
-    return [name for given in node.inputs
-            for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])]
+    return [
+        name for given in node.inputs for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])
+    ]

@@ -1,4 +1,5 @@
 """The floating-point network: tensors by name and nodes in topological order."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
 
-__all__ = ["Tensor", "Node", "Graph"]
+__all__ = ["Graph", "Node", "Tensor"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class Node:
     """
 
     name: str
-    op: "Op"
+    op: Op
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
-    activation: "Function | None" = None
+    activation: Function | None = None
     location: Location | None = None
     source: list[str] = field(default_factory=list)
     helper: bool = False
@@ -244,12 +245,24 @@ class Graph:
         self.tensors = {name: t for name, t in self.tensors.items() if name in present}
         return dropped[::-1]
 
-    def copy(self) -> "Graph":
+    def copy(self) -> Graph:
         """A graph that can be rewritten without changing this one; parameter arrays are shared."""
         other = Graph(self.name)
         other.tensors = dict(self.tensors)
-        other.nodes = [Node(n.name, n.op, list(n.inputs), list(n.outputs), dict(n.params), n.activation,
-                            n.location, list(n.source), n.helper) for n in self.nodes]
+        other.nodes = [
+            Node(
+                n.name,
+                n.op,
+                list(n.inputs),
+                list(n.outputs),
+                dict(n.params),
+                n.activation,
+                n.location,
+                list(n.source),
+                n.helper,
+            )
+            for n in self.nodes
+        ]
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)
         other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
         return other
@@ -286,11 +299,17 @@ class Graph:
             "name": self.name,
             "inputs": {name: list(self.shape(name)) for name in self.inputs},
             "outputs": list(self.outputs),
-            "nodes": [{"name": n.name, "op": repr(n.op), "inputs": n.inputs,
-                       "outputs": {name: list(self.shape(name)) for name in n.outputs},
-                       "params": {role: list(a.shape) for role, a in sorted(n.params.items())},
-                       "activation": repr(n.activation) if n.activation else None}
-                      for n in self.nodes],
+            "nodes": [
+                {
+                    "name": n.name,
+                    "op": repr(n.op),
+                    "inputs": n.inputs,
+                    "outputs": {name: list(self.shape(name)) for name in n.outputs},
+                    "params": {role: list(a.shape) for role, a in sorted(n.params.items())},
+                    "activation": repr(n.activation) if n.activation else None,
+                }
+                for n in self.nodes
+            ],
         }
 
 
@@ -298,5 +317,10 @@ def _check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))
-        raise N2D2Error("E240", f"{what} of {size} has " + (f"{count:,} elements, at most {MAX_TENSOR:,} are "
-                        "supported" if count else "no elements"), where=where, remedy="check its dimensions")
+        raise N2D2Error(
+            "E240",
+            f"{what} of {size} has "
+            + (f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"),
+            where=where,
+            remedy="check its dimensions",
+        )

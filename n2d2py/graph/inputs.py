@@ -1,7 +1,9 @@
 """Stimuli of networks with several inputs: one vector for all of them, in the order of the network."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +13,17 @@ if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.quant import QuantGraph
 
-__all__ = ["stimulus_shape", "split_inputs"]
+__all__ = ["split_inputs", "stimulus_shape"]
 
 
-def stimulus_shape(graph: "Graph | QuantGraph") -> tuple[int, ...]:
+def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
     """Shape of one stimulus: (C, H, W) or (F,) of the only input, (total,) of several."""
     if len(graph.inputs) == 1:
         return tuple(graph.shape(graph.inputs[0])[1:])
     return (sum(elements(graph.shape(name)) for name in graph.inputs),)
 
 
-def split_inputs(graph: "Graph | QuantGraph", stimuli: np.ndarray) -> Sequence[np.ndarray]:
+def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
     """The array (N, ...) of each input from stimuli (N, *stimulus_shape)."""
     if len(graph.inputs) == 1:
         return [stimuli]

@@ -1,8 +1,10 @@
 """How a single layer is computed, where that differs from the rest of the network."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any
 
 __all__ = ["Precision"]
 
@@ -22,16 +24,17 @@ class Precision:
     quantize: bool | None = None
 
     @staticmethod
-    def of(values: Mapping[str, Any]) -> "Precision":
+    def of(values: Mapping[str, Any]) -> Precision:
         """The precision of typed INI values by key (n2d2py/ini/precision.py)."""
-        bits, weight_bits = (None if (text := values[key]) is None else int(text)
-                             for key in ("QuantBits", "QuantWeightBits"))
+        bits, weight_bits = (None if (text := values[key]) is None else int(text) for key in ("QuantBits", "QuantWeightBits"))
         return Precision(bits, weight_bits, values["Quantize"])
 
-    def over(self, other: "Precision | None") -> "Precision":
+    def over(self, other: Precision | None) -> Precision:
         """This precision, completed by `other` where it says nothing."""
         if other is None:
             return self
-        return Precision(other.bits if self.bits is None else self.bits,
-                         other.weight_bits if self.weight_bits is None else self.weight_bits,
-                         other.quantize if self.quantize is None else self.quantize)
+        return Precision(
+            other.bits if self.bits is None else self.bits,
+            other.weight_bits if self.weight_bits is None else self.weight_bits,
+            other.quantize if self.quantize is None else self.quantize,
+        )

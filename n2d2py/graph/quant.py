@@ -1,4 +1,5 @@
 """The typed network: every tensor has a number type, every integer layer an explicit rescale."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -11,11 +12,11 @@ from n2d2py.errors import InternalError, Location
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
-    from n2d2py.operators.activations import Function
     from n2d2py.graph.graph import Node
+    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
 
-__all__ = ["QuantTensor", "QuantNode", "QuantGraph"]
+__all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class QuantNode:
     """
 
     name: str
-    op: "Op"
+    op: Op
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
     rescale: Rescale | None = None
     clamp: tuple[int, int] | None = None
     bound: int = 0
-    activation: "Function | None" = None
+    activation: Function | None = None
     location: Location | None = None
     source: list[str] = field(default_factory=list)
 
@@ -68,7 +69,7 @@ class QuantNode:
     @property
     def acc_bits(self) -> int:
         """Bits of the accumulator in the exported code: 32, or 64 when the bound needs it."""
-        return 32 if self.bound < 2 ** 31 else 64
+        return 32 if self.bound < 2**31 else 64
 
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
@@ -112,7 +113,7 @@ class QuantGraph:
         """Whether the node computes in integers (all its tensors have integer types)."""
         return not any(self.type(name).is_float for name in node.inputs + node.outputs)
 
-    def is_float(self, node: "QuantNode | Node") -> bool:
+    def is_float(self, node: QuantNode | Node) -> bool:
         """Whether the node computes in floating point alone (all its tensors have such types)."""
         return all(self.type(name).is_float for name in [*node.inputs, *node.outputs])
 
@@ -145,11 +146,23 @@ class QuantGraph:
     def dump(self) -> dict[str, Any]:
         """The typed graph as plain data, without the parameter values."""
         return {
-            "name": self.name, "bits": self.bits,
-            "tensors": {t.name: {"shape": list(t.shape), "type": t.type.name, "scale": t.type.scale,
-                                 "zero_point": t.type.zero_point} for t in self.tensors.values()},
-            "inputs": self.inputs, "outputs": self.outputs,
-            "nodes": [{"name": n.name, "op": repr(n.op), "inputs": n.inputs, "outputs": n.outputs,
-                       "clamp": list(n.clamp) if n.clamp else None, "bound": int(n.bound)}
-                      for n in self.nodes],
+            "name": self.name,
+            "bits": self.bits,
+            "tensors": {
+                t.name: {"shape": list(t.shape), "type": t.type.name, "scale": t.type.scale, "zero_point": t.type.zero_point}
+                for t in self.tensors.values()
+            },
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "nodes": [
+                {
+                    "name": n.name,
+                    "op": repr(n.op),
+                    "inputs": n.inputs,
+                    "outputs": n.outputs,
+                    "clamp": list(n.clamp) if n.clamp else None,
+                    "bound": int(n.bound),
+                }
+                for n in self.nodes
+            ],
         }

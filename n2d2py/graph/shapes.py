@@ -1,9 +1,10 @@
 """Shapes are (N, C, H, W), (N, C, L) or (N, C) tuples with batch 1; these accessors name the axes."""
+
 from __future__ import annotations
 
 from math import prod
 
-__all__ = ["Shape", "MAX_ELEMENTS", "MAX_TENSOR", "MAX_STEP", "channels", "height", "width", "elements", "n2d2_dims"]
+__all__ = ["MAX_ELEMENTS", "MAX_STEP", "MAX_TENSOR", "Shape", "channels", "elements", "height", "n2d2_dims", "width"]
 
 Shape = tuple[int, ...]
 

@@ -20,6 +20,7 @@ W103   a fraction read as integer       W107   an unknown layer in params.ini
 W104   blanks after a backslash
 =====  ==========================================================================================
 """
+
 from n2d2py.ini.config import merge_config
 from n2d2py.ini.document import Document, load_document, wildcard_match
 from n2d2py.ini.params import Params, load_params
@@ -27,5 +28,18 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["Document", "Key", "Kind", "Params", "REQUIRED", "Schema", "Section", "Values",
-           "load_document", "load_params", "merge_config", "resolve_path", "wildcard_match"]
+__all__ = [
+    "REQUIRED",
+    "Document",
+    "Key",
+    "Kind",
+    "Params",
+    "Schema",
+    "Section",
+    "Values",
+    "load_document",
+    "load_params",
+    "merge_config",
+    "resolve_path",
+    "wildcard_match",
+]

@@ -4,9 +4,11 @@ A header with a template (`[name@file]`) opens an ordinary section; when the nex
 of the text is reached, the template is rendered with that section's properties and its lines are
 built at this place.
 """
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
@@ -71,13 +73,12 @@ class _Builder:
         """Takes the properties below an unreadable header, so that they harm no other section."""
         return Section(self._document, "", Location(line.file, line.line))
 
-    def _open(self, header: lexer.Header, includer: Section | None,
-              lines: Sequence[lexer.SourceLine], index: int) -> Section:
+    def _open(self, header: lexer.Header, includer: Section | None, lines: Sequence[lexer.SourceLine], index: int) -> Section:
         bases = []
         for name in header.bases:
             base = self._document.section(name)
             if base is None:
-                self._keep(self._unknown_base(name, header, lines[index + 1:]))
+                self._keep(self._unknown_base(name, header, lines[index + 1 :]))
             else:
                 bases.append(base)
         section = Section(self._document, header.name, header.where, tuple(bases), includer)
@@ -86,8 +87,7 @@ class _Builder:
             section.assign("$PARENT_SECTION_NAME", includer.name, header.where)
         return section
 
-    def _unknown_base(self, name: str, header: lexer.Header,
-                      rest: Sequence[lexer.SourceLine]) -> N2D2Error:
+    def _unknown_base(self, name: str, header: lexer.Header, rest: Sequence[lexer.SourceLine]) -> N2D2Error:
         later = _line_of_header(name, rest)
         like = nearest(name, [section.name for section in self._document.sections])
         if name == header.name:
@@ -96,8 +96,7 @@ class _Builder:
             remedy = f"[{name}] is declared later, at line {later}: move it up"
         else:
             remedy = f"did you mean '{like}'?" if like else f"declare [{name}] before this section"
-        return N2D2Error("E107", f"the base section '{name}' is not declared so far",
-                         where=header.where, remedy=remedy)
+        return N2D2Error("E107", f"the base section '{name}' is not declared so far", where=header.where, remedy=remedy)
 
     def _include(self, section: Section, header: lexer.Header | None) -> None:
         if header is None or header.template is None:

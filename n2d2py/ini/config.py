@@ -1,4 +1,5 @@
 """ConfigSection: the parameters of a layer that stand in sections of their own."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from n2d2py.ini.section import Section
 if TYPE_CHECKING:
     from n2d2py.ini.document import Document
 
-__all__ = ["MergedSection", "merge_config", "is_config_key"]
+__all__ = ["MergedSection", "is_config_key", "merge_config"]
 
 _KEY = "ConfigSection"
 
@@ -19,8 +20,7 @@ def is_config_key(name: str) -> bool:
     return name == _KEY or (name.startswith(_KEY + "(") and name.endswith(")"))
 
 
-def merge_config(section: Section | MergedSection, document: Document,
-                 model: str = "") -> MergedSection:
+def merge_config(section: Section | MergedSection, document: Document, model: str = "") -> MergedSection:
     """The properties of the sections that `ConfigSection` lists, later sections over earlier ones.
 
     For `model`, `ConfigSection(model)` is used in place of `ConfigSection` when it is given; a
@@ -88,6 +88,10 @@ class MergedSection:
 
     def _owner(self, key: str) -> Section:
         if key not in self._owners:
-            raise N2D2Error("E108", f"property '{key}' not found in the ConfigSection",
-                            where=self.location, remedy=f"add {key}=<value> to it")
+            raise N2D2Error(
+                "E108",
+                f"property '{key}' not found in the ConfigSection",
+                where=self.location,
+                remedy=f"add {key}=<value> to it",
+            )
         return self._owners[key]

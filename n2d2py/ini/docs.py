@@ -1,7 +1,9 @@
 """The documentation page of sections and keys, generated from their schemas."""
+
 from __future__ import annotations
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from n2d2py.ini.kinds import kind_text
 from n2d2py.ini.schema import REQUIRED, Key, Schema

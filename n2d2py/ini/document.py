@@ -1,17 +1,18 @@
 """An INI document: its sections in order, found by name or pattern, with their values kept lazy."""
+
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from functools import lru_cache
 from pathlib import Path
-from typing import Hashable
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.builder import build
 from n2d2py.ini.section import Section
 
-__all__ = ["Document", "Section", "load_document", "wildcard_match", "MAX_SECTIONS"]
+__all__ = ["MAX_SECTIONS", "Document", "Section", "load_document", "wildcard_match"]
 
 MAX_SECTIONS = 5_000
 """Sections of a document: many times those of the largest networks."""
@@ -62,9 +63,12 @@ class Document:
         if name in self._sections:
             return self._sections[name]
         like = nearest(name, self._sections)
-        raise N2D2Error("E119", f"there is no section [{name}]",
-                        where=where or Location(str(self.path)),
-                        remedy=f"did you mean [{like}]?" if like else f"add the section [{name}]")
+        raise N2D2Error(
+            "E119",
+            f"there is no section [{name}]",
+            where=where or Location(str(self.path)),
+            remedy=f"did you mean [{like}]?" if like else f"add the section [{name}]",
+        )
 
     def matching(self, pattern: str) -> list[Section]:
         """The sections whose names match a pattern of `*` and `?`, in order of declaration."""
@@ -80,13 +84,20 @@ class Document:
             N2D2Error: E106 when the name is taken, E123 when there are too many sections.
         """
         if len(self._sections) >= MAX_SECTIONS:
-            raise N2D2Error("E123", f"more than {MAX_SECTIONS:,} sections", where=section.location,
-                            remedy="reduce the loops of the templates")
+            raise N2D2Error(
+                "E123",
+                f"more than {MAX_SECTIONS:,} sections",
+                where=section.location,
+                remedy="reduce the loops of the templates",
+            )
         first = self._sections.setdefault(section.name, section)
         if first is not section:
-            raise N2D2Error("E106", f"the section [{section.name}] is declared twice (first at "
-                            f"{first.location.file}:{first.location.line})",
-                            where=section.location, remedy="rename or remove one of them")
+            raise N2D2Error(
+                "E106",
+                f"the section [{section.name}] is declared twice (first at {first.location.file}:{first.location.line})",
+                where=section.location,
+                remedy="rename or remove one of them",
+            )
 
     def automatic_section(self, name: str) -> Section:
         """Where automatic properties of `name` go: its section, else one that only references see.
@@ -112,7 +123,7 @@ class Document:
         while includer is not None:
             including.add(includer.name)
             includer = includer.includer
-        for name in reversed(names[:names.index(section.name)]):
+        for name in reversed(names[: names.index(section.name)]):
             if name not in including:
                 return name
         return ""
@@ -134,8 +145,7 @@ class Document:
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
     parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern),
-                      re.DOTALL)
+    return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern), re.DOTALL)
 
 
 def wildcard_match(pattern: str, name: str) -> bool:

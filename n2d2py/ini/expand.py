@@ -5,6 +5,7 @@ Macros are looked up from the section that is being read (the reader), also insi
 another section (dynamic scoping). Macro lookup: SECTION_NAME, PREV_SECTION_NAME, the reader, the
 global section, the environment (taken literally, not expanded again).
 """
+
 from __future__ import annotations
 
 import re
@@ -64,9 +65,8 @@ class _Expansion:
             label += f" of [{owner.name}]"
         where = owner.where(key)
         if label in self._chain:
-            chain = " -> ".join(self._chain[self._chain.index(label):] + [label])
-            raise N2D2Error("E111", f"circular definition: {chain}", where=where,
-                            remedy="give one of them a value of its own")
+            chain = " -> ".join(self._chain[self._chain.index(label) :] + [label])
+            raise N2D2Error("E111", f"circular definition: {chain}", where=where, remedy="give one of them a value of its own")
         self._chain.append(label)
         value = self.text(owner.raw(key), where)
         self._chain.pop()
@@ -81,7 +81,7 @@ class _Expansion:
         pieces = []
         position = 0
         while match := _MARK.search(text, position):
-            pieces.append(text[position:match.start()])
+            pieces.append(text[position : match.start()])
             self._steps += 1
             if self._steps > MAX_STEPS:
                 raise self._too_large(f"more than {MAX_STEPS} replacements", where)
@@ -97,12 +97,10 @@ class _Expansion:
 
     def _too_large(self, what: str, where: Location) -> N2D2Error:
         start = f" of {self._chain[0]}" if self._chain else ""
-        return N2D2Error("E113", f"the expansion{start} is too large: {what}", where=where,
-                         remedy="simplify the definitions")
+        return N2D2Error("E113", f"the expansion{start} is too large: {what}", where=where, remedy="simplify the definitions")
 
     def _unclosed(self, mark: str, closing: str, where: Location) -> N2D2Error:
-        return N2D2Error("E114", f"'{mark}' without its '{closing}'", where=where,
-                         remedy=f"add the missing {closing}")
+        return N2D2Error("E114", f"'{mark}' without its '{closing}'", where=where, remedy=f"add the missing {closing}")
 
     def _macro(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = text.find("}", start)
@@ -130,10 +128,12 @@ class _Expansion:
         like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
         listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
-        return N2D2Error("E110", f"the macro ${{{name}}} is not defined (known here: "
-                         f"{listed or 'none'})", where=where,
-                         remedy=f"{remedy}define ${name}=<value> or set the environment "
-                         f"variable {name}")
+        return N2D2Error(
+            "E110",
+            f"the macro ${{{name}}} is not defined (known here: {listed or 'none'})",
+            where=where,
+            remedy=f"{remedy}define ${name}=<value> or set the environment variable {name}",
+        )
 
     def _expression(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = _closing(text, start)
@@ -147,8 +147,9 @@ class _Expansion:
             quoted = f"$({_cut(written)})"
             if expanded != written:
                 quoted += f", that is $({_cut(expanded)}),"
-            raise N2D2Error("E112", f"the expression {quoted} has no value: {error}", where=where,
-                            remedy="correct the expression") from None
+            raise N2D2Error(
+                "E112", f"the expression {quoted} has no value: {error}", where=where, remedy="correct the expression"
+            ) from None
 
     def _reference(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = text.find("]", start, start + MAX_NAME)
@@ -168,8 +169,7 @@ class _Expansion:
                 return self.property(section, run[:length]), stop
         key = _PLAIN_NAME.match(run).group()
         if not key:
-            raise N2D2Error("E115", f"the reference [{name}] names no property", where=where,
-                            remedy=f"write [{name}]Property")
+            raise N2D2Error("E115", f"the reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
         raise section.missing(key, where)
 
 

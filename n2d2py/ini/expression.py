@@ -4,15 +4,17 @@ Known: numbers, strings, True, False, + - * / // % **, comparisons, and, or, not
 parentheses and the calls in `FUNCTIONS`. Nothing else is reachable: no names, attributes,
 subscripts or other calls. Numbers, texts and nesting are bounded, so each text is done at once.
 """
+
 from __future__ import annotations
 
 import ast
 import math
 import operator
 import warnings
-from typing import Callable, Union
+from collections.abc import Callable
+from typing import Union
 
-__all__ = ["ExpressionError", "evaluate", "FUNCTIONS"]
+__all__ = ["FUNCTIONS", "ExpressionError", "evaluate"]
 
 MAX_CHARACTERS = 2000
 MAX_NESTING = 64
@@ -71,7 +73,7 @@ def _power(base: Value, exponent: Value) -> Value:
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
         if base.bit_length() * exponent > 2 * MAX_BITS and abs(base) > 1:
             raise ExpressionError("the power is too large")
-    return base ** exponent
+    return base**exponent
 
 
 def _round(value: Value, digits: int = 0) -> Value:
@@ -85,20 +87,38 @@ def _add(left: Value, right: Value) -> Value:
 
 
 _BINARY: dict[type, Callable[[Value, Value], Value]] = {
-    ast.Add: _add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power}
+    ast.Add: _add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
 _COMPARE: dict[type, Callable[[Value, Value], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge}
-_UNARY: dict[type, Callable[[Value], Value]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_UNARY: dict[type, Callable[[Value], Value]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
 
 # Name of a callable: function, fewest and most arguments.
 FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
-    "abs": (abs, 1, 1), "ceil": (math.ceil, 1, 1), "float": (float, 1, 1),
-    "floor": (math.floor, 1, 1), "int": (int, 1, 1), "log2": (math.log2, 1, 1),
-    "max": (max, 2, 64), "min": (min, 2, 64), "pow": (_power, 2, 2), "round": (_round, 1, 2),
-    "sqrt": (math.sqrt, 1, 1)}
+    "abs": (abs, 1, 1),
+    "ceil": (math.ceil, 1, 1),
+    "float": (float, 1, 1),
+    "floor": (math.floor, 1, 1),
+    "int": (int, 1, 1),
+    "log2": (math.log2, 1, 1),
+    "max": (max, 2, 64),
+    "min": (min, 2, 64),
+    "pow": (_power, 2, 2),
+    "round": (_round, 1, 2),
+    "sqrt": (math.sqrt, 1, 1),
+}
 
 
 class _Interpreter:
@@ -135,8 +155,7 @@ class _Interpreter:
     def _Name(self, node: ast.Name) -> Value:
         if node.id in FUNCTIONS:
             raise ExpressionError(f"{node.id} is a function: write {node.id}(...)")
-        raise ExpressionError(f"the name '{node.id}' is not known (a macro is written "
-                              f"${{{node.id}}})")
+        raise ExpressionError(f"the name '{node.id}' is not known (a macro is written ${{{node.id}}})")
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Value:
         apply = _UNARY.get(type(node.op))
@@ -188,11 +207,20 @@ class _Interpreter:
         return function(*(self.value(argument) for argument in node.args))
 
 
-_DESCRIPTION = {ast.Attribute: "an attribute", ast.Subscript: "a subscript", ast.Lambda: "lambda",
-                ast.ListComp: "a list", ast.GeneratorExp: "a generator", ast.List: "a list",
-                ast.Tuple: "a comma", ast.Dict: "a dictionary", ast.Set: "a set",
-                ast.JoinedStr: "a formatted text", ast.NamedExpr: "an assignment",
-                ast.Starred: "an unpacking"}
+_DESCRIPTION = {
+    ast.Attribute: "an attribute",
+    ast.Subscript: "a subscript",
+    ast.Lambda: "lambda",
+    ast.ListComp: "a list",
+    ast.GeneratorExp: "a generator",
+    ast.List: "a list",
+    ast.Tuple: "a comma",
+    ast.Dict: "a dictionary",
+    ast.Set: "a set",
+    ast.JoinedStr: "a formatted text",
+    ast.NamedExpr: "an assignment",
+    ast.Starred: "an unpacking",
+}
 
 
 def _bounded(value: Value) -> Value:

@@ -3,11 +3,13 @@
 Templates are looked for beside the including file, beside the main INI file, then in the folder
 `models`. They must lie in the main file's folder, in `N2D2_MODELS` or in the installed `models`.
 """
+
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Iterator
+from typing import TYPE_CHECKING
 
 from n2d2py import resources
 from n2d2py.errors import Location, N2D2Error
@@ -43,19 +45,29 @@ class Inclusions:
         """
         self._count += 1
         if self._count > MAX_INCLUSIONS or _nesting(section) > MAX_NESTING:
-            limit = (f"more than {MAX_INCLUSIONS} inclusions" if self._count > MAX_INCLUSIONS
-                     else f"more than {MAX_NESTING} nested inclusions")
-            raise N2D2Error("E117", f"the template '{header.template}' is refused: {limit}",
-                            where=header.where, remedy="remove the recursion")
+            limit = (
+                f"more than {MAX_INCLUSIONS} inclusions"
+                if self._count > MAX_INCLUSIONS
+                else f"more than {MAX_NESTING} nested inclusions"
+            )
+            raise N2D2Error(
+                "E117",
+                f"the template '{header.template}' is refused: {limit}",
+                where=header.where,
+                remedy="remove the recursion",
+            )
         for name in _RESERVED:
             if name in section.keys():
-                raise N2D2Error("E120", f"'{name}' cannot be given: the tool sets it for templates",
-                                where=section.where(name), remedy="rename the property")
+                raise N2D2Error(
+                    "E120",
+                    f"'{name}' cannot be given: the tool sets it for templates",
+                    where=section.where(name),
+                    remedy="rename the property",
+                )
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
         path = self._find(name, header.where)
-        parameters: dict[str, Parameter] = {
-            key: _reader(section, key) for key in section.keys()}
+        parameters: dict[str, Parameter] = {key: _reader(section, key) for key in section.keys()}
         parameters["SECTION_NAME"] = section.name
         parameters["SECTION_FILE_NAME"] = str(path)
         return self._renderer.render(path, parameters, section.name)
@@ -63,8 +75,7 @@ class Inclusions:
     def _find(self, name: str, where: Location) -> Path:
         including = Path(where.file or "").parent
         folders = list(dict.fromkeys([including, self._document.path.parent, *_models_folders()]))
-        candidates = [] if "\0" in name else [
-            folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
+        candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
         if candidates and (rest := below_models(name)) is not None:
             candidates += [folder / rest for folder in folders]
         allowed = [candidate for candidate in candidates if self._allowed(candidate)]
@@ -74,11 +85,15 @@ class Inclusions:
                     self._document.files.append(candidate)
                 return candidate
         if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
-            raise N2D2Error("E117", f"the template '{name}' is refused: it lies outside of the "
-                            "network's folder", where=where,
-                            remedy="move it there, or set N2D2_MODELS to a folder that holds it")
-        raise N2D2Error("E116", f"the template '{name}' is not found", where=where,
-                        remedy="put it beside the INI file or in N2D2_MODELS")
+            raise N2D2Error(
+                "E117",
+                f"the template '{name}' is refused: it lies outside of the network's folder",
+                where=where,
+                remedy="move it there, or set N2D2_MODELS to a folder that holds it",
+            )
+        raise N2D2Error(
+            "E116", f"the template '{name}' is not found", where=where, remedy="put it beside the INI file or in N2D2_MODELS"
+        )
 
     def _allowed(self, candidate: Path) -> bool:
         real = candidate.resolve()

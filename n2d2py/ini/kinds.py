@@ -1,11 +1,13 @@
 """Kinds of property values: the text of a value turned into an int, float, bool, str or tuple."""
+
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable
+from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
@@ -34,8 +36,8 @@ class Kind(Enum):
 
 
 DATA_TYPES = ("Float16", "Float32", "Float64")
-UINT_MAX = 2 ** 32 - 1
-INT_MAX = 2 ** 31 - 1
+UINT_MAX = 2**32 - 1
+INT_MAX = 2**31 - 1
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -75,15 +77,13 @@ class Unreadable(ValueError):
         return N2D2Error(self.code, self.what, where=where, remedy=self.remedy)
 
 
-def convert(kind: Kind, name: str, text: str,
-            choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
+def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = ()) -> tuple[Any, list[Remark]]:
     """The value that `text` has as `kind`, for the property `name`, and the remarks to make on it.
 
     Lists become tuples. Raises Unreadable.
     """
     remarks: list[Remark] = []
-    value = _READERS[kind](kind, name, text.strip() if kind is not Kind.STRING else text, choices,
-                           remarks)
+    value = _READERS[kind](kind, name, text.strip() if kind is not Kind.STRING else text, choices, remarks)
     return value, remarks
 
 
@@ -96,8 +96,7 @@ def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
 
 def _wrong(kind: Kind, name: str, text: str, remedy: str | None = None) -> Unreadable:
     article = "an" if kind.value[0] in "aeiou" else "a"
-    return Unreadable(f"{name}={shorten(text)} is not {article} {kind.value}",
-                      remedy or f"give {article} {kind.value}")
+    return Unreadable(f"{name}={shorten(text)} is not {article} {kind.value}", remedy or f"give {article} {kind.value}")
 
 
 def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
@@ -106,17 +105,20 @@ def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
     else:
         number = _float(text)
         if number is None or number != math.floor(number):
-            raise _wrong(kind, name, text, "use // or int(...) for a whole number"
-                         if number is not None else None)
+            raise _wrong(kind, name, text, "use // or int(...) for a whole number" if number is not None else None)
         value = int(number)
-        remarks.append(Remark("W103", f"{name}={shorten(text)} is read as the integer {value}",
-                              "write it without fraction (// or int(...) in an expression)"))
+        remarks.append(
+            Remark(
+                "W103",
+                f"{name}={shorten(text)} is read as the integer {value}",
+                "write it without fraction (// or int(...) in an expression)",
+            )
+        )
     low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
     if kind is Kind.UINT and text.startswith("-"):
         raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")
     if not low <= value <= high:
-        raise Unreadable(f"{name}={shorten(text)} is beyond {low} to {high}",
-                         "give a number in this range", "E122")
+        raise Unreadable(f"{name}={shorten(text)} is beyond {low} to {high}", "give a number in this range", "E122")
     return value
 
 
@@ -127,21 +129,18 @@ def _float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _read_integer(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-                  remarks: list[Remark]) -> int:
+def _read_integer(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> int:
     return _integer(kind, name, text, remarks)
 
 
-def _read_float(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-                remarks: list[Remark]) -> float:
+def _read_float(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> float:
     value = _float(text)
     if value is None:
         raise _wrong(kind, name, text)
     return value
 
 
-def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-               remarks: list[Remark]) -> bool:
+def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> bool:
     if text.lower() not in _TRUE + _FALSE:
         raise _wrong(kind, name, text, "give 0 or 1")
     value = text.lower() in _TRUE
@@ -150,25 +149,24 @@ def _read_bool(kind: Kind, name: str, text: str, choices: tuple[str, ...],
     return value
 
 
-def _read_text(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-               remarks: list[Remark]) -> str:
+def _read_text(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> str:
     return text
 
 
-def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-               remarks: list[Remark]) -> str:
+def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> str:
     names = DATA_TYPES if kind is Kind.DATATYPE else choices
     if text not in names:
         like = nearest(text, names)
-        raise Unreadable(f"{name}={shorten(text)} is not one of {', '.join(names)}",
-                         f"did you mean '{like}'?" if like else f"give {names[0]}, for example",
-                         "E122")
+        raise Unreadable(
+            f"{name}={shorten(text)} is not one of {', '.join(names)}",
+            f"did you mean '{like}'?" if like else f"give {names[0]}, for example",
+            "E122",
+        )
     return text
 
 
 def _read_list(element: Kind) -> Callable[..., tuple]:
-    def read(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-             remarks: list[Remark]) -> tuple:
+    def read(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple:
         values = []
         for item in text.split():
             try:
@@ -176,20 +174,21 @@ def _read_list(element: Kind) -> Callable[..., tuple]:
             except Unreadable as problem:
                 if problem.code != "E109":
                     raise
-                raise Unreadable(f"{name}={shorten(text)}: '{shorten(item)}' is not "
-                                 f"a{'n' if element.value[0] in 'aeiou' else ''} {element.value}",
-                                 "separate the items by blanks") from None
+                raise Unreadable(
+                    f"{name}={shorten(text)}: '{shorten(item)}' is not "
+                    f"a{'n' if element.value[0] in 'aeiou' else ''} {element.value}",
+                    "separate the items by blanks",
+                ) from None
         return tuple(values)
+
     return read
 
 
-def _read_strings(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-                  remarks: list[Remark]) -> tuple[str, ...]:
+def _read_strings(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple[str, ...]:
     return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
 
 
-def _read_names(kind: Kind, name: str, text: str, choices: tuple[str, ...],
-                remarks: list[Remark]) -> tuple[str, ...]:
+def _read_names(kind: Kind, name: str, text: str, choices: tuple[str, ...], remarks: list[Remark]) -> tuple[str, ...]:
     if not text:
         return ()
     names = tuple(item.strip() for item in text.split(","))
@@ -199,8 +198,18 @@ def _read_names(kind: Kind, name: str, text: str, choices: tuple[str, ...],
 
 
 _READERS: dict[Kind, Callable[..., Any]] = {
-    Kind.UINT: _read_integer, Kind.INT: _read_integer, Kind.FLOAT: _read_float,
-    Kind.BOOL: _read_bool, Kind.STRING: _read_text, Kind.PATH: _read_text, Kind.ENUM: _read_enum,
-    Kind.DATATYPE: _read_enum, Kind.UINTS: _read_list(Kind.UINT), Kind.INTS: _read_list(Kind.INT),
-    Kind.FLOATS: _read_list(Kind.FLOAT), Kind.BOOLS: _read_list(Kind.BOOL),
-    Kind.STRINGS: _read_strings, Kind.NAMES: _read_names}
+    Kind.UINT: _read_integer,
+    Kind.INT: _read_integer,
+    Kind.FLOAT: _read_float,
+    Kind.BOOL: _read_bool,
+    Kind.STRING: _read_text,
+    Kind.PATH: _read_text,
+    Kind.ENUM: _read_enum,
+    Kind.DATATYPE: _read_enum,
+    Kind.UINTS: _read_list(Kind.UINT),
+    Kind.INTS: _read_list(Kind.INT),
+    Kind.FLOATS: _read_list(Kind.FLOAT),
+    Kind.BOOLS: _read_list(Kind.BOOL),
+    Kind.STRINGS: _read_strings,
+    Kind.NAMES: _read_names,
+}

@@ -5,19 +5,19 @@ in a backslash continues on the next line, before comments are looked at; `;` an
 comment outside of a `"..."` pair; `[name] base ...` is a section header; anything else is
 `name=value`.
 """
+
 from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterable, Iterator
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["SourceLine", "Header", "Assignment", "read_lines", "join_lines", "strip_comment",
-           "parse_line", "unquote"]
+__all__ = ["Assignment", "Header", "SourceLine", "join_lines", "parse_line", "read_lines", "strip_comment", "unquote"]
 
 MAX_BYTES = 64 << 20
 _COMMENT_OR_QUOTE = re.compile(r'[;#"]')
@@ -62,20 +62,25 @@ def read_lines(path: Path) -> list[SourceLine]:
     data = _read_bytes(path)
     control = _CONTROL.search(data)
     if control:
-        raise N2D2Error("E102", f"not a text file (it holds the byte 0x{control.group()[0]:02x})",
-                        where=Location(file, _line_at(data, control.start())),
-                        remedy="give an INI file as UTF-8 text")
+        raise N2D2Error(
+            "E102",
+            f"not a text file (it holds the byte 0x{control.group()[0]:02x})",
+            where=Location(file, _line_at(data, control.start())),
+            remedy="give an INI file as UTF-8 text",
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise N2D2Error("E102", f"not UTF-8 text (byte 0x{data[error.start]:02x})",
-                        where=Location(file, _line_at(data, error.start)),
-                        remedy="save the file as UTF-8") from None
+        raise N2D2Error(
+            "E102",
+            f"not UTF-8 text (byte 0x{data[error.start]:02x})",
+            where=Location(file, _line_at(data, error.start)),
+            remedy="save the file as UTF-8",
+        ) from None
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    return [SourceLine(line.removesuffix("\r").removeprefix("\ufeff"), file, number)
-            for number, line in enumerate(lines, 1)]
+    return [SourceLine(line.removesuffix("\r").removeprefix("\ufeff"), file, number) for number, line in enumerate(lines, 1)]
 
 
 def _line_at(data: bytes, offset: int) -> int:
@@ -86,22 +91,24 @@ def _read_bytes(path: Path) -> bytes:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise N2D2Error("E101", "is a directory, not a file", where=str(path),
-                            remedy="name a file in it")
+            raise N2D2Error("E101", "is a directory, not a file", where=str(path), remedy="name a file in it")
         if not stat.S_ISREG(status.st_mode):
-            raise N2D2Error("E101", "is not a regular file", where=str(path),
-                            remedy="give an INI file")
+            raise N2D2Error("E101", "is not a regular file", where=str(path), remedy="give an INI file")
         if status.st_size > MAX_BYTES:
-            raise N2D2Error("E102", f"too large for an INI file ({status.st_size} bytes)",
-                            where=str(path), remedy="give an INI file as UTF-8 text")
+            raise N2D2Error(
+                "E102",
+                f"too large for an INI file ({status.st_size} bytes)",
+                where=str(path),
+                remedy="give an INI file as UTF-8 text",
+            )
         return path.read_bytes()
     except FileNotFoundError:
-        raise N2D2Error("E101", "file not found", where=str(path),
-                        remedy="check the path") from None
+        raise N2D2Error("E101", "file not found", where=str(path), remedy="check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise N2D2Error("E101", f"cannot be read: {reason}", where=str(path),
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E101", f"cannot be read: {reason}", where=str(path), remedy="check the path and its permissions"
+        ) from None
 
 
 def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
@@ -119,22 +126,33 @@ def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
             parts.append(text[:-1])
             continue
         if text.endswith((" ", "\t")) and _content(text).endswith("\\"):
-            log.warning("W104", "a backslash followed by blanks does not continue the line",
-                        where=Location(line.file, line.line), remedy="remove the blanks after it")
+            log.warning(
+                "W104",
+                "a backslash followed by blanks does not continue the line",
+                where=Location(line.file, line.line),
+                remedy="remove the blanks after it",
+            )
         yield from _joined(first, parts + [text])
         first, parts = None, []
     if first:
-        log.warning("W105", "the text ends in a continuation",
-                    where=Location(first.file, first.line),
-                    remedy="remove the backslash of the last line")
+        log.warning(
+            "W105",
+            "the text ends in a continuation",
+            where=Location(first.file, first.line),
+            remedy="remove the backslash of the last line",
+        )
         yield from _joined(first, parts)
 
 
 def _joined(first: SourceLine, parts: list[str]) -> Iterator[SourceLine]:
     start = "".join(parts[:-1])
     if parts[-1].strip() and _content(start) != start.strip():
-        log.warning("W106", "a comment ending in a backslash continues on the next line",
-                    where=Location(first.file, first.line), remedy="remove the backslash")
+        log.warning(
+            "W106",
+            "a comment ending in a backslash continues on the next line",
+            where=Location(first.file, first.line),
+            remedy="remove the backslash",
+        )
     yield SourceLine("".join(parts), first.file, first.line)
 
 
@@ -155,7 +173,7 @@ def strip_comment(text: str) -> str:
     position = 0
     while match := _COMMENT_OR_QUOTE.search(text, position):
         if match.group() != '"':
-            return text[:match.start()].strip()
+            return text[: match.start()].strip()
         closing = text.find('"', match.end())
         if closing < 0:
             raise ValueError("unpaired quote")
@@ -173,8 +191,9 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     try:
         text = strip_comment(line.text)
     except ValueError:
-        raise N2D2Error("E103", 'a " has no partner on the line', where=where,
-                        remedy='close the quotes or remove the "') from None
+        raise N2D2Error(
+            "E103", 'a " has no partner on the line', where=where, remedy='close the quotes or remove the "'
+        ) from None
     if not text:
         return None
     if text.startswith("["):
@@ -182,24 +201,29 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     name, equals, value = text.partition("=")
     name = name.rstrip()
     if not equals:
-        raise N2D2Error("E104", f"missing value for property '{_short(text)}'", where=where,
-                        remedy=f"write {_short(text)}=<value>, or ; in front of a comment")
+        raise N2D2Error(
+            "E104",
+            f"missing value for property '{_short(text)}'",
+            where=where,
+            remedy=f"write {_short(text)}=<value>, or ; in front of a comment",
+        )
     if name in ("", "$"):
-        raise N2D2Error("E104", "a property without a name", where=where,
-                        remedy="write name=value")
+        raise N2D2Error("E104", "a property without a name", where=where, remedy="write name=value")
     return Assignment(name, unquote(value.lstrip()), where)
 
 
 def _parse_header(text: str, where: Location) -> Header:
     name, bracket, bases = text[1:].partition("]")
     if not bracket:
-        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks its ]", where=where,
-                        remedy="write [name]")
+        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks its ]", where=where, remedy="write [name]")
     name, at, template = (part.strip() for part in name.partition("@"))
     if not name or (at and not template):
-        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks a "
-                        + ("name" if not name else "template file"), where=where,
-                        remedy="write [name] or [name@file.ini.tpl]")
+        raise N2D2Error(
+            "E105",
+            f"the section header '{_short(text)}' lacks a " + ("name" if not name else "template file"),
+            where=where,
+            remedy="write [name] or [name@file.ini.tpl]",
+        )
     return Header(name, template or None, tuple(bases.split()), where.within(name))
 
 

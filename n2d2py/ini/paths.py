@@ -1,4 +1,5 @@
 """Environment variables and files named by an INI."""
+
 from __future__ import annotations
 
 import os
@@ -30,7 +31,7 @@ def below_models(text: str) -> str | None:
     Files written as ${N2D2_MODELS}/x often stand beside the INI.
     """
     models = environment("N2D2_MODELS") if os.path.isabs(text) else None
-    return text[len(models) + 1:] if models and text.startswith(f"{models}/") else None
+    return text[len(models) + 1 :] if models and text.startswith(f"{models}/") else None
 
 
 def resolve_path(text: str, document: Document) -> Path | None:

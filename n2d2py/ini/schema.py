@@ -3,11 +3,13 @@
 One mechanism for all sections: a key that the schema does not know is a warning (W102, an error
 under -strict) with the nearest known key.
 """
+
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Iterable
+from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
@@ -16,7 +18,7 @@ from n2d2py.ini.document import wildcard_match
 from n2d2py.ini.kinds import Kind, Unreadable, convert
 from n2d2py.ini.section import Section, shorten
 
-__all__ = ["Kind", "Key", "REQUIRED", "Schema", "Values", "merge_config"]
+__all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "merge_config"]
 
 
 class _Required:
@@ -52,11 +54,9 @@ class Key:
         value, remarks = convert(self.kind, name, text, self.choices)
         for item in value if isinstance(value, tuple) else (value,):
             if self.minimum is not None and item < self.minimum:
-                raise Unreadable(f"{name}={shorten(text)} is below {self.minimum}",
-                                 f"give {self.minimum} or more", "E122")
+                raise Unreadable(f"{name}={shorten(text)} is below {self.minimum}", f"give {self.minimum} or more", "E122")
             if self.maximum is not None and item > self.maximum:
-                raise Unreadable(f"{name}={shorten(text)} is above {self.maximum}",
-                                 f"give {self.maximum} or less", "E122")
+                raise Unreadable(f"{name}={shorten(text)} is above {self.maximum}", f"give {self.maximum} or less", "E122")
         return value, remarks
 
 
@@ -75,8 +75,7 @@ class Schema:
         accepted = dict.fromkeys((*self.accepted, *other.accepted))
         return Schema(other.name, tuple(merged.values()), tuple(accepted), other.doc or self.doc)
 
-    def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[str] = (),
-                 doc: str | None = None) -> Schema:
+    def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[str] = (), doc: str | None = None) -> Schema:
         """This schema with more keys (a key of the same name is replaced)."""
         more = self + Schema(name or self.name, keys, tuple(accepted))
         return replace(more, doc=self.doc if doc is None else doc)
@@ -95,8 +94,7 @@ class Schema:
         """Whether the property is known and ignored."""
         return any(wildcard_match(pattern, name) for pattern in self.accepted)
 
-    def read(self, section: Section | MergedSection, config: Schema | None = None,
-             model: str = "") -> Values:
+    def read(self, section: Section | MergedSection, config: Schema | None = None, model: str = "") -> Values:
         """The typed values of a section, and those of its ConfigSection when `config` describes it.
 
         Raises:
@@ -149,16 +147,20 @@ class Values:
 
     def matching(self, pattern: str) -> dict[str, Any]:
         """The given values whose names match a pattern of `*` and `?`, in order."""
-        return {name: entry.value for name, entry in self._entries.items()
-                if entry.where is not None and wildcard_match(pattern, name)}
+        return {
+            name: entry.value
+            for name, entry in self._entries.items()
+            if entry.where is not None and wildcard_match(pattern, name)
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """All values by name, defaults included."""
         return {name: entry.value for name, entry in self._entries.items()}
 
 
-def _read_keys(schema: Schema, section: Section | MergedSection, errors: list[N2D2Error],
-               config: Schema | None) -> dict[str, _Entry]:
+def _read_keys(
+    schema: Schema, section: Section | MergedSection, errors: list[N2D2Error], config: Schema | None
+) -> dict[str, _Entry]:
     section.mark_used()
     entries: dict[str, _Entry] = {}
     for key in schema.keys:
@@ -192,8 +194,7 @@ def _read_value(key: Key, name: str, section: Section | MergedSection) -> _Entry
     return _Entry(value, where)
 
 
-def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
-               text: str) -> Unreadable:
+def _explained(problem: Unreadable, section: Section | MergedSection, name: str, text: str) -> Unreadable:
     """The problem with what was written, when that is not what was read, or a lost reference."""
     raw = section.raw(name)
     if raw.strip() != text.strip():
@@ -201,24 +202,24 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
     reference = re.search(r"\[([^\]]+)\]\w", text)
     if reference and section.document.section(reference[1]) is None:
         like = nearest(reference[1], [other.name for other in section.document.sections])
-        return Unreadable(f"{problem.what}: there is no section [{reference[1]}]",
-                          f"did you mean [{like}]?" if like else problem.remedy, problem.code)
+        return Unreadable(
+            f"{problem.what}: there is no section [{reference[1]}]",
+            f"did you mean [{like}]?" if like else problem.remedy,
+            problem.code,
+        )
     return problem
 
 
 def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2Error:
-    unknown = [name for name in section.keys()
-               if schema.key(name) is None and not schema.accepts(name)]
+    unknown = [name for name in section.keys() if schema.key(name) is None and not schema.accepts(name)]
     like = nearest(key.name, unknown)
     remedy = f"is '{like}' meant?" if like else f"add {key.name}=<{key.kind.value}>"
     if not like and key.choices:
         remedy = f"add {key.name}= one of {', '.join(key.choices)}"
-    return N2D2Error("E108", f"the required property '{key.name}' is missing",
-                     where=section.location, remedy=remedy)
+    return N2D2Error("E108", f"the required property '{key.name}' is missing", where=section.location, remedy=remedy)
 
 
-def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection,
-                  config: Schema | None) -> None:
+def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection, config: Schema | None) -> None:
     where = section.where(name)
     if not section.document.first_time((where.file, where.line, name, schema.name)):
         return
@@ -227,5 +228,4 @@ def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection,
     else:
         like = nearest(name, [key.name for key in schema.keys])
         remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
-    log.warning("W102", f"unknown key '{name}' for {schema.name}; it is ignored", where=where,
-                remedy=remedy)
+    log.warning("W102", f"unknown key '{name}' for {schema.name}; it is ignored", where=where, remedy=remedy)

@@ -1,4 +1,5 @@
 """A section of an INI document: raw properties with their places, read through expansion."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -30,8 +31,14 @@ class Section:
     that automatic properties set in the meantime are seen.
     """
 
-    def __init__(self, document: Document, name: str, location: Location,
-                 bases: tuple[Section, ...] = (), includer: Section | None = None):
+    def __init__(
+        self,
+        document: Document,
+        name: str,
+        location: Location,
+        bases: tuple[Section, ...] = (),
+        includer: Section | None = None,
+    ):
         self.document = document
         self.name = name
         self.location = location
@@ -53,9 +60,12 @@ class Section:
         old = self._properties.get(key)
         again = old is not None and (old.value, old.where) == (value, where)
         if old is not None and not old.inherited and not again:
-            log.warning("W101", f"'{key}' is given again (first at {_place(old.where)}: "
-                        f"'{shorten(old.value)}'); this last value is used", where=where,
-                        remedy="remove one of the two")
+            log.warning(
+                "W101",
+                f"'{key}' is given again (first at {_place(old.where)}: '{shorten(old.value)}'); this last value is used",
+                where=where,
+                remedy="remove one of the two",
+            )
         self._properties[key] = Property(value, where)
 
     def keys(self) -> list[str]:
@@ -121,8 +131,7 @@ class Section:
         else:
             remedy = f"add {key}=<value> to [{self.name}]" if self.name else f"add {key}=<value>"
         owner = f"section [{self.name}]" if self.name else "the global section"
-        return N2D2Error("E108", f"property '{key}' not found in {owner}", where=where,
-                         remedy=remedy)
+        return N2D2Error("E108", f"property '{key}' not found in {owner}", where=where, remedy=remedy)
 
 
 def _place(where: Location) -> str:
@@ -132,4 +141,4 @@ def _place(where: Location) -> str:
 def shorten(text: str, length: int = 40) -> str:
     """The text on one line, cut to `length` characters."""
     line = " ".join(text.split())
-    return line if len(line) <= length else line[:length - 3] + "..."
+    return line if len(line) <= length else line[: length - 3] + "..."

@@ -4,12 +4,14 @@ A template is parsed into a tree and rendered with named text parameters; each l
 keeps the file and line that it comes from. Every tag stands on one line. The work of all
 renderings of one document is bounded.
 """
+
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Iterator, Union
+from typing import Union
 
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.lexer import SourceLine, read_lines
@@ -25,8 +27,10 @@ MAX_INCLUDES = 16
 Parameter = Union[str, Callable[[], str]]
 Finder = Callable[[str, Location], Path]
 
-_TAG = re.compile(r"\{\{(?P<variable>[^\n{}]*)\}\}|\{%(?P<control>(?:(?!\{%|%\})[^\n])*)%\}"
-                  r"|(?P<stray>\{\{|\{%)")
+_TAG = re.compile(
+    r"\{\{(?P<variable>[^\n{}]*)\}\}|\{%(?P<control>(?:(?!\{%|%\})[^\n])*)%\}"
+    r"|(?P<stray>\{\{|\{%)"
+)
 _SEPARATORS = re.compile(r"[\s,()]+")
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 _OPERATORS = ("==", "!=", "exists", "not_exists")
@@ -57,11 +61,10 @@ class _Parser:
     def parse(self, text: str) -> list[_Node]:
         line, position = 1, 0
         for tag in _TAG.finditer(text):
-            line = self._add_text(text[position:tag.start()], line)
+            line = self._add_text(text[position : tag.start()], line)
             position = tag.end()
             if tag["stray"]:
-                raise self._error(line, f"'{tag['stray']}' is not closed on its line",
-                                  "write {{VAR}} or {% word ... %}")
+                raise self._error(line, f"'{tag['stray']}' is not closed on its line", "write {{VAR}} or {% word ... %}")
             if tag["variable"] is not None:
                 self._targets[-1].append(_Node("variable", line, [tag["variable"].strip()]))
             else:
@@ -69,13 +72,11 @@ class _Parser:
         self._add_text(text[position:], line)
         if self._open:
             node = self._open[-1]
-            raise self._error(node.line, f"{{% {node.kind} %}} has no {{% end{node.kind} %}}",
-                              f"add {{% end{node.kind} %}}")
+            raise self._error(node.line, f"{{% {node.kind} %}} has no {{% end{node.kind} %}}", f"add {{% end{node.kind} %}}")
         return self._targets[0]
 
     def _error(self, line: int, what: str, remedy: str) -> N2D2Error:
-        return N2D2Error("E118", what, where=Location(self._file, line, self._section),
-                         remedy=remedy)
+        return N2D2Error("E118", what, where=Location(self._file, line, self._section), remedy=remedy)
 
     def _add_text(self, text: str, line: int) -> int:
         if text:
@@ -90,8 +91,7 @@ class _Parser:
         if kind in _CLOSES:
             self._close(kind, line)
         elif kind == "else":
-            if not self._open or self._open[-1].kind != "if" or \
-                    self._targets[-1] is self._open[-1].otherwise:
+            if not self._open or self._open[-1].kind != "if" or self._targets[-1] is self._open[-1].otherwise:
                 raise self._error(line, "{% else %} without its {% if %}", "remove it")
             self._targets[-1] = self._open[-1].otherwise
         else:
@@ -99,10 +99,8 @@ class _Parser:
 
     def _close(self, kind: str, line: int) -> None:
         if not self._open or self._open[-1].kind != _CLOSES[kind]:
-            inner = f" inside {{% {self._open[-1].kind} %}} of line {self._open[-1].line}" \
-                if self._open else ""
-            raise self._error(line, f"{{% {kind} %}} without its {{% {_CLOSES[kind]} %}}{inner}",
-                              "balance the tags")
+            inner = f" inside {{% {self._open[-1].kind} %}} of line {self._open[-1].line}" if self._open else ""
+            raise self._error(line, f"{{% {kind} %}} without its {{% {_CLOSES[kind]} %}}{inner}", "balance the tags")
         self._open.pop()
         self._targets.pop()
 
@@ -119,23 +117,23 @@ class _Parser:
     def _check(self, node: _Node, line: int) -> None:
         words = node.words
         forms = {
-            "if": ("{% if VAR == VALUE %}, !=, exists or not_exists",
-                   len(words) in (2, 3) and words[1] in _OPERATORS
-                   and (len(words) == 2 or words[1] in ("==", "!="))),
-            "for": ("{% for VAR in range(START, END) %}",
-                    len(words) in (4, 5) and words[1:3] == ["in", "range"]),
+            "if": (
+                "{% if VAR == VALUE %}, !=, exists or not_exists",
+                len(words) in (2, 3) and words[1] in _OPERATORS and (len(words) == 2 or words[1] in ("==", "!=")),
+            ),
+            "for": ("{% for VAR in range(START, END) %}", len(words) in (4, 5) and words[1:3] == ["in", "range"]),
             "block": ("{% block ARRAY %}", len(words) == 1),
             "set": ("{% set VAR %}...{% endset %}", len(words) == 1),
             "include": ("{% include FILE %}", len(words) == 1),
         }
         if node.kind not in forms:
             like = nearest(node.kind, [*forms, *_CLOSES, "else"])
-            raise self._error(line, f"unknown control word '{node.kind}'",
-                              f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}")
+            raise self._error(
+                line, f"unknown control word '{node.kind}'", f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}"
+            )
         form, correct = forms[node.kind]
         if not correct:
-            raise self._error(line, f"malformed {{% {' '.join([node.kind, *words])} %}}",
-                              f"write {form}")
+            raise self._error(line, f"malformed {{% {' '.join([node.kind, *words])} %}}", f"write {form}")
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,7 @@ class Renderer:
         self._section = ""
         self._includes = 0
 
-    def render(self, path: Path, parameters: dict[str, Parameter],
-               section: str) -> list[SourceLine]:
+    def render(self, path: Path, parameters: dict[str, Parameter], section: str) -> list[SourceLine]:
         """The lines of the template at `path` rendered for `section`.
 
         A parameter may be a function: it is called when its value is needed.
@@ -180,8 +177,7 @@ class Renderer:
             self._trees[path] = _Parser(str(path), self._section).parse(text)
         yield from self._nodes(self._trees[path], scope, str(path))
 
-    def _nodes(self, nodes: list[_Node], scope: dict[str, Parameter],
-               file: str) -> Iterator[_Piece]:
+    def _nodes(self, nodes: list[_Node], scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
         for node in nodes:
             self._work(1, node.text, Location(file, node.line, self._section))
             if node.kind == "text":
@@ -193,12 +189,17 @@ class Renderer:
         self._steps += steps
         self._characters += len(text)
         self._line_count += text.count("\n")
-        limit = (f"more than {MAX_STEPS} steps" if self._steps > MAX_STEPS else
-                 f"more than {MAX_CHARACTERS} characters" if self._characters > MAX_CHARACTERS else
-                 f"more than {MAX_LINES} lines" if self._line_count > MAX_LINES else None)
+        limit = (
+            f"more than {MAX_STEPS} steps"
+            if self._steps > MAX_STEPS
+            else f"more than {MAX_CHARACTERS} characters"
+            if self._characters > MAX_CHARACTERS
+            else f"more than {MAX_LINES} lines"
+            if self._line_count > MAX_LINES
+            else None
+        )
         if limit:
-            raise N2D2Error("E117", f"the template is too large: {limit}", where=where,
-                            remedy="reduce its loops")
+            raise N2D2Error("E117", f"the template is too large: {limit}", where=where, remedy="reduce its loops")
 
     def _variable(self, node: _Node, scope: dict[str, Parameter], file: str) -> Iterator[_Piece]:
         where = Location(file, node.line, self._section)
@@ -219,8 +220,7 @@ class Renderer:
         where = Location(file, node.line, self._section)
         name = node.words[0]
         if name in scope:
-            raise N2D2Error("E120", f"the loop variable '{name}' is a parameter already",
-                            where=where, remedy="rename it")
+            raise N2D2Error("E120", f"the loop variable '{name}' is a parameter already", where=where, remedy="rename it")
         bounds = [_integer(scope, word, where) for word in node.words[3:]]
         start, end = bounds if len(bounds) == 2 else (0, bounds[0])
         self._work(max(0, end - start), "", where)
@@ -237,8 +237,7 @@ class Renderer:
         for index in range(count):
             prefix = f"{array}[{index}]"
             inner = dict(scope)
-            inner.update((key[len(prefix):], value) for key, value in scope.items()
-                         if key.startswith(prefix))
+            inner.update((key[len(prefix) :], value) for key, value in scope.items() if key.startswith(prefix))
             inner["#"] = str(index)
             yield from self._nodes(node.body, inner, file)
 
@@ -250,8 +249,7 @@ class Renderer:
         where = Location(file, node.line, self._section)
         self._includes += 1
         if self._includes > MAX_INCLUDES:
-            raise N2D2Error("E117", f"more than {MAX_INCLUDES} nested includes", where=where,
-                            remedy="remove the recursion")
+            raise N2D2Error("E117", f"more than {MAX_INCLUDES} nested includes", where=where, remedy="remove the recursion")
         yield from self._file(self._find(node.words[0], where), scope)
         self._includes -= 1
 
@@ -259,9 +257,12 @@ class Renderer:
 def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
     if name not in scope:
         like = nearest(name, scope)
-        raise N2D2Error("E120", f"the template parameter '{name}' is not defined", where=where,
-                        remedy=f"did you mean '{like}'?" if like
-                        else f"add {name}=<value> to [{where.section}]")
+        raise N2D2Error(
+            "E120",
+            f"the template parameter '{name}' is not defined",
+            where=where,
+            remedy=f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]",
+        )
     value = scope[name]
     if callable(value):
         value = scope[name] = value()
@@ -271,8 +272,12 @@ def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
 def _integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
     text = word if _INTEGER.fullmatch(word) else _value(scope, word, where)
     if not _INTEGER.fullmatch(text.strip()):
-        raise N2D2Error("E120", f"the template parameter '{word}' is '{text[:40]}', not an integer",
-                        where=where, remedy="give a whole number")
+        raise N2D2Error(
+            "E120",
+            f"the template parameter '{word}' is '{text[:40]}', not an integer",
+            where=where,
+            remedy="give a whole number",
+        )
     return int(text)
 
 

@@ -14,8 +14,8 @@ from n2d2py.memory.modes import MODES, budget_curve, listed, peak_layers, plan_m
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.strategies import DEFAULT_STRATEGY, Planner, planner, register, strategies
+from n2d2py.memory.stream import StreamPlanner
 
 __all__ = [
     "DEFAULT_STRATEGY",
@@ -68,15 +68,10 @@ def plan_memory(
     chosen = planner(strategy)
     for key, value in (("MemoryAlignment", alignment), ("BufferAlignment", buffer_alignment)):
         if value < 1:
-            raise N2D2Error(
-                "E603", f"{key}={value} is below 1", remedy="set it to 1, 2, 4, 8, ..."
-            )
+            raise N2D2Error("E603", f"{key}={value} is below 1", remedy="set it to 1, 2, 4, 8, ...")
     if clock not in ("level", "op"):
         raise N2D2Error("E603", f"the memory clock {clock} is unknown", remedy="known: level, op")
     problem.validate()
     return chosen.plan(
-        problem,
-        Settings(
-            include_input, optimize_buffer, no_branch_concat, alignment, clock, buffer_alignment, include_output
-        ),
+        problem, Settings(include_input, optimize_buffer, no_branch_concat, alignment, clock, buffer_alignment, include_output)
     )

@@ -7,15 +7,27 @@ anything at any time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Access", "TYPES", "access_of", "accumulates", "dead_lines", "faults", "in_known_terms", "partial_bytes", "scale_of",
-           "table_lines", "work"]
+__all__ = [
+    "TYPES",
+    "Access",
+    "access_of",
+    "accumulates",
+    "dead_lines",
+    "faults",
+    "in_known_terms",
+    "partial_bytes",
+    "scale_of",
+    "table_lines",
+    "work",
+]
 
 
 class Access(Enum):
@@ -44,7 +56,7 @@ TYPES: dict[str, Access] = {
 }
 
 
-def access_of(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> Access:
+def access_of(op: OpSpec, source: TensorSpec, output: TensorSpec) -> Access:
     """How `op` goes through `source`: a broadcast operand of a pointwise operator is needed to the
     end.
     """
@@ -52,7 +64,7 @@ def access_of(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> Acces
     return Access.WHOLE if kind is Access.POINTWISE and source.shape != output.shape else kind
 
 
-def accumulates(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
+def accumulates(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
     """Whether the operator can take its input line by line into partial results: a pool over the whole input."""
     if op.type != "pool":
         return False
@@ -66,12 +78,12 @@ def accumulates(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
     )
 
 
-def partial_bytes(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
+def partial_bytes(op: OpSpec, tensors: dict[str, TensorSpec]) -> int:
     """Bytes of the partial results of an operator that accumulates; `sum_bytes` for each channel."""
     return tensors[op.output].channels * op.attributes.get("sum_bytes", 4)
 
 
-def in_known_terms(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
+def in_known_terms(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
     """Whether any reader of maps knows the operator: no "window", one factor or dilation for both axes, and operands of
     the output's shape.
     """
@@ -80,20 +92,22 @@ def in_known_terms(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> bool:
     return op.type != "window" and all(isinstance(op.attributes.get(key, 1), int) for key in ("scale", "dil"))
 
 
-def scale_of(op: "OpSpec") -> tuple[int, int]:
+def scale_of(op: OpSpec) -> tuple[int, int]:
     """The factors (vertical, horizontal) of an upsample."""
     scale = op.attributes["scale"]
     return (scale[0], scale[1]) if isinstance(scale, (list, tuple)) else (scale, scale)
 
 
-def table_lines(op: "OpSpec", name: str) -> list[range]:
+def table_lines(op: OpSpec, name: str) -> list[range]:
     """For each line of the output of a "window" the lines of an input that it reads, as one range."""
     tables = [table for source, table in zip(op.inputs, op.attributes["lines"]) if source == name]
-    return [range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
-            for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables))]
+    return [
+        range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
+        for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables))
+    ]
 
 
-def dead_lines(op: "OpSpec", source: "TensorSpec") -> Callable[[int], int]:
+def dead_lines(op: OpSpec, source: TensorSpec) -> Callable[[int], int]:
     """For a window operator: y -> how many leading input lines no output line >= y reads."""
     height = source.height
     if op.type == "window":
@@ -112,7 +126,7 @@ def dead_lines(op: "OpSpec", source: "TensorSpec") -> Callable[[int], int]:
     return lambda y: min(height, max(0, y * stride - top))
 
 
-def work(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
+def work(op: OpSpec, tensors: dict[str, TensorSpec]) -> int:
     """About what an operator computes, in multiply-accumulates; a byte read or stored counts as four."""
     output = tensors[op.output]
     moved = output.bytes + sum(tensors[name].bytes for name in op.inputs)
@@ -123,7 +137,7 @@ def work(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> int:
     return prod(output.shape) * taps * depth + 4 * moved
 
 
-def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
+def faults(op: OpSpec, tensors: dict[str, TensorSpec]) -> list[str]:
     """What is wrong with an operator whose tensors all exist; empty when nothing is."""
     if op.type not in TYPES:
         return [f"the operator type {op.type} is unknown; known: {', '.join(sorted(TYPES))}"]
@@ -135,11 +149,7 @@ def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
     found = []
     if TYPES[op.type] in (Access.WINDOW, Access.VIEW) and op.type != "window" and len(sources) != 1:
         found.append(f"a {op.type} reads one tensor, not {len(sources)}")
-    found += [
-        f"{op.type} needs the attribute {key}"
-        for key in _REQUIRED.get(op.type, ())
-        if key not in op.attributes
-    ]
+    found += [f"{op.type} needs the attribute {key}" for key in _REQUIRED.get(op.type, ()) if key not in op.attributes]
     if found:
         return found
     if op.type in ("conv", "pool"):
@@ -148,35 +158,22 @@ def faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
     elif op.type == "window":
         found += _table_faults(op, sources, output)
     elif op.type == "reshape":
-        if (
-            prod(sources[0].shape) != prod(output.shape)
-            or sources[0].element_bytes != output.element_bytes
-        ):
+        if prod(sources[0].shape) != prod(output.shape) or sources[0].element_bytes != output.element_bytes:
             found.append(f"{sources[0].shape} cannot be seen as {output.shape}")
     elif op.type == "concat":
-        if sum(t.channels for t in sources) != output.channels or any(
-            t.shape[:2] != output.shape[:2] for t in sources
-        ):
-            found.append(
-                f"{[t.shape for t in sources]} do not concatenate to {output.shape} along channels"
-            )
+        if sum(t.channels for t in sources) != output.channels or any(t.shape[:2] != output.shape[:2] for t in sources):
+            found.append(f"{[t.shape for t in sources]} do not concatenate to {output.shape} along channels")
     elif TYPES[op.type] is Access.POINTWISE and not any(t.shape == output.shape for t in sources):
         found.append(f"no operand has the shape {output.shape} of the output")
     elif op.type == "upsample":
         factors = scale_of(op)
-        if output.shape != (
-            sources[0].height * factors[0],
-            sources[0].width * factors[1],
-            sources[0].channels,
-        ):
+        if output.shape != (sources[0].height * factors[0], sources[0].width * factors[1], sources[0].channels):
             found.append(f"{sources[0].shape} upsampled by {factors} is not {output.shape}")
     elif op.type == "pad":
         top, left, bottom, right = op.attributes["pads"]
         height, width = sources[0].height + top + bottom, sources[0].width + left + right
         if output.shape != (height, width, sources[0].channels):
-            found.append(
-                f"{sources[0].shape} padded by {op.attributes['pads']} is not {output.shape}"
-            )
+            found.append(f"{sources[0].shape} padded by {op.attributes['pads']} is not {output.shape}")
     return found
 
 
@@ -189,7 +186,7 @@ _REQUIRED = {
 }
 
 
-def _residual_faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str]:
+def _residual_faults(op: OpSpec, tensors: dict[str, TensorSpec]) -> list[str]:
     if op.residual is None:
         return []
     residual, output = tensors[op.residual], tensors[op.output]
@@ -198,7 +195,7 @@ def _residual_faults(op: "OpSpec", tensors: dict[str, "TensorSpec"]) -> list[str
     return []
 
 
-def _table_faults(op: "OpSpec", sources: list["TensorSpec"], output: "TensorSpec") -> list[str]:
+def _table_faults(op: OpSpec, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
     """Each input has a range of its lines for every line of the output, and of its columns for every column."""
     found = []
     for axis, key in enumerate(("lines", "columns")):
@@ -211,7 +208,7 @@ def _table_faults(op: "OpSpec", sources: list["TensorSpec"], output: "TensorSpec
     return found
 
 
-def _window_faults(op: "OpSpec", source: "TensorSpec", output: "TensorSpec") -> list[str]:
+def _window_faults(op: OpSpec, source: TensorSpec, output: TensorSpec) -> list[str]:
     top, left, bottom, right = op.attributes["pads"]
     if (
         min(op.attributes[key] for key in ("kh", "kw", "sh", "sw")) < 1

@@ -6,9 +6,9 @@ that it is a part of when that is done in place, or the residual that a convolut
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import lcm
-from typing import Collection
 
 from n2d2py.memory.access import TYPES, Access, accumulates
 from n2d2py.memory.manager import Geometry
@@ -50,7 +50,7 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     concatenation nor a reshape, is no output of the network, and keeps its values.
     """
     writers = {op.output: op for op in problem.ops}
-    uses: dict[str, int] = {name: 1 for name in problem.outputs}
+    uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
     for op in problem.ops:
         for name in op.reads:
             uses[name] = uses.get(name, 0) + 1
@@ -88,9 +88,7 @@ class Buffers:
     def __init__(self, problem: MemoryProblem, settings: Settings, in_place: Collection[str]):
         self.problem, self.settings = problem, settings
         self.in_place = set(in_place)
-        self.views = self.in_place | {
-            op.name for op in problem.ops if TYPES[op.type] is Access.VIEW
-        }
+        self.views = self.in_place | {op.name for op in problem.ops if TYPES[op.type] is Access.VIEW}
         self.clock = self._clocks()
         self.of = self._make()
 
@@ -99,7 +97,7 @@ class Buffers:
         with code.
         """
         clocks: dict[str, int] = {}
-        depth = {name: -1 for name in self.problem.inputs}
+        depth = dict.fromkeys(self.problem.inputs, -1)
         position = 0
         for op in self.problem.ops:
             depth[op.output] = 1 + max(depth[name] for name in op.reads)
@@ -125,9 +123,7 @@ class Buffers:
         problem, tensors = self.problem, self.problem.tensors
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
-            buffers[name] = Buffer(
-                tensors[name], {name: 0}, external=not self.settings.include_input, produced=False
-            )
+            buffers[name] = Buffer(tensors[name], {name: 0}, external=not self.settings.include_input, produced=False)
         part_of = {name: op for op in problem.ops if op.name in self.in_place for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output
@@ -168,7 +164,7 @@ class Buffers:
         """
         if writer.name in self.in_place or accumulates(writer, self.problem.tensors) or self.settings.include_output:
             return False
-        return self.settings.include_output is False or not buffer.readers and writer.attributes.get("straight", False)
+        return self.settings.include_output is False or (not buffer.readers and writer.attributes.get("straight", False))
 
     def _concat_buffer(self, concat: OpSpec, birth: int) -> Buffer:
         root = self.problem.tensors[concat.output]
@@ -187,9 +183,7 @@ class Buffers:
         if buffer.produced and not buffer.whole and not buffer.external:
             step = lcm(self.settings.alignment, root.element_bytes)
             stride = -(-stride // step) * step
-        return Geometry(
-            root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole
-        )
+        return Geometry(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
     def geometry(self, name: str) -> Geometry:
         """The geometry of a tensor in its buffer: its own where it is a reshape."""

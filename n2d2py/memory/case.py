@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Violation", "Case"]
+__all__ = ["Case", "Violation"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,7 @@ class Case:
         self.found: list[Violation] = []
         self.size = memory_map["arena_size"]
         self.ops = {op["name"]: op for op in graph["ops"]}
-        self.shape = {
-            name: (t["h"], t["w"], t["c"] * t.get("bytes", 1))
-            for name, t in graph["tensors"].items()
-        }
+        self.shape = {name: (t["h"], t["w"], t["c"] * t.get("bytes", 1)) for name, t in graph["tensors"].items()}
         planes = memory_map["tensors"]
         self.outside = {name for name in (*graph["inputs"], *graph["outputs"]) if planes.get(name, {}).get("external")}
         reshapes = [op for op in graph["ops"] if op["type"] == "reshape"]
@@ -49,14 +46,7 @@ class Case:
                 self.outside.add(op["output"])
         self._places: dict[str, np.ndarray] = {}
 
-    def fault(
-        self,
-        kind: str,
-        what: str,
-        op: str | None = None,
-        tensor: str | None = None,
-        by: str | None = None,
-    ) -> None:
+    def fault(self, kind: str, what: str, op: str | None = None, tensor: str | None = None, by: str | None = None) -> None:
         """Records a violation."""
         self.found.append(Violation(kind, what, op, tensor, by))
 
@@ -69,17 +59,11 @@ class Case:
             starts = slots * line
             limit = plane.get("limit")
             if limit is not None:
-                starts = np.where(
-                    starts < limit,
-                    plane["offset"] + starts,
-                    plane.get("wrap_offset", 0) + starts - limit,
-                )
+                starts = np.where(starts < limit, plane["offset"] + starts, plane.get("wrap_offset", 0) + starts - limit)
             else:
                 starts = starts + plane["offset"]
             pixels = np.arange(plane["length"], dtype=np.int64) * plane["stride"]
             self._places[name] = (
-                starts[:, None, None]
-                + pixels[None, :, None]
-                + np.arange(plane["size"], dtype=np.int64)[None, None, :]
+                starts[:, None, None] + pixels[None, :, None] + np.arange(plane["size"], dtype=np.int64)[None, None, :]
             )
         return self._places[name]

@@ -29,7 +29,7 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.replay import Replay
 
-__all__ = ["check_plan", "check_map", "refuse_violations"]
+__all__ = ["check_map", "check_plan", "refuse_violations"]
 
 _FORM = {"offset", "size", "stride", "length", "count"}
 _OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows"}
@@ -62,8 +62,7 @@ def refuse_violations(violations: list[Violation]) -> None:
                 "E604",
                 f"the memory plan is not safe: {violation}",
                 where="memory",
-                remedy="please report this plan; MemoryManagerStrategy=None or "
-                "OptimizeBufferMemory=0 may avoid it",
+                remedy="please report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
             )
             for violation in violations
         ]
@@ -85,11 +84,7 @@ def _check_planes(case: Case) -> None:
         if missing:
             case.fault("missing", f"{name} lacks {', '.join(sorted(missing))}", tensor=name)
         elif unknown:
-            case.fault(
-                "unsupported",
-                f"{name}: {', '.join(sorted(unknown))} is not checked",
-                tensor=name,
-            )
+            case.fault("unsupported", f"{name}: {', '.join(sorted(unknown))} is not checked", tensor=name)
         elif bool(plane.get("external")) != (name in case.outside):
             case.fault("external", f"{name} is outside the arena but neither input nor output", tensor=name)
         else:
@@ -106,19 +101,11 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
             tensor=name,
         )
     elif plane["stride"] < plane["size"]:
-        case.fault(
-            "form",
-            f"the pixels of {name} overlap: stride {plane['stride']}, size {pixel}",
-            tensor=name,
-        )
+        case.fault("form", f"the pixels of {name} overlap: stride {plane['stride']}, size {pixel}", tensor=name)
     elif plane.get("ring_rows") is not None and (
         plane.get("limit") is not None or not 1 <= plane["ring_rows"] <= plane["count"]
     ):
-        case.fault(
-            "form",
-            f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides",
-            tensor=name,
-        )
+        case.fault("form", f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides", tensor=name)
     elif plane.get("limit") is not None and not _wraps_between_lines(plane):
         case.fault(
             "wrap",
@@ -130,15 +117,10 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
         places = case.addresses(name)
         if places.min() < 0 or places.max() >= case.size:
             case.fault(
-                "arena",
-                f"{name} occupies bytes {places.min()} to {places.max()} of an arena of "
-                f"{case.size}",
-                tensor=name,
+                "arena", f"{name} occupies bytes {places.min()} to {places.max()} of an arena of {case.size}", tensor=name
             )
         element = case.graph["tensors"][name].get("bytes", 1)
-        if any(
-            at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0))
-        ):
+        if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0))):
             case.fault(
                 "alignment",
                 f"{name} has elements of {element} bytes at offset {plane['offset']}, "
@@ -149,11 +131,7 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
 
 def _wraps_between_lines(plane: dict[str, Any]) -> bool:
     line = plane["stride"] * plane["length"]
-    return (
-        "wrap_offset" in plane
-        and plane["limit"] % line == 0
-        and 0 <= plane["limit"] <= line * plane["count"]
-    )
+    return "wrap_offset" in plane and plane["limit"] % line == 0 and 0 <= plane["limit"] <= line * plane["count"]
 
 
 def _check_schedule(case: Case) -> None:
@@ -162,9 +140,7 @@ def _check_schedule(case: Case) -> None:
     """
     arriving = {step["input"] for step in case.map["schedule"] if "input" in step}
     partly = arriving | {
-        case.ops[step["op"]]["output"]
-        for step in case.map["schedule"]
-        if "rows" in step and step.get("op") in case.ops
+        case.ops[step["op"]]["output"] for step in case.map["schedule"] if "rows" in step and step.get("op") in case.ops
     }
     ready, done = set(case.graph["inputs"]) - arriving, set()
     begun: dict[str, int] = {}
@@ -182,26 +158,18 @@ def _check_schedule(case: Case) -> None:
             continue
         name = step.get("op")
         if name not in case.ops or name in done:
-            case.fault(
-                "schedule", f"step {index} runs {name}, which is unknown or has run", op=name
-            )
+            case.fault("schedule", f"step {index} runs {name}, which is unknown or has run", op=name)
             continue
         op = case.ops[name]
         extra = set(step) - _STEP
         if extra:
-            case.fault(
-                "unsupported",
-                f"step {index}: {', '.join(sorted(extra))} is not checked",
-                op=name,
-            )
+            case.fault("unsupported", f"step {index}: {', '.join(sorted(extra))} is not checked", op=name)
         elif not step.get("view"):
             _check_order(case, op, step)
         by_lines = "rows" in step or "in_rows" in step
         late = [t for t in _reads(op) if t not in ready and not (by_lines and t in partly)]
         if late:
-            case.fault(
-                "schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0]
-            )
+            case.fault("schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0])
         _check_lifetimes(case, op, step, now)
         if "in_rows" in step:
             made = _check_in_rows(case, op, step, taken)
@@ -216,11 +184,7 @@ def _check_schedule(case: Case) -> None:
     for name in case.graph["outputs"]:
         release = case.map["tensors"].get(name, {}).get("release", clock + 1)
         if release <= clock:
-            case.fault(
-                "lifetime",
-                f"the network output {name} is released at clock {release}, before the end",
-                tensor=name,
-            )
+            case.fault("lifetime", f"the network output {name} is released at clock {release}, before the end", tensor=name)
 
 
 def _reads(op: dict[str, Any]) -> list[str]:
@@ -237,9 +201,7 @@ def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str
         _check_rows(case, None, name, step.get("rows"), begun)
 
 
-def _check_rows(
-    case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int]
-) -> bool:
+def _check_rows(case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int]) -> bool:
     """Whether these lines are the next of the tensor and the last; a fault when they are not the next."""
     first = begun.get(tensor, 0)
     height = case.shape[tensor][0]
@@ -250,9 +212,7 @@ def _check_rows(
     return rows[1] == height
 
 
-def _check_in_rows(
-    case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]
-) -> bool:
+def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]) -> bool:
     """Whether the operator commits; faults when the lines are not the next or the commit is not with the last."""
     name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
     height, first = case.shape[source][0], taken.get(name, 0)
@@ -274,11 +234,7 @@ def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
     if "rows" in step or "in_rows" in step:
         known = ("hwc", "hcw")
     if loop not in known:
-        case.fault(
-            "unsupported",
-            f"the loop order {loop} is not checked; known: {', '.join(known)}",
-            op=op["name"],
-        )
+        case.fault("unsupported", f"the loop order {loop} is not checked; known: {', '.join(known)}", op=op["name"])
     if unit != "elem":
         case.fault("unsupported", f"the store unit {unit} is not checked", op=op["name"])
 
@@ -296,9 +252,4 @@ def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: 
     for name in _reads(op):
         release = planes.get(name, {}).get("release", now)
         if release < now:
-            case.fault(
-                "lifetime",
-                f"reads {name} at clock {now}, after its release {release}",
-                op=op["name"],
-                tensor=name,
-            )
+            case.fault("lifetime", f"reads {name} at clock {now}, after its release {release}", op=op["name"], tensor=name)

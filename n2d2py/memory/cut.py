@@ -6,8 +6,8 @@ the one is taken whose largest segment holds the fewest bytes, or fits a budget,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
 from n2d2py.memory.rows import Rows, streamable
 
-__all__ = ["Segment", "Cutter"]
+__all__ = ["Cutter", "Segment"]
 
 LONGEST = 60
 """Operators of a segment at the most."""
@@ -67,7 +67,7 @@ class Cutter:
     def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int]):
         self.buffers, self.ops, self.up = buffers, ops, up
         self.tensors = buffers.problem.tensors
-        self.written: dict[Buffer, int] = {buffer: -1 for buffer in buffers.distinct()}
+        self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
         self.read = dict.fromkeys(self.written, -1)
         for position, op in enumerate(ops):
             self.written[buffers.of[op.output]] = position
@@ -178,8 +178,11 @@ class Cutter:
         window = self._window(end)
         ops = self.ops[begin:end]
         pairs = self._pairs(begin, end, window)
-        partial = {op.name: partial_bytes(op, self.tensors) for n, op in enumerate(ops)
-                   if window.rows.accumulating[begin - window.first + n]}
+        partial = {
+            op.name: partial_bytes(op, self.tensors)
+            for n, op in enumerate(ops)
+            if window.rows.accumulating[begin - window.first + n]
+        }
         rings = {op.output: window.rings[op.output] for op in ops if op.output in window.rings}
         live = crossing + window.inner[end - begin] - self._saved(pairs, False)
         return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)

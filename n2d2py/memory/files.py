@@ -13,12 +13,10 @@ from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["write_memory_files", "in_known_terms", "json_text"]
+__all__ = ["in_known_terms", "json_text", "write_memory_files"]
 
 
-def write_memory_files(
-    folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True
-) -> None:
+def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
     """Writes memory_graph.json, memory_map.json, memory_mapping.log and memory_mapping.png into
     `folder`.
     """
@@ -39,8 +37,7 @@ def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
     the plan does not run by lines or over an input: a reader of the files need not know them.
     """
     streamed = set(plan.streamed)
-    return problem.read_whole([name for name in problem.unknown()
-                               if name not in streamed and not plan.overlaps(problem, name)])
+    return problem.read_whole([name for name in problem.unknown() if name not in streamed and not plan.overlaps(problem, name)])
 
 
 def json_text(data: dict[str, Any]) -> str:
@@ -51,11 +48,7 @@ def json_text(data: dict[str, Any]) -> str:
             lines = [f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items()]
             text = "{\n  " + ",\n  ".join(lines) + "\n }" if lines else "{}"
         elif key in ("ops", "schedule"):
-            text = (
-                "[\n  " + ",\n  ".join(json.dumps(entry) for entry in value) + "\n ]"
-                if value
-                else "[]"
-            )
+            text = "[\n  " + ",\n  ".join(json.dumps(entry) for entry in value) + "\n ]" if value else "[]"
         else:
             text = json.dumps(value)
         parts.append(f" {json.dumps(key)}: {text}")

@@ -1,7 +1,8 @@
 """The memory problem of a typed network: its tensors in HWC and how its layers go through them."""
+
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
@@ -31,8 +32,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
     tensors = {}
     for tensor in graph.tensors.values():
         shape = tensor.shape
-        tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape),
-                                          tensor.type.bytes)
+        tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape), tensor.type.bytes)
     ops = []
     for node in graph.nodes:
         layout = _LAYOUTS.get(node.op.kind)
@@ -44,13 +44,23 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
 
 def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
     kernel = node.params["weights"].shape[2:]
-    return OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=tuple(int(k) for k in kernel),
-                         stride=node.op.stride, pads=node.op.pads, dilation=node.op.dilation, groups=node.op.groups)
+    return OpSpec.window(
+        node.name,
+        "conv",
+        node.inputs[0],
+        node.output,
+        kernel=tuple(int(k) for k in kernel),
+        stride=node.op.stride,
+        pads=node.op.pads,
+        dilation=node.op.dilation,
+        groups=node.op.groups,
+    )
 
 
 def _pool(node: QuantNode, graph: QuantGraph) -> OpSpec:
-    spec = OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel,
-                         stride=node.op.stride, pads=node.op.pads)
+    spec = OpSpec.window(
+        node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel, stride=node.op.stride, pads=node.op.pads
+    )
     spec.attributes["kind"] = node.op.mode.lower()
     if "scales" in node.params and node.op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # no sums of lines
         spec.attributes["by_lines"] = False
@@ -68,7 +78,7 @@ def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
         return graph.type(node.output).bytes
     reach = max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
     bound = max(node.op.kernel[0] * node.op.kernel[1] * reach, node.bound)
-    return 4 if bound < 2 ** 31 else 8
+    return 4 if bound < 2**31 else 8
 
 
 def _padding(node: QuantNode, graph: QuantGraph) -> OpSpec:
@@ -114,16 +124,22 @@ Ranges = list[list[int]]
 def _window(node: QuantNode, inputs: list[list[Ranges]]) -> OpSpec:
     """A layer that goes line by line; for each input the ranges of its lines and of its columns."""
     lines, columns = zip(*inputs)
-    return OpSpec(node.name, "window", tuple(node.inputs), node.output,
-                  {"layer": node.op.kind, "lines": list(lines), "columns": list(columns)})
+    return OpSpec(
+        node.name,
+        "window",
+        tuple(node.inputs),
+        node.output,
+        {"layer": node.op.kind, "lines": list(lines), "columns": list(columns)},
+    )
 
 
 def _deconv(node: QuantNode, graph: QuantGraph) -> OpSpec:
     """A position gathers what the taps u of the kernel bring from (position + pad - u * dilation) / stride."""
     op, kernel = node.op, node.params["weights"].shape[2:]
     ranges = []
-    for outputs, inputs, k, s, p, d in zip(graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride,
-                                           op.pads, op.dilation):
+    for outputs, inputs, k, s, p, d in zip(
+        graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride, op.pads, op.dilation
+    ):
         ranges.append([])
         for position in range(outputs):
             reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
@@ -140,8 +156,9 @@ def _unpool(node: QuantNode, graph: QuantGraph) -> OpSpec:
         first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
         stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
         ranges[0].append([list(pair) for pair in zip(first, stop)])
-        ranges[1].append([[max(0, f * s - p), min(size, (t - 1) * s - p + k)] if f < t else [0, 0]
-                          for f, t in zip(first, stop)])
+        ranges[1].append(
+            [[max(0, f * s - p), min(size, (t - 1) * s - p + k)] if f < t else [0, 0] for f, t in zip(first, stop)]
+        )
     return _window(node, list(ranges))
 
 
@@ -156,15 +173,43 @@ def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
     return _window(node, [[[[int(a), int(b) + 1] for a, b in zip(*axis)] for axis in taps]])
 
 
-for _kind, _layout in (("Conv", _conv), ("Pool", _pool), ("Padding", _padding), ("Concat", _concat),
-                       ("Fc", _plain("fc")), ("Softmax", _plain("softmax")), ("ElemWise", _plain("add")),
-                       ("Affine", _plain("ew")), ("Activation", _plain("ew")), ("Convert", _plain("ew")),
-                       ("Quantize", _plain("ew")), ("Reshape", _same_order), ("Identity", _same_order),
-                       ("Dropout", _same_order), ("Resize", _resize), ("Deconv", _deconv), ("Unpool", _unpool),
-                       ("PoolSum", _pool_sum),
-                       *((name, _whole) for name in (
-                           "DepthToSpace", "LRN", "Normalize", "SpaceToDepth", "Take", "Transpose")),
-                       *((f"Array{name}", _whole) for name in (
-                           "Gather", "Interpolate", "Join", "Map", "Norm", "Order", "Product", "Reduce", "Scan", "Scatter",
-                           "Softmax", "Take", "Window"))):
+for _kind, _layout in (
+    ("Conv", _conv),
+    ("Pool", _pool),
+    ("Padding", _padding),
+    ("Concat", _concat),
+    ("Fc", _plain("fc")),
+    ("Softmax", _plain("softmax")),
+    ("ElemWise", _plain("add")),
+    ("Affine", _plain("ew")),
+    ("Activation", _plain("ew")),
+    ("Convert", _plain("ew")),
+    ("Quantize", _plain("ew")),
+    ("Reshape", _same_order),
+    ("Identity", _same_order),
+    ("Dropout", _same_order),
+    ("Resize", _resize),
+    ("Deconv", _deconv),
+    ("Unpool", _unpool),
+    ("PoolSum", _pool_sum),
+    *((name, _whole) for name in ("DepthToSpace", "LRN", "Normalize", "SpaceToDepth", "Take", "Transpose")),
+    *(
+        (f"Array{name}", _whole)
+        for name in (
+            "Gather",
+            "Interpolate",
+            "Join",
+            "Map",
+            "Norm",
+            "Order",
+            "Product",
+            "Reduce",
+            "Scan",
+            "Scatter",
+            "Softmax",
+            "Take",
+            "Window",
+        )
+    ),
+):
     register_layout(_kind, _layout)

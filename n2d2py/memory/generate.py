@@ -6,7 +6,7 @@ A buffer becomes one plane of a space.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from n2d2py.memory.access import Access, access_of, dead_lines
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
@@ -15,7 +15,7 @@ from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.settings import Settings
 
-__all__ = ["Settings", "Generation"]
+__all__ = ["Generation", "Settings"]
 
 
 class Generation:
@@ -28,9 +28,7 @@ class Generation:
         self._manager = Manager()
         self._scratch: dict[str, SpacePlane] = {}
         self._planes: dict[Buffer, SpacePlane] = {}
-        self.buffers = Buffers(
-            problem, settings, concats_in_place(problem) if settings.no_branch_concat else ()
-        )
+        self.buffers = Buffers(problem, settings, concats_in_place(problem) if settings.no_branch_concat else ())
         self._generate()
 
     @property
@@ -49,9 +47,7 @@ class Generation:
             if op.name in buffers.views:
                 continue
             if buffer not in self._planes and not buffer.external:
-                self._planes[buffer] = self._shared(op, buffer) or allocate(
-                    buffers.form(buffer), buffer.birth, buffer.death
-                )
+                self._planes[buffer] = self._shared(op, buffer) or allocate(buffers.form(buffer), buffer.birth, buffer.death)
             if op.scratch_bytes:
                 form = Geometry(op.scratch_bytes, op.scratch_bytes, 1, 1, self.unit)
                 self._scratch[op.name] = allocate(form, clock, clock)
@@ -60,9 +56,7 @@ class Generation:
         """The output's plane in the space of the largest input that dies at `op`, where that is
         safe.
         """
-        concatenates = (
-            op.type == "concat" or len(buffer.parts) > 1 and buffer.root.name != op.output
-        )
+        concatenates = op.type == "concat" or (len(buffer.parts) > 1 and buffer.root.name != op.output)
         if not self.settings.optimize_buffer or concatenates:
             return None
         candidates = [name for name in op.inputs if self.buffers.belongs_to(name, op)]
@@ -80,14 +74,7 @@ class Generation:
         elif access is Access.POINTWISE:
             needed = max(source.form.bytes, form.bytes)
         return self._manager.reallocate(
-            op.name,
-            source,
-            form,
-            buffer.birth,
-            buffer.death,
-            access=access,
-            dead=dead,
-            needed=needed,
+            op.name, source, form, buffer.birth, buffer.death, access=access, dead=dead, needed=needed
         )
 
     def _plane_of(self, name: str) -> SpacePlane:
@@ -107,21 +94,12 @@ class Generation:
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in order if op.name not in views}
         planes = {
-            name: self._final_plane(name, writers.get(name), end)
-            for name in self.problem.tensors
-            if name in self.buffers.of
+            name: self._final_plane(name, writers.get(name), end) for name in self.problem.tensors if name in self.buffers.of
         }
         used = [plane for space in self.spaces for plane in space.planes]
-        arena = max(
-            (plane.space.offset + top for plane in used for _, top in plane.intervals), default=0
-        )
-        scratch = {
-            name: Scratch(plane.space.offset, plane.form.size)
-            for name, plane in self._scratch.items()
-        }
-        return MemoryPlan(
-            strategy, arena, planes, schedule, scratch, self.settings.by_export_name()
-        )
+        arena = max((plane.space.offset + top for plane in used for _, top in plane.intervals), default=0)
+        scratch = {name: Scratch(plane.space.offset, plane.form.size) for name, plane in self._scratch.items()}
+        return MemoryPlan(strategy, arena, planes, schedule, scratch, self.settings.by_export_name())
 
     def _final_plane(self, name: str, writer: str | None, end: int) -> Plane:
         """The plane of a tensor at its address in the arena; network outputs are read after the
@@ -131,16 +109,7 @@ class Generation:
         alloc = buffer.birth if writer is None else self.buffers.clock[writer]
         release = end if buffer.is_output else buffer.death
         if buffer.external:
-            return Plane(
-                0,
-                tensor.pixel_bytes,
-                tensor.pixel_bytes,
-                tensor.width,
-                tensor.height,
-                alloc,
-                release,
-                external=True,
-            )
+            return Plane(0, tensor.pixel_bytes, tensor.pixel_bytes, tensor.width, tensor.height, alloc, release, external=True)
         plane = self._plane_of(name)
         base, part, form = plane.space.offset, buffer.parts[name], plane.form
         limit = plane.limit
@@ -165,9 +134,7 @@ def _ring_bytes(op: OpSpec, source: Geometry, output: Geometry, dead: Callable[[
     |Y|, and of N2D2's rule, max(|X|, |Y|) + (1 + floor(top pad / stride)) output lines, so that
     arenas compare with N2D2's.
     """
-    needed = source.bytes + max(
-        (y + 1) * output.line - dead(y) * source.line for y in range(output.count)
-    )
+    needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
     top, stride = op.attributes.get("pads", (0,))[0], op.attributes.get("sh", 1)
     rule = max(source.bytes, output.bytes) + (1 + top // stride) * output.line
     return max(needed, rule)

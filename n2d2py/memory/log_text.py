@@ -15,10 +15,7 @@ def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
     exclusive, the second range where the plane wraps. Inputs are written at clock -1.
     """
     specs = {op.name: op for op in problem.ops}
-    lines = [
-        f"# arena {plan.arena_bytes} bytes, {plan.strategy}",
-        "# start -> end [bytes] @ first clock to last clock",
-    ]
+    lines = [f"# arena {plan.arena_bytes} bytes, {plan.strategy}", "# start -> end [bytes] @ first clock to last clock"]
     for name in problem.inputs:
         lines += ["", name, "  " + _plane_line(plan.planes[name])]
     first = {step.op: step for step in reversed(plan.schedule) if not step.arrives}

@@ -10,12 +10,12 @@ Addresses here are relative to the space; sizes are bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Callable
 
 from n2d2py.memory.access import Access
 
-__all__ = ["Geometry", "Space", "SpacePlane", "Share", "Manager"]
+__all__ = ["Geometry", "Manager", "Share", "Space", "SpacePlane"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Space:
     size: int
     allocated: int
     released: int
-    planes: list["SpacePlane"] = field(default_factory=list)
-    shares: list["Share"] = field(default_factory=list)
+    planes: list[SpacePlane] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
     offset: int = 0
 
     @property
@@ -91,11 +91,7 @@ class SpacePlane:
         full, room = self.form.bytes, max(0, self.space.size - self.start)
         if room >= full:
             return full
-        return (
-            0
-            if self.form.whole or self.form.count == 1
-            else room // self.form.line * self.form.line
-        )
+        return 0 if self.form.whole or self.form.count == 1 else room // self.form.line * self.form.line
 
     @property
     def end(self) -> int:
@@ -154,15 +150,9 @@ class Share:
         for y in range(output.form.count):
             begin = output.line_offset(y)
             first = self.dead(y)
-            live = (
-                [(source.start + first * line, source.start + before * line)]
-                if first < before
-                else []
-            )
+            live = [(source.start + first * line, source.start + before * line)] if first < before else []
             if source.form.count > before:
-                live.append(
-                    ((max(first, before) - before) * line, (source.form.count - before) * line)
-                )
+                live.append(((max(first, before) - before) * line, (source.form.count - before) * line))
             if _meet([(begin, begin + output.form.line)], live):
                 return False
         return True
@@ -185,8 +175,7 @@ class Share:
             return True
         channels = source.form.size // source.form.element
         return all(
-            into + x * output.form.stride + c * output.form.element
-            <= own + x * source.form.stride + c * source.form.element
+            into + x * output.form.stride + c * output.form.element <= own + x * source.form.stride + c * source.form.element
             for x in (0, source.form.length - 1)
             for c in (1, channels)
         )
@@ -234,9 +223,7 @@ class Manager:
         if needed is not None:
             first = max(space.size, self._rounded(source, form, needed))
             step = form.unit + source.form.unit
-            sizes = [first] + [
-                self._rounded(source, form, first + 1 + more * step) for more in range(3)
-            ]
+            sizes = [first] + [self._rounded(source, form, first + 1 + more * step) for more in range(3)]
         for size in sizes:
             plane = self._try(op, source, form, size, access, dead)
             if plane is not None:
@@ -254,12 +241,7 @@ class Manager:
 
     @staticmethod
     def _try(
-        op: str,
-        source: SpacePlane,
-        form: Geometry,
-        size: int,
-        access: Access,
-        dead: Callable[[int], int],
+        op: str, source: SpacePlane, form: Geometry, size: int, access: Access, dead: Callable[[int], int]
     ) -> SpacePlane | None:
         """The plane in the space grown to `size`, or None, the space unchanged, when that is not
         safe.
@@ -269,9 +251,7 @@ class Manager:
         start = -(-source.end // form.element) * form.element
         plane = SpacePlane(space, form, start, 0, 0)
         share = Share(op, source, plane, access, dead)
-        others_hold = size == before or (
-            all(p.sound for p in space.planes) and all(s.safe for s in space.shares)
-        )
+        others_hold = size == before or (all(p.sound for p in space.planes) and all(s.safe for s in space.shares))
         if plane.sound and share.safe and others_hold:
             space.planes.append(plane)
             space.shares.append(share)

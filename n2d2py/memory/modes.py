@@ -14,7 +14,7 @@ from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
-__all__ = ["MODES", "plan_mode", "budget_curve", "peak_layers", "listed"]
+__all__ = ["MODES", "budget_curve", "listed", "peak_layers", "plan_mode"]
 
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
@@ -103,10 +103,12 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
     """The layers that run while the plan holds the most bytes, in order."""
     held: dict[int, int] = {}
     for clock in sorted({step.clock for step in plan.schedule}):
-        parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release
-                 for part in plane.intervals()]
-        parts += [(plan.scratch[step.op].offset, plan.scratch[step.op].offset + plan.scratch[step.op].size)
-                  for step in plan.schedule if step.clock == clock and step.op in plan.scratch]
+        parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
+        parts += [
+            (plan.scratch[step.op].offset, plan.scratch[step.op].offset + plan.scratch[step.op].size)
+            for step in plan.schedule
+            if step.clock == clock and step.op in plan.scratch
+        ]
         end = total = 0
         for begin, stop in sorted(parts):
             total += max(0, stop - max(begin, end))
@@ -152,9 +154,7 @@ def _unreachable(
     )
 
 
-def budget_curve(
-    problem: MemoryProblem, settings: Settings, stream_input: bool = False
-) -> list[tuple[int, int]]:
+def budget_curve(problem: MemoryProblem, settings: Settings, stream_input: bool = False) -> list[tuple[int, int]]:
     """Points (bytes, streamed layers) from the plan that streams nothing to the smallest, at most ten."""
     plan = StreamPlanner(stream_input, _UNLIMITED).plan(problem, settings)
     points = [(plan.arena_bytes, len(plan.streamed))]

@@ -37,9 +37,7 @@ def _solver():
         from ortools.sat.python import cp_model
     except ImportError as error:
         raise N2D2Error(
-            "E606",
-            "MemoryManagerStrategy=OptimizeOptimal needs ortools",
-            remedy="pip install ortools, or use OptimizeOverlap",
+            "E606", "MemoryManagerStrategy=OptimizeOptimal needs ortools", remedy="pip install ortools, or use OptimizeOverlap"
         ) from error
     return cp_model
 

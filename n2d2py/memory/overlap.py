@@ -19,7 +19,7 @@ from n2d2py.memory.access import Access, access_of, scale_of, table_lines
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Reach", "reach", "line_reads"]
+__all__ = ["Reach", "line_reads", "reach"]
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,7 @@ def reach(
 
 def _limited(ahead: int, behind: int, source: Geometry, output: Geometry) -> Reach:
     """Distances beyond those of disjoint buffers are replaced by them."""
-    return Reach(
-        max(ahead, -output.bytes), min(behind, source.bytes), source.bytes, output.bytes
-    )
+    return Reach(max(ahead, -output.bytes), min(behind, source.bytes), source.bytes, output.bytes)
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
@@ -116,9 +114,7 @@ def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int,
     return ahead, behind
 
 
-def _elements(
-    source: TensorSpec, source_form: Geometry, output: TensorSpec, output_form: Geometry
-) -> tuple[int, int]:
+def _elements(source: TensorSpec, source_form: Geometry, output: TensorSpec, output_form: Geometry) -> tuple[int, int]:
     """(ahead, behind) of element order: addresses are linear in pixel and channel, corners decide."""
     pixels, channels = source.height * source.width, source.channels
     size, width = source.element_bytes, output.element_bytes
@@ -132,10 +128,7 @@ def _elements(
             for c in {0, channels - 2}
         ]
     if pixels > 1:
-        ahead += [
-            (p + 1) * source_form.stride - p * output_form.stride - channels * width
-            for p in {0, pixels - 2}
-        ]
+        ahead += [(p + 1) * source_form.stride - p * output_form.stride - channels * width for p in {0, pixels - 2}]
     # backwards: element i is stored before the elements in front of it are read
     behind = [-free]
     if channels > 1:
@@ -145,8 +138,5 @@ def _elements(
             for c in {1, channels - 1}
         ]
     if pixels > 1:
-        behind += [
-            (p - 1) * source_form.stride + channels * size - p * output_form.stride
-            for p in {1, pixels - 1}
-        ]
+        behind += [(p - 1) * source_form.stride + channels * size - p * output_form.stride for p in {1, pixels - 1}]
     return min(ahead), max(behind)

@@ -16,7 +16,7 @@ from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import OpSpec
 
-__all__ = ["Block", "Pair", "Packing", "Placement"]
+__all__ = ["Block", "Packing", "Pair", "Placement"]
 
 _WINDOW = 1000
 
@@ -71,9 +71,7 @@ class Packing:
 
     def __post_init__(self) -> None:
         problem, settings = self.buffers.problem, self.buffers.settings
-        self.step = lcm(
-            settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values())
-        )
+        self.step = lcm(settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values()))
         self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
         self._collect()
         self.neighbours = self._make_neighbours()
@@ -82,9 +80,7 @@ class Packing:
     def _collect(self) -> None:
         """Sets blocks and pairs."""
         self.blocks = [
-            Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b)
-            for b in self.buffers.distinct()
-            if not b.external
+            Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b) for b in self.buffers.distinct() if not b.external
         ]
         self.pairs = self._make_pairs() if self.buffers.settings.optimize_buffer else []
         self.blocks += [
@@ -167,9 +163,7 @@ class Packing:
             own = [pair for pair in self.pairs if pair.op == number]
             best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
             written = {p.output: self.blocks[p.output] for p in own}
-            saved[next(iter(written.values())).birth] = min(
-                sum(block.size for block in written.values()), best
-            )
+            saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         end = max((block.death for block in self.blocks), default=-1)
         return max((self.live(t) - saved.get(t, 0) for t in range(-1, end + 1)), default=0)
 
@@ -177,7 +171,9 @@ class Packing:
         """Bytes of all blocks live at a clock."""
         return sum(b.size for b in self.blocks if b.birth <= clock <= b.death)
 
-    def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> tuple[list[int], list[bool]]:
+    def moved(
+        self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float
+    ) -> tuple[list[int], list[bool]]:
         """Copies with one random move: with the probability `turning` an operator between `block` and a neighbour turns round, else
         the block is placed elsewhere, mostly earlier.
         """
@@ -239,8 +235,7 @@ class Packing:
             if pair.reach.ahead < distance < pair.reach.source
         }
         schedule = tuple(
-            Step(op.name, clock[op.name], op.name in buffers.views, op.name in backwards)
-            for op in buffers.order()
+            Step(op.name, clock[op.name], op.name in buffers.views, op.name in backwards) for op in buffers.order()
         )
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in self.ops}
@@ -262,15 +257,11 @@ class Packing:
                 sum=sums.get(name),
             )
         scratch = {
-            block.scratch: Scratch(offset, block.size)
-            for block, offset in zip(self.blocks, placement.offsets)
-            if block.scratch
+            block.scratch: Scratch(offset, block.size) for block, offset in zip(self.blocks, placement.offsets) if block.scratch
         }
         tops = [
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
             for block, offset in zip(self.blocks, placement.offsets)
         ]
         options = {**buffers.settings.by_export_name(), "Clock": "op"}
-        return MemoryPlan(
-            strategy, max(tops, default=0), planes, schedule, scratch, options, self.bound
-        )
+        return MemoryPlan(strategy, max(tops, default=0), planes, schedule, scratch, options, self.bound)

@@ -27,9 +27,7 @@ def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
         from matplotlib.figure import Figure
         from matplotlib.patches import Rectangle
     except ImportError as error:
-        raise N2D2Error(
-            "E605", "the memory picture needs matplotlib", remedy="pip install matplotlib"
-        ) from error
+        raise N2D2Error("E605", "the memory picture needs matplotlib", remedy="pip install matplotlib") from error
 
     views = {problem.op(name).output for name in plan.views}
     drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
@@ -46,19 +44,40 @@ def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
     for index, name in enumerate(drawn):
         plane = plan.planes[name]
         for part, (begin, end) in enumerate(plane.intervals()):
-            box(plane.alloc, plane.release, begin, end, alpha=0.75, linewidth=0.6, edgecolor="black",
+            box(
+                plane.alloc,
+                plane.release,
+                begin,
+                end,
+                alpha=0.75,
+                linewidth=0.6,
+                edgecolor="black",
                 facecolor=_COLOURS[index % len(_COLOURS)],
-                hatch=_WRAPPED if part else _RING if plane.ring_rows is not None else None)
+                hatch=_WRAPPED if part else _RING if plane.ring_rows is not None else None,
+            )
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
-        box(clocks[name], clocks[name], scratch.offset, scratch.offset + scratch.size, facecolor="none", edgecolor="red",
-            linewidth=0.8, linestyle=":")
+        box(
+            clocks[name],
+            clocks[name],
+            scratch.offset,
+            scratch.offset + scratch.size,
+            facecolor="none",
+            edgecolor="red",
+            linewidth=0.8,
+            linestyle=":",
+        )
     _name_largest(axes, problem, plan, drawn, edges)
     _dress(axes, plan, edges)
-    kinds = (("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in drawn)),
-             ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in drawn)))
-    marks = [Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="black", hatch=hatch, label=label)
-             for label, hatch, used in kinds if used]
+    kinds = (
+        ("wrapped part", _WRAPPED, any(not plan.planes[name].contiguous for name in drawn)),
+        ("line buffer", _RING, any(plan.planes[name].ring_rows is not None for name in drawn)),
+    )
+    marks = [
+        Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="black", hatch=hatch, label=label)
+        for label, hatch, used in kinds
+        if used
+    ]
     if plan.scratch:
         marks.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="red", linestyle=":", label="scratch"))
     if marks:
@@ -93,13 +112,22 @@ def _name_largest(axes: Any, problem: MemoryProblem, plan: MemoryPlan, drawn: li
         text = f"{writers.get(name, name)}\n{_size(plane)}"
         half = 0.22 * max(map(len, text.split("\n")))
         spots = [begin + (end - begin) * share for share in (0.5, 0.85, 0.15, 0.7, 0.3)]
-        free = [y for y in spots if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide
-                                        for x, other, wide in placed)]
+        free = [
+            y for y in spots if all(abs(y - other) > 2 * line or abs(middle - x) > half + wide for x, other, wide in placed)
+        ]
         if not free:
             continue
         placed.append((middle, free[0], half))
-        axes.text(middle, free[0], text, ha="center", va="center", fontsize=6, clip_on=True,
-                  bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1})
+        axes.text(
+            middle,
+            free[0],
+            text,
+            ha="center",
+            va="center",
+            fontsize=6,
+            clip_on=True,
+            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1},
+        )
 
 
 def _size(plane: Plane) -> str:

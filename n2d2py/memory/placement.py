@@ -5,7 +5,7 @@ All offsets are multiples of `unit`, the largest element size, so that every acc
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from n2d2py.memory.manager import Space
 
@@ -33,17 +33,11 @@ def place_online(spaces: list[Space], unit: int = 1) -> None:
     that clock.
     """
     for index, space in enumerate(spaces):
-        busy = [
-            (other.offset, other.offset + other.size)
-            for other in spaces[:index]
-            if other.released >= space.allocated
-        ]
+        busy = [(other.offset, other.offset + other.size) for other in spaces[:index] if other.released >= space.allocated]
         space.offset = _lowest_gap(busy, space.size, unit)
 
 
-def place_sorted(
-    spaces: list[Space], order: Callable[[Space], tuple[int, ...]], unit: int = 1
-) -> None:
+def place_sorted(spaces: list[Space], order: Callable[[Space], tuple[int, ...]], unit: int = 1) -> None:
     """Places the spaces in `order` (stable), each in the lowest gap over its whole lifetime.
 
     A placed space is busy where it has live planes: the parts that its planes do not use are free.

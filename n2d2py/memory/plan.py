@@ -16,7 +16,7 @@ from typing import Any
 
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["Plane", "Step", "Scratch", "MemoryPlan"]
+__all__ = ["MemoryPlan", "Plane", "Scratch", "Step"]
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,7 @@ class Plane:
         if self.ring_rows is not None:
             return self.offset + y % self.ring_rows * self.line_bytes
         before = self.lines_before_wrap
-        return (
-            self.offset + y * self.line_bytes
-            if y < before
-            else self.wrap_offset + (y - before) * self.line_bytes
-        )
+        return self.offset + y * self.line_bytes if y < before else self.wrap_offset + (y - before) * self.line_bytes
 
     def intervals(self) -> list[tuple[int, int]]:
         """The occupied byte ranges [begin, end), useful bytes and the gaps between them; [] when
@@ -96,9 +92,7 @@ class Plane:
 
     def to_json(self) -> dict[str, Any]:
         """One entry of the MAP's tensors."""
-        entry: dict[str, Any] = {
-            key: getattr(self, key) for key in ("offset", "size", "stride", "length", "count")
-        }
+        entry: dict[str, Any] = {key: getattr(self, key) for key in ("offset", "size", "stride", "length", "count")}
         if self.limit is not None:
             entry.update(limit=self.limit, wrap_offset=self.wrap_offset)
         if self.ring_rows is not None:

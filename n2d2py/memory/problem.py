@@ -11,14 +11,15 @@ Plain data. The JSON form is the GRAPH of `statistics/memory/memory_graph.json`:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Collection
+from typing import Any
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory import access
 
-__all__ = ["TensorSpec", "OpSpec", "MemoryProblem"]
+__all__ = ["MemoryProblem", "OpSpec", "TensorSpec"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class OpSpec:
         dilation: tuple[int, int] = (1, 1),
         groups: int = 1,
         scratch_bytes: int = 0,
-    ) -> "OpSpec":
+    ) -> OpSpec:
         """A conv or pool; pairs are (vertical, horizontal), pads are top, left, bottom, right.
 
         The dilation is one number where the two axes have the same, or the kernel has one line or column.
@@ -135,19 +136,20 @@ class MemoryProblem:
         """Operators that other readers of maps do not know: `access.in_known_terms`."""
         return tuple(op.name for op in self.ops if not access.in_known_terms(op, self.tensors))
 
-    def read_whole(self, names: Collection[str]) -> "MemoryProblem":
+    def read_whole(self, names: Collection[str]) -> MemoryProblem:
         """The problem with these operators as "fc", which reads its inputs whole before it stores."""
-        return replace(self, ops=tuple(
-            replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)}) if op.name in names else op
-            for op in self.ops))
+        return replace(
+            self,
+            ops=tuple(
+                replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)}) if op.name in names else op
+                for op in self.ops
+            ),
+        )
 
     def validate(self) -> None:
         """Raises E602, once per fault, where the graph is not one that can be planned."""
         ErrorList.raise_if(
-            [
-                N2D2Error("E602", what, where=where, remedy="correct the memory graph")
-                for where, what in self._faults()
-            ]
+            [N2D2Error("E602", what, where=where, remedy="correct the memory graph") for where, what in self._faults()]
         )
 
     def _faults(self) -> list[tuple[str, str]]:
@@ -160,11 +162,7 @@ class MemoryProblem:
             for t in self.tensors.values()
             if min(*t.shape, t.element_bytes) < 1
         ]
-        faults += [
-            (name, "the tensor is listed under another name")
-            for name, t in self.tensors.items()
-            if name != t.name
-        ]
+        faults += [(name, "the tensor is listed under another name") for name, t in self.tensors.items() if name != t.name]
         known = set()
         for name in self.inputs:
             if name not in self.tensors or name in known:
@@ -183,11 +181,7 @@ class MemoryProblem:
                 faults += [(op.name, what) for what in access.faults(op, self.tensors)]
             known.add(op.output)
             names.add(op.name)
-        faults += [
-            (name, "the network output is never written")
-            for name in self.outputs
-            if name not in known
-        ]
+        faults += [(name, "the network output is never written") for name in self.outputs if name not in known]
         return faults
 
     def to_json(self) -> dict[str, Any]:
@@ -199,31 +193,18 @@ class MemoryProblem:
                 tensors[t.name]["bytes"] = t.element_bytes
         ops = []
         for op in self.ops:
-            entry = {
-                "name": op.name,
-                "type": op.type,
-                "inputs": list(op.inputs),
-                "output": op.output,
-            }
+            entry = {"name": op.name, "type": op.type, "inputs": list(op.inputs), "output": op.output}
             entry.update(op.attributes)
             if op.scratch_bytes:
                 entry["scratch_bytes"] = op.scratch_bytes
             ops.append(entry)
-        return {
-            "tensors": tensors,
-            "inputs": list(self.inputs),
-            "outputs": list(self.outputs),
-            "ops": ops,
-        }
+        return {"tensors": tensors, "inputs": list(self.inputs), "outputs": list(self.outputs), "ops": ops}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> "MemoryProblem":
+    def from_json(data: dict[str, Any]) -> MemoryProblem:
         """The problem that `to_json` wrote; raises E602 where a part is missing or wrong."""
         try:
-            tensors = {
-                name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1))
-                for name, t in data["tensors"].items()
-            }
+            tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
             ops = tuple(
                 OpSpec(
                     op["name"],
@@ -238,9 +219,7 @@ class MemoryProblem:
             problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops)
         except (KeyError, TypeError, AttributeError) as error:
             raise N2D2Error(
-                "E602",
-                f"the memory graph lacks or misspells {error}",
-                remedy="correct the memory graph",
+                "E602", f"the memory graph lacks or misspells {error}", remedy="correct the memory graph"
             ) from error
         problem.validate()
         return problem

@@ -11,9 +11,9 @@ then seeded random moves, until only layers overlap whose live bytes exceed the 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Iterable
 
 from n2d2py.memory.packing import Packing, Pair, Placement
 
@@ -34,8 +34,10 @@ def relax(packing: Packing, placement: Placement) -> Placement:
     fitter = _Fitter(packing, placement)
     if cost <= fitter.least:
         return best
-    starts = sorted((_State(fitter, order, ways) for order in fitter.orders() for ways in fitter.directions()),
-                    key=lambda state: state.score)
+    starts = sorted(
+        (_State(fitter, order, ways) for order in fitter.orders() for ways in fitter.directions()),
+        key=lambda state: state.score,
+    )
     rng = random.Random(1)
     moves = min(200, _WORK // len(packing.blocks) + 20)
     for state in starts[:3]:
@@ -72,8 +74,7 @@ class _Fitter:
         self.near = [[(j, self.sizes[j], pair) for j, pair in near.items()] for near in packing.neighbours]
         births = {pair.op: packing.blocks[pair.output].birth for pair in packing.pairs}
         exact = {pair.op for pair in packing.pairs if pair.exact}
-        self.least = sum(self.costs[op] for op, clock in births.items()
-                         if op not in exact and packing.live(clock) > self.arena)
+        self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
 
     def orders(self) -> list[list[int]]:
         """Of the blocks, to start from: by the most bytes live with them, by size, by address in the given placement."""
@@ -192,8 +193,12 @@ class _State:
             top = max(at + size for at, size in zip(self.offsets, sizes))
             chosen = [i for i, at in enumerate(self.offsets) if at + sizes[i] == top]
         else:
-            chosen = [block for pair in packing.pairs if pair.op in self.overlapping and self.fitter.costs[pair.op]
-                      for block in (pair.source, pair.output)]
+            chosen = [
+                block
+                for pair in packing.pairs
+                if pair.op in self.overlapping and self.fitter.costs[pair.op]
+                for block in (pair.source, pair.output)
+            ]
         if not chosen or rng.random() < 0.2:
             return rng.randrange(len(self.order))
         block = rng.choice(chosen)

@@ -73,9 +73,7 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     for i, step in enumerate(steps):
         for source in step.inputs:
             readers[source] |= 1 << i
-    needs = [
-        sum(1 << writer[source] for source in step.inputs if source in writer) for step in steps
-    ]
+    needs = [sum(1 << writer[source] for source in step.inputs if source in writer) for step in steps]
     kept = [buffer.is_output for buffer in distinct]
     inputs = [number[buffers.of[name]] for name in problem.inputs]
 
@@ -113,9 +111,7 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     return problem
 
 
-def _in_order(
-    problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]
-) -> MemoryProblem:
+def _in_order(problem: MemoryProblem, buffers: Buffers, ops: list[OpSpec], seen: dict[int, tuple[int, int]]) -> MemoryProblem:
     """The problem in the order that `seen` leads back from; views follow what they see."""
     order, done = [], (1 << len(ops)) - 1
     while done:

@@ -52,9 +52,7 @@ class Replay:
             self._view(op)
             return
         if op["type"] not in POINTWISE + WINDOWS + _WHOLE:
-            self.case.fault(
-                "unsupported", f"an operator of type {op['type']} must be a view", op=name
-            )
+            self.case.fault("unsupported", f"an operator of type {op['type']} must be a view", op=name)
             return
         self.stamps.destroy_scratch(op, step)
         out = self.case.addresses(output)
@@ -93,7 +91,9 @@ class Replay:
     def _add(self, op: dict[str, Any]) -> None:
         """What is added to the output of a convolution must lie there byte by byte: each one is read before it is stored."""
         name, residual, output = op["name"], op["residual"], op["output"]
-        if {residual, output} & self.case.outside or not np.array_equal(self.case.addresses(residual), self.case.addresses(output)):
+        if {residual, output} & self.case.outside or not np.array_equal(
+            self.case.addresses(residual), self.case.addresses(output)
+        ):
             self.case.fault("residual", f"its output {output} does not lie exactly over {residual}", op=name, tensor=residual)
         else:
             self.stamps.compare(residual, name, name)
@@ -129,9 +129,7 @@ class Replay:
         times[out.reshape(-1)[latest_first]] = when[latest_first]
         return times
 
-    def _lost_elements(
-        self, source: str, places: np.ndarray, stored_at: np.ndarray, backwards: bool
-    ) -> np.ndarray:
+    def _lost_elements(self, source: str, places: np.ndarray, stored_at: np.ndarray, backwards: bool) -> np.ndarray:
         """Bytes of a pointwise operand that are stored before their element is read."""
         element = self.graph["tensors"][source].get("bytes", 1)
         read_at = (np.arange(places.size, dtype=np.int64) // element).reshape(places.shape)
@@ -149,9 +147,7 @@ class Replay:
         elif op["type"] == "concat" and not op.get("rescale"):
             expected = np.concatenate([self.stamps.own(source) for source in op["inputs"]], axis=2)
         else:
-            self.case.fault(
-                "view", f"an operator of type {op['type']} that computes cannot be a view", op=name
-            )
+            self.case.fault("view", f"an operator of type {op['type']} that computes cannot be a view", op=name)
             return
         self.stamps.known[output] = expected
         self.stamps.compare(output, name, "the view")

@@ -6,8 +6,8 @@ Seeded and counted, never timed: the same problem has the same plan on every mac
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Callable, Collection
 
 from n2d2py.memory.buffers import Buffers, concats_in_place
 from n2d2py.memory.packing import Packing, Placement
@@ -35,9 +35,7 @@ class OverlapPlanner:
         return packing.plan(self.name, relax(packing, placement))
 
 
-def best_packing(
-    problem: MemoryProblem, settings: Settings, search: Search
-) -> tuple[Packing, Placement]:
+def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> tuple[Packing, Placement]:
     """The best of all concatenations copied, all in place, then of changing them one by one."""
     settings = replace(settings, clock="op")
 

@@ -29,9 +29,7 @@ class Stamps:
         if name not in self.known:
             height, width, pixel = self.case.shape[name]
             first = self.base[name]
-            self.known[name] = np.arange(
-                first, first + height * width * pixel, dtype=np.int64
-            ).reshape(height, width, pixel)
+            self.known[name] = np.arange(first, first + height * width * pixel, dtype=np.int64).reshape(height, width, pixel)
         return self.known[name]
 
     def store(self, name: str) -> None:
@@ -46,9 +44,7 @@ class Stamps:
         for y in range(first, stop):
             self.arena[self.case.addresses(name)[y]] = self.own(name)[y]
 
-    def compare(
-        self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None
-    ) -> None:
+    def compare(self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None) -> None:
         """Checks a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
         if name in self.case.outside:
             return
@@ -67,9 +63,7 @@ class Stamps:
                 by=holder,
             )
 
-    def compare_lines(
-        self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str
-    ) -> None:
+    def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
         if source in self.case.outside or not len(rows):
             return
         grid = np.ix_(rows, columns)
@@ -79,8 +73,7 @@ class Stamps:
             holder = self._holder(int(held[at]))
             self.case.fault(
                 "overwritten",
-                f"line {rows[at[0]]} of {source} is lost before {reader} reads it: "
-                f"{holder or 'nothing'} is there",
+                f"line {rows[at[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there",
                 op=op,
                 tensor=source,
                 by=holder,
@@ -103,11 +96,7 @@ class Stamps:
         for part in step.get("scratch", ()):
             begin, end = part["offset"], part["offset"] + part["size"]
             if begin < 0 or end > self.case.size:
-                self.case.fault(
-                    "arena",
-                    f"scratch at {begin} to {end} is outside the arena of {self.case.size}",
-                    op=op["name"],
-                )
+                self.case.fault("arena", f"scratch at {begin} to {end} is outside the arena of {self.case.size}", op=op["name"])
                 continue
             self.arena[begin:end] = self.total
             if op["output"] not in self.case.outside and ((output >= begin) & (output < end)).any():
@@ -122,9 +111,7 @@ class Stamps:
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:
         given = sum(part["size"] for part in step.get("scratch", ()))
         if given < needed:
-            self.case.fault(
-                "scratch", f"needs {needed} bytes of scratch, has {given}", op=op["name"]
-            )
+            self.case.fault("scratch", f"needs {needed} bytes of scratch, has {given}", op=op["name"])
 
     def elements(self, name: str) -> tuple[int, int, int]:
         """Height, width and channels, without regard to the element size."""

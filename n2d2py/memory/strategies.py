@@ -17,15 +17,7 @@ from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
-__all__ = [
-    "DEFAULT_STRATEGY",
-    "AutoPlanner",
-    "N2D2Planner",
-    "Planner",
-    "planner",
-    "register",
-    "strategies",
-]
+__all__ = ["DEFAULT_STRATEGY", "AutoPlanner", "N2D2Planner", "Planner", "planner", "register", "strategies"]
 
 DEFAULT_STRATEGY = "OptimizeOverlap"
 

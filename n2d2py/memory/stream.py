@@ -5,8 +5,8 @@ The operators are cut into segments (`cut.py`), then everything is placed, one c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Callable
 
 from n2d2py.memory.access import work
 from n2d2py.memory.buffers import Buffer, Buffers
@@ -29,10 +29,7 @@ class StreamPlanner:
     name = "OptimizeStream"
 
     def __init__(
-        self,
-        stream_input: bool = False,
-        budget: int = 0,
-        search: Callable[[Packing, Placement], Placement] | None = None,
+        self, stream_input: bool = False, budget: int = 0, search: Callable[[Packing, Placement], Placement] | None = None
     ):
         self.stream_input, self.budget, self.search = stream_input, budget, search
 
@@ -115,9 +112,7 @@ class _StreamPacking(Packing):
             if pair.reach.ahead < distance < pair.reach.source
         }
         scratch = {
-            block.scratch: Scratch(offset, block.size)
-            for block, offset in zip(self.blocks, placement.offsets)
-            if block.scratch
+            block.scratch: Scratch(offset, block.size) for block, offset in zip(self.blocks, placement.offsets) if block.scratch
         }
         kept = {
             op.output: scratch[op.name].offset + op.scratch_bytes
@@ -152,14 +147,8 @@ class _StreamPacking(Packing):
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
             for block, offset in zip(self.blocks, placement.offsets)
         ]
-        options = {
-            **buffers.settings.by_export_name(),
-            "Clock": "segment",
-            "StreamInput": int(self.stream_input),
-        }
-        return MemoryPlan(
-            strategy, max(tops, default=0), planes, self._schedule(backwards), scratch, options, self.bound
-        )
+        options = {**buffers.settings.by_export_name(), "Clock": "segment", "StreamInput": int(self.stream_input)}
+        return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(backwards), scratch, options, self.bound)
 
     def _streamed(self, birth: int, name: str) -> bool:
         """Whether the tensor is made line by line, by an operator of a segment of several."""

@@ -4,10 +4,11 @@ Of the two operands of a sum the one that is computed later is a convolution's o
 adds the bytes of the other operand where it stores its own: the sum lies exactly over that operand, which dies at it, and what the
 convolution makes by itself is never in memory. No integer changes; two layers are run as one.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Callable, Sequence
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode
@@ -15,9 +16,9 @@ from n2d2py.memory.access import TYPES, Access
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-__all__ = ["ResidualSum", "residual_sums", "summing_layers", "folded_offset", "with_sums", "plan_with_sums"]
+__all__ = ["ResidualSum", "folded_offset", "plan_with_sums", "residual_sums", "summing_layers", "with_sums"]
 
-_BOUND = 2 ** 30
+_BOUND = 2**30
 """What the sum and its offset with the zero points stay below, so that every order of adding them fits into 32 bits."""
 
 Fits = Callable[[str, str], bool]
@@ -49,13 +50,24 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
     found = []
     for at, op in enumerate(problem.ops):
         tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
-        if op.type != "add" or len(set(op.inputs)) != 2 or len(op.inputs) != 2 or kept & {op.output, *op.inputs} or any(
-                (t.shape, t.element_bytes) != (tensors[0].shape, 1) for t in tensors):
+        if (
+            op.type != "add"
+            or len(set(op.inputs)) != 2
+            or len(op.inputs) != 2
+            or kept & {op.output, *op.inputs}
+            or any((t.shape, t.element_bytes) != (tensors[0].shape, 1) for t in tensors)
+        ):
             continue
         residual, own = sorted(op.inputs, key=made.__getitem__)
         conv, others = problem.ops[made[own]], [reader for reader in readers[residual] if reader != at]
-        if (conv.type == "conv" and readers[own] == [at] and made[residual] not in views and all(other < made[own] for other in others)
-                and not views & {*others, *readers.get(op.output, ())} and fits(conv.name, op.name)):
+        if (
+            conv.type == "conv"
+            and readers[own] == [at]
+            and made[residual] not in views
+            and all(other < made[own] for other in others)
+            and not views & {*others, *readers.get(op.output, ())}
+            and fits(conv.name, op.name)
+        ):
             found.append(ResidualSum(conv.name, op.name, residual))
     return found
 
@@ -68,8 +80,11 @@ def summing_layers(graph: QuantGraph, typed: bool = True) -> Fits:
 
 
 def _is_dense(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    return node.op.kind == "Conv" and not node.op.is_depthwise(node) and (
-        not typed or graph.is_integer(node) and node.rescale is not None)
+    return (
+        node.op.kind == "Conv"
+        and not node.op.is_depthwise(node)
+        and (not typed or (graph.is_integer(node) and node.rescale is not None))
+    )
 
 
 def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
@@ -79,8 +94,12 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
         return False
     multipliers = [abs(int(m)) for m in node.params["multipliers"]]
     reach = max(node.bound, abs(folded_offset(node, graph)), 256 * sum(multipliers))
-    return (isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1
-            and max(multipliers) <= 32767 and reach < _BOUND)
+    return (
+        isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale))
+        and node.rescale.count == 1
+        and max(multipliers) <= 32767
+        and reach < _BOUND
+    )
 
 
 def folded_offset(node: QuantNode, graph: QuantGraph) -> int:
@@ -104,8 +123,9 @@ def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProb
     return replace(problem, ops=tuple(ops))
 
 
-def plan_with_sums(problem: MemoryProblem, fused: MemoryProblem,
-                   plan: Callable[[MemoryProblem], MemoryPlan]) -> tuple[MemoryProblem, MemoryPlan]:
+def plan_with_sums(
+    problem: MemoryProblem, fused: MemoryProblem, plan: Callable[[MemoryProblem], MemoryPlan]
+) -> tuple[MemoryProblem, MemoryPlan]:
     """The problem with sums in convolutions, and its plan, where that needs no more memory than the one without."""
     found, other = plan(problem), plan(fused)
     return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)

@@ -2,6 +2,7 @@
 
 `read_loadable` and `write_loadable` are the file, `Program` is what the firmware finds in it.
 """
+
 from n2d2py.nvdla.loadable import Loadable, parse_loadable, read_loadable, write_loadable
 from n2d2py.nvdla.program import Program
 

@@ -2,9 +2,10 @@
 
 A functional model cannot see wrong buffer sizes or missing dependencies; this can. Every violation is one sentence.
 """
+
 from __future__ import annotations
 
-from typing import Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.operation_checks import operation_violations
 from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
 
-__all__ = ["violations", "check_program"]
+__all__ = ["check_program", "violations"]
 
 MOST_ADDRESSES = 6144
 SRAM = 1
@@ -45,8 +46,12 @@ def violations(program: Program, config: Config) -> list[str]:
 
 def check_program(program: Program, config: Config) -> None:
     """Raises E908 with every violation, one line each."""
-    ErrorList.raise_if([N2D2Error("E908", text, where=program.name, remedy="compile it again; hardware would fail")
-                        for text in violations(program, config)])
+    ErrorList.raise_if(
+        [
+            N2D2Error("E908", text, where=program.name, remedy="compile it again; hardware would fail")
+            for text in violations(program, config)
+        ]
+    )
 
 
 def _runtime(program: Program) -> Iterator[str]:
@@ -111,9 +116,11 @@ def _task(task: DlaTask) -> Iterator[str]:
 
 
 def _engine(operation: Operation, config: Config) -> Iterator[str]:
-    if operation.engine == BDMA and not config.has_bdma or operation.engine == RUBIK and not config.has_rubik:
+    if (operation.engine == BDMA and not config.has_bdma) or (operation.engine == RUBIK and not config.has_rubik):
         yield f"{config.name} has no such engine"
-    precisions = {"in_precision", "out_precision", "src_precision", "dst_precision", "precision"} & set(operation.op.dtype.names)
+    precisions = {"in_precision", "out_precision", "src_precision", "dst_precision", "precision"} & set(
+        operation.op.dtype.names
+    )
     for name in sorted(precisions):
         if int(operation.op[name]) not in config.precisions:
             yield f"{name} is {int(operation.op[name])}, which {config.name} does not compute in"
@@ -172,8 +179,11 @@ def _feature(operation: Operation, name: str, cube: np.void, base: int, size: in
 
 
 def _precision(operation: Operation, name: str) -> int:
-    fields = {CONV: ("in_precision", "out_precision"), SDP: ("src_precision", "dst_precision"),
-              CDP: ("in_precision", "out_precision")}.get(operation.engine, ("precision", "precision"))
+    fields = {
+        CONV: ("in_precision", "out_precision"),
+        SDP: ("src_precision", "dst_precision"),
+        CDP: ("in_precision", "out_precision"),
+    }.get(operation.engine, ("precision", "precision"))
     return min(int(operation.op[fields[name == "dst_data"]]), FP16)
 
 
@@ -184,8 +194,11 @@ def _image(operation: Operation, name: str) -> bool:
 def _used(operation: Operation, name: str) -> bool:
     """Whether the engine looks at a cube at all."""
     if operation.engine == CONV:
-        return name in ("src_data", "weight_data") or (name == "dst_data" and int(operation.surface[name]["type"]) == 2) or \
-            (name != "dst_data" and int(operation.op["weight_format"]) == 1)
+        return (
+            name in ("src_data", "weight_data")
+            or (name == "dst_data" and int(operation.surface[name]["type"]) == 2)
+            or (name != "dst_data" and int(operation.op["weight_format"]) == 1)
+        )
     if operation.engine == SDP and name in ("x1_data", "x2_data", "y_data"):
         op = operation.op[name.replace("_data", "_op")]
         return bool(op["enable"] and op["type"] and op["mode"])
@@ -204,8 +217,10 @@ def _graph(task: DlaTask) -> Iterator[str]:
             at = int(task.operations[at].common["consumers"][engine]["index"])
         if sorted(chain) != mine:
             missing = [number for number in mine if number not in chain]
-            yield f"the chain of {firmware.ENGINES[engine]} from its head leaves out operation " \
-                  f"{missing[0] if missing else int(head)}"
+            yield (
+                f"the chain of {firmware.ENGINES[engine]} from its head leaves out operation "
+                f"{missing[0] if missing else int(head)}"
+            )
     for operation in task.operations:
         for engine, index, event in operation.consumers():
             if index >= count or task.operations[index].engine != engine:
@@ -222,8 +237,10 @@ def _graph(task: DlaTask) -> Iterator[str]:
                 counters[parent] += 1
     for operation, counted in zip(task.operations, counters):
         if int(operation.common["dependency_count"]) != counted:
-            yield f"{operation.name}: its dependency count is {int(operation.common['dependency_count'])}, but {counted} " \
-                  "links release it"
+            yield (
+                f"{operation.name}: its dependency count is {int(operation.common['dependency_count'])}, but {counted} "
+                "links release it"
+            )
 
 
 def _schedule(program: Program, task: DlaTask) -> list[str]:
@@ -233,5 +250,3 @@ def _schedule(program: Program, task: DlaTask) -> list[str]:
     except N2D2Error as problem:
         return [problem.what]
     return []
-
-

@@ -1,11 +1,12 @@
 """The command `n2d2py-nvdla`: looks into loadables, and runs them on the functional model."""
+
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
@@ -24,8 +25,9 @@ EXACT_PRODUCTS = 50_000_000
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="n2d2py-nvdla", description="Looks into NVDLA loadables, "
-                                     "and runs them on a functional model of the accelerator.")
+    parser = argparse.ArgumentParser(
+        prog="n2d2py-nvdla", description="Looks into NVDLA loadables, and runs them on a functional model of the accelerator."
+    )
     parser.add_argument("--version", action="version", version=f"n2d2py {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shown = commands.add_parser("dump", help="print the tables, tasks, descriptors and dependency graph of a file")
@@ -35,8 +37,14 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="execute a file on the functional model")
     _common(run)
     run.add_argument("--image", type=Path, help="a picture for input 0, as nvdla_runtime takes it")
-    run.add_argument("--input", type=Path, action="append", default=[], metavar="FILE",
-                     help="an input: .npy (stored values; channels, height, width), .bin (in the hardware's layout)")
+    run.add_argument(
+        "--input",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="an input: .npy (stored values; channels, height, width), .bin (in the hardware's layout)",
+    )
     run.add_argument("--mean", type=float, default=0.0, help="subtracted from pixels of fp16 inputs [0]")
     run.add_argument("--normalize", type=float, default=1.0, help="divides pixels of fp16 inputs [1]")
     run.add_argument("--output", type=Path, default=Path("output.dimg"), help="where output 0 goes [output.dimg]")
@@ -44,8 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--raw-output", type=Path, metavar="FILE", help="also write its bytes in the hardware's layout")
     run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
     run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64: within the last bit")
-    run.add_argument("--exact", action="store_true", help="sum them as the multipliers do, however long it takes "
-                     f"[up to {EXACT_PRODUCTS // 10 ** 6} million products]")
+    run.add_argument(
+        "--exact",
+        action="store_true",
+        help=f"sum them as the multipliers do, however long it takes [up to {EXACT_PRODUCTS // 10**6} million products]",
+    )
     run.set_defaults(run=_run)
     checked = commands.add_parser("check", help="recompute buffers, alignments, limits and dependencies of a file")
     _common(checked)
@@ -75,10 +86,17 @@ def _check(arguments: argparse.Namespace) -> None:
     program = _program(arguments)
     chosen = config(arguments.config) if arguments.config else config_of(program)
     check_program(program, chosen)
-    print(f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
-          f"{sum(1 for _ in program.dla_operations())} operations")
-    extensions = [f"{one.extension.name} ({one.extension.operator})" for task in program.tasks if isinstance(task, EmuTask)
-                  for one in task.operations if one.extension is not None]
+    print(
+        f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
+        f"{sum(1 for _ in program.dla_operations())} operations"
+    )
+    extensions = [
+        f"{one.extension.name} ({one.extension.operator})"
+        for task in program.tasks
+        if isinstance(task, EmuTask)
+        for one in task.operations
+        if one.extension is not None
+    ]
     if extensions:
         print(f"NVIDIA's runtime lacks {len(extensions)} extension operations: {', '.join(extensions)}")
 
@@ -87,20 +105,30 @@ def _run(arguments: argparse.Namespace) -> None:
     program = _program(arguments)
     paths = ([arguments.image] if arguments.image else []) + arguments.input
     if len(paths) > len(program.inputs):
-        raise N2D2Error("E905", f"{len(paths)} inputs are given, the loadable has {len(program.inputs)}",
-                        where=program.name, remedy="leave out the others")
+        raise N2D2Error(
+            "E905",
+            f"{len(paths)} inputs are given, the loadable has {len(program.inputs)}",
+            where=program.name,
+            remedy="leave out the others",
+        )
     inputs = []
     for path, (memory, tensor) in zip(paths, program.inputs):
         if tensor is None and path.suffix != ".bin":
-            raise N2D2Error("E905", f"the input in memory {memory} has no tensor descriptor", where=program.name,
-                            remedy="give its bytes as .bin")
+            raise N2D2Error(
+                "E905",
+                f"the input in memory {memory} has no tensor descriptor",
+                where=program.name,
+                remedy="give its bytes as .bin",
+            )
         inputs.append(read_input(path, tensor, arguments.mean, arguments.normalize))
     chosen = config(arguments.config) if arguments.config else None
     products = 0 if arguments.exact else half_products(program)
     exact = not arguments.fast and products <= EXACT_PRODUCTS
     if not exact and not arguments.fast:
-        log.notice("%d million fp16 products are summed in float64, within the last bit; --exact sums them as hardware "
-                   "does", products // 10 ** 6)
+        log.notice(
+            "%d million fp16 products are summed in float64, within the last bit; --exact sums them as hardware does",
+            products // 10**6,
+        )
     done = run_program(program, inputs, chosen, exact=exact)
     if not done.outputs:
         log.notice("the loadable has no output")
@@ -109,8 +137,9 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.raw_output:
         arguments.raw_output.write_bytes(done.outputs[0].tobytes())
     if tensor is None:
-        raise N2D2Error("E905", "output 0 has no tensor descriptor", where=program.name,
-                        remedy="take its bytes with --raw-output")
+        raise N2D2Error(
+            "E905", "output 0 has no tensor descriptor", where=program.name, remedy="take its bytes with --raw-output"
+        )
     if arguments.rawdump:
         arguments.output.write_text(raw_text(tensor_array(tensor, done.outputs[0])), encoding="ascii")
     else:
@@ -135,9 +164,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except OSError as error:
-        log.report_error(N2D2Error("E902", f"it cannot be read or written: {error.strerror or error}",
-                                   where=str(error.filename) if error.filename else None,
-                                   remedy="check the path, its permissions and the free space"))
+        log.report_error(
+            N2D2Error(
+                "E902",
+                f"it cannot be read or written: {error.strerror or error}",
+                where=str(error.filename) if error.filename else None,
+                remedy="check the path, its permissions and the free space",
+            )
+        )
         return 1
 
 

@@ -1,14 +1,15 @@
 """The hardware configurations, from the spec files of NVIDIA's hardware, and which of them a loadable is for."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT16, INT8
+from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
 from n2d2py.nvdla.program import Program
 
-__all__ = ["Config", "CONFIGS", "config", "config_of", "entries_per_slice", "widest_pool"]
+__all__ = ["CONFIGS", "Config", "config", "config_of", "entries_per_slice", "widest_pool"]
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,18 @@ class Config:
         return self.kernels if precision == INT8 else self.kernels // 2
 
 
-CONFIGS = {one.name: one for one in (
-    Config("nv_full", 32, 64, 32, 16, 256, 128, (INT8, INT16, FP16), True, True, True),
-    Config("nv_large", 32, 64, 32, 16, 512, 64, has_y=True),
-    Config("nv_medium_1024_full", 32, 32, 32, 32, 512, 32, has_y=True),
-    Config("nv_medium_512", 16, 32, 16, 32, 512, 32),
-    Config("nv_small_256", 8, 32, 8, 32, 128, 32),
-    Config("nv_small_256_full", 8, 32, 8, 32, 128, 32, has_y=True),
-    Config("nv_small", 8, 8, 8, 32, 512, 8),
-)}
+CONFIGS = {
+    one.name: one
+    for one in (
+        Config("nv_full", 32, 64, 32, 16, 256, 128, (INT8, INT16, FP16), True, True, True),
+        Config("nv_large", 32, 64, 32, 16, 512, 64, has_y=True),
+        Config("nv_medium_1024_full", 32, 32, 32, 32, 512, 32, has_y=True),
+        Config("nv_medium_512", 16, 32, 16, 32, 512, 32),
+        Config("nv_small_256", 8, 32, 8, 32, 128, 32),
+        Config("nv_small_256_full", 8, 32, 8, 32, 128, 32, has_y=True),
+        Config("nv_small", 8, 8, 8, 32, 512, 8),
+    )
+}
 """By name; NVIDIA's runtime knows nv_full, nv_large and nv_small."""
 
 
@@ -76,8 +80,11 @@ def config(name: str) -> Config:
     """
     if name not in CONFIGS:
         close = nearest(name, CONFIGS)
-        raise N2D2Error("E907", f"the NVDLA configuration '{name}' is unknown",
-                        remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(CONFIGS)}")
+        raise N2D2Error(
+            "E907",
+            f"the NVDLA configuration '{name}' is unknown",
+            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(CONFIGS)}",
+        )
     return CONFIGS[name]
 
 
@@ -120,19 +127,25 @@ def config_of(program: Program) -> Config:
                 atom = int(cube["line_stride"]) // int(cube["width"])
                 atoms[atom] = atoms.get(atom, 0) + 1
         if operation.engine == CONV and not _is_image(operation):
-            entries.append((int(operation.op["entry_per_slice"]), int(operation.op["input_width_csc"]),
-                            int(operation.op["input_channel_csc"]), min(int(operation.op["in_precision"]), FP16)))
+            entries.append(
+                (
+                    int(operation.op["entry_per_slice"]),
+                    int(operation.op["input_width_csc"]),
+                    int(operation.op["input_channel_csc"]),
+                    min(int(operation.op["in_precision"]), FP16),
+                )
+            )
     tensors = [tensor for _, tensor in (*program.inputs, *program.outputs) if tensor is not None]
     small = any(tensor.pixel_format == 37 for tensor in tensors)
     known = {atom: count for atom, count in atoms.items() if atom in (8, 16, 32)}
     atom = 8 if small else max(known, key=lambda one: (known[one], one)) if known else 32
     if not precisions <= {INT8}:
         return CONFIGS["nv_full"]
-    fitting = [one for one in (*(CONFIGS[name] for name in ("nv_full", "nv_large", "nv_small")), *CONFIGS.values())
-               if one.atom == atom]
+    fitting = [
+        one for one in (*(CONFIGS[name] for name in ("nv_full", "nv_large", "nv_small")), *CONFIGS.values()) if one.atom == atom
+    ]
     for one in fitting:
-        if all(entries_per_slice(one, width, channels, precision) == found
-               for found, width, channels, precision in entries):
+        if all(entries_per_slice(one, width, channels, precision) == found for found, width, channels, precision in entries):
             return one
     return fitting[0]
 

@@ -1,4 +1,5 @@
 """From the tables of a loadable to memories and tasks; which ABI its descriptors have."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,7 @@ from n2d2py.nvdla.firmware import ABIS, BDMA, EXTENSION, Abi
 from n2d2py.nvdla.tables import DLA, EMU, FLAG_ALLOC, FLAG_INPUT, FLAG_OUTPUT, FLAG_SET, Loadable
 from n2d2py.nvdla.tasks import DlaTask, EmuOperation, EmuTask, Operation
 
-__all__ = ["Decoder", "LARGEST_MEMORY", "detect_abi", "memories_of", "submitted"]
+__all__ = ["LARGEST_MEMORY", "Decoder", "detect_abi", "memories_of", "submitted"]
 
 LARGEST_MEMORY = 1 << 31
 """Bytes; a memory beyond it is taken for a damaged file."""
@@ -44,7 +45,7 @@ def memories_of(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
                 bytes_ = np.frombuffer(blobs[content].data, np.uint8)
                 if offset + len(bytes_) > len(data):
                     raise damaged(name, f"blob '{content}' does not fit into memory {memory.id} at {offset}")
-                data[offset:offset + len(bytes_)] = bytes_
+                data[offset : offset + len(bytes_)] = bytes_
         made[memory.id] = data
     return made
 
@@ -93,10 +94,10 @@ class Decoder:
         data = self._memories[self._addresses[index][0]]
         if count * stride > len(data):
             raise self._fail(f"the {what} needs {count * stride} bytes, its memory has {len(data)}")
-        return data[:count * stride].reshape(count, stride).copy()
+        return data[: count * stride].reshape(count, stride).copy()
 
     def _one(self, row: np.ndarray, dtype: np.dtype) -> np.void:
-        return row[:dtype.itemsize].view(dtype)[0]
+        return row[: dtype.itemsize].view(dtype)[0]
 
     def task(self) -> DlaTask | EmuTask:
         """The task with everything that it names.
@@ -114,8 +115,7 @@ class Decoder:
         count = int(network["num_operations"])
         if int(network["num_rois"]) > 1:
             raise self._fail(f"it has {int(network['num_rois'])} regions of interest; one is supported")
-        commons = self._records(int(network["dependency_graph_index"]), firmware.COMMON.itemsize, count,
-                                "dependency graph")
+        commons = self._records(int(network["dependency_graph_index"]), firmware.COMMON.itemsize, count, "dependency graph")
         ops = self._records(int(network["operation_desc_index"]), firmware.OPERATION_SIZE, count, "operation list")
         surfaces = self._records(int(network["surface_desc_index"]), firmware.SURFACE_SIZE, count, "surface list")
         operations = []
@@ -124,8 +124,15 @@ class Decoder:
             engine = int(common["op_type"])
             if engine >= len(firmware.ENGINES):
                 raise self._fail(f"operation {i} is of type {engine}, which no engine runs")
-            operations.append(Operation(i, engine, common, self._one(ops[i], firmware.OPERATIONS[engine]),
-                                        self._one(surfaces[i], self._abi.surfaces[engine])))
+            operations.append(
+                Operation(
+                    i,
+                    engine,
+                    common,
+                    self._one(ops[i], firmware.OPERATIONS[engine]),
+                    self._one(surfaces[i], self._abi.surfaces[engine]),
+                )
+            )
         return DlaTask(self._number, self._addresses, network, tuple(operations), self._luts(network))
 
     def _luts(self, network: np.void) -> tuple[np.void, ...]:
@@ -161,8 +168,10 @@ class Decoder:
         except ValueError as problem:
             raise self._fail(f"the description of operation {number} is damaged: {problem}") from None
         if (len(extension.inputs), len(extension.outputs)) != (inputs, outputs) or not outputs:
-            raise self._fail(f"operation {number} has {inputs} inputs and {outputs} outputs, its description "
-                             f"{len(extension.inputs)} and {len(extension.outputs)}")
+            raise self._fail(
+                f"operation {number} has {inputs} inputs and {outputs} outputs, its description "
+                f"{len(extension.inputs)} and {len(extension.outputs)}"
+            )
         return EmuOperation(number, kind, op, buffers[:inputs], buffers[inputs:], extension)
 
     def _buffers(self, index: int, first: int, count: int) -> tuple[np.void, ...]:
@@ -175,14 +184,21 @@ def detect_abi(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -
     wrong: dict[str, int] = {}
     failed: list[N2D2Error] = []
     for abi in ("v12", "v10"):
+
         def decoded(interface: int, abi: str = abi) -> list[DlaTask | EmuTask]:
-            return [Decoder(loadable, name, ABIS[abi], memories, number).task() for number in submitted(loadable, name)
-                    if loadable.task_list[number].interface == interface]
+            return [
+                Decoder(loadable, name, ABIS[abi], memories, number).task()
+                for number in submitted(loadable, name)
+                if loadable.task_list[number].interface == interface
+            ]
 
         try:
             tasks = decoded(DLA)
-            wrong[abi] = sum(_nonsense(task, operation) for task in tasks for operation in task.operations) if tasks else \
-                sum(_emu_nonsense(task) for task in decoded(EMU))
+            wrong[abi] = (
+                sum(_nonsense(task, operation) for task in tasks for operation in task.operations)
+                if tasks
+                else sum(_emu_nonsense(task) for task in decoded(EMU))
+            )
         except N2D2Error as problem:
             failed.append(problem)
     if not wrong:
@@ -194,9 +210,11 @@ def detect_abi(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -
 
 
 def _emu_nonsense(task: EmuTask) -> int:
-    return sum(not (0 <= int(buffer["address"]) < len(task.addresses) and 0 < int(buffer["channel"])
-                    and int(buffer["format"]) < 64) for operation in task.operations
-               for buffer in (*operation.sources, *operation.destinations))
+    return sum(
+        not (0 <= int(buffer["address"]) < len(task.addresses) and int(buffer["channel"]) > 0 and int(buffer["format"]) < 64)
+        for operation in task.operations
+        for buffer in (*operation.sources, *operation.destinations)
+    )
 
 
 def _nonsense(task: DlaTask, operation: Operation) -> int:

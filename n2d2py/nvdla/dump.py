@@ -1,4 +1,5 @@
 """A loadable as plain values for JSON, and as text."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -24,38 +25,66 @@ def dump(program: Program) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        return {one.name: len(getattr(value, one.name)) if one.metadata["kind"] == "bytes" else
-                _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {
+            one.name: len(getattr(value, one.name)) if one.metadata["kind"] == "bytes" else _plain(getattr(value, one.name))
+            for one in dataclasses.fields(value)
+        }
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _task(task: DlaTask | EmuTask) -> dict[str, Any]:
     addresses = [{"memory": m, "offset": o, "size": s} for m, o, s in task.addresses]
     if isinstance(task, EmuTask):
-        return {"task": task.number, "interface": "EMU1", "addresses": addresses, "operations": [
-            _emulated(one) for one in task.operations]}
-    return {"task": task.number, "interface": "DLA1", "addresses": addresses, "network": to_plain(task.network),
-            "operations": [_operation(one) for one in task.operations], "luts": [to_plain(lut) for lut in task.luts]}
+        return {
+            "task": task.number,
+            "interface": "EMU1",
+            "addresses": addresses,
+            "operations": [_emulated(one) for one in task.operations],
+        }
+    return {
+        "task": task.number,
+        "interface": "DLA1",
+        "addresses": addresses,
+        "network": to_plain(task.network),
+        "operations": [_operation(one) for one in task.operations],
+        "luts": [to_plain(lut) for lut in task.luts],
+    }
 
 
 def _emulated(one: EmuOperation) -> dict[str, Any]:
     if one.extension is None:
-        return {"operation": one.number, "type": _EMU_KINDS.get(one.kind, str(one.kind)), "op": to_plain(one.op),
-                "source": to_plain(one.source), "destination": to_plain(one.destination)}
+        return {
+            "operation": one.number,
+            "type": _EMU_KINDS.get(one.kind, str(one.kind)),
+            "op": to_plain(one.op),
+            "source": to_plain(one.source),
+            "destination": to_plain(one.destination),
+        }
     extension = dataclasses.asdict(one.extension)
-    extension["constants"] = {role: f"{array.dtype.name} {'x'.join(map(str, array.shape))}"
-                              for role, array in one.extension.constants.items()}
-    return {"operation": one.number, "type": f"EXTENSION {one.extension.operator}", "op": to_plain(one.op),
-            "extension": extension, **{f"source{i}": to_plain(buffer) for i, buffer in enumerate(one.sources)},
-            **{f"destination{i}": to_plain(buffer) for i, buffer in enumerate(one.destinations)}}
+    extension["constants"] = {
+        role: f"{array.dtype.name} {'x'.join(map(str, array.shape))}" for role, array in one.extension.constants.items()
+    }
+    return {
+        "operation": one.number,
+        "type": f"EXTENSION {one.extension.operator}",
+        "op": to_plain(one.op),
+        "extension": extension,
+        **{f"source{i}": to_plain(buffer) for i, buffer in enumerate(one.sources)},
+        **{f"destination{i}": to_plain(buffer) for i, buffer in enumerate(one.destinations)},
+    }
 
 
 def _operation(one: Operation) -> dict[str, Any]:
     surface = to_plain(one.surface)
     if one.engine == firmware.BDMA:
-        surface["transfers"] = surface["transfers"][:surface["num_transfers"]]
-    return {"operation": one.number, "engine": ENGINES[one.engine], "common": to_plain(one.common),
-            "op": to_plain(one.op), "surface": surface}
+        surface["transfers"] = surface["transfers"][: surface["num_transfers"]]
+    return {
+        "operation": one.number,
+        "engine": ENGINES[one.engine],
+        "common": to_plain(one.common),
+        "op": to_plain(one.op),
+        "surface": surface,
+    }
 
 
 def dump_text(program: Program) -> str:
@@ -109,7 +138,9 @@ def _indented(value: dict[str, Any], depth: int) -> list[str]:
                 flat = " ".join(f"{key}={element[key]}" for key in element if not isinstance(element[key], dict))
                 lines.append(" " * depth + f"{name}[{number}] {flat}")
         elif isinstance(one, list):
-            lines.append(" " * depth + f"{name} = {np.array2string(np.array(one), separator=' ', threshold=10**6, max_line_width=10**6)}")
+            lines.append(
+                " " * depth + f"{name} = {np.array2string(np.array(one), separator=' ', threshold=10**6, max_line_width=10**6)}"
+            )
         else:
             lines.append(" " * depth + f"{name} = {one}")
     return lines
@@ -123,5 +154,7 @@ def _graph(task: DlaTask) -> list[str]:
         parent = one.common["fused_parent"]
         if int(parent["index"]) >= 0:
             links.append(f"fused to {int(parent['index'])} ({EVENTS.get(int(parent['event']))})")
-        lines.append(f"    {one.name}: waits for {int(one.common['dependency_count'])}; {'; '.join(links) or 'nothing follows'}")
+        lines.append(
+            f"    {one.name}: waits for {int(one.common['dependency_count'])}; {'; '.join(links) or 'nothing follows'}"
+        )
     return lines

@@ -3,6 +3,7 @@
 A description is "N2DX", a version and the length of a JSON text as 32-bit integers, the text, and at multiples of 16 bytes
 the constants that it names. The arithmetic is that of the operator's floating-point form on the real values of the buffers.
 """
+
 from __future__ import annotations
 
 import json
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Port", "Extension", "pack_extension", "unpack_extension"]
+__all__ = ["Extension", "Port", "pack_extension", "unpack_extension"]
 
 MAGIC = b"N2DX"
 VERSION = 1
@@ -59,10 +60,24 @@ def pack_extension(extension: Extension) -> bytes:
         arrays[role] = {"type": array.dtype.name, "shape": list(array.shape), "at": at}
         blocks.append(data + bytes(-len(data) % 16))
         at += len(blocks[-1])
-    ports = {side: [{"shape": list(port.shape), "scale": port.scale, "low": port.low, "high": port.high}
-                    for port in getattr(extension, side)] for side in ("inputs", "outputs")}
-    text = json.dumps({"name": extension.name, "operator": extension.operator, "attributes": extension.attributes,
-                       "activation": extension.activation, **ports, "constants": arrays}, sort_keys=True).encode()
+    ports = {
+        side: [
+            {"shape": list(port.shape), "scale": port.scale, "low": port.low, "high": port.high}
+            for port in getattr(extension, side)
+        ]
+        for side in ("inputs", "outputs")
+    }
+    text = json.dumps(
+        {
+            "name": extension.name,
+            "operator": extension.operator,
+            "attributes": extension.attributes,
+            "activation": extension.activation,
+            **ports,
+            "constants": arrays,
+        },
+        sort_keys=True,
+    ).encode()
     text += b" " * (-(12 + len(text)) % 16)
     return MAGIC + struct.pack("<II", VERSION, len(text)) + text + b"".join(blocks)
 
@@ -79,13 +94,20 @@ def unpack_extension(data: bytes) -> Extension:
     if version != VERSION or size > len(data) - 12:
         raise ValueError(f"version {version} with {size} bytes of text in {len(data)}")
     try:
-        text = json.loads(data[12:12 + size].decode())
+        text = json.loads(data[12 : 12 + size].decode())
         constants = {role: _array(data, 12 + size, one) for role, one in text["constants"].items()}
-        ports = [tuple(Port(tuple(int(n) for n in one["shape"]), float(one["scale"]), int(one["low"]), int(one["high"]))
-                       for one in text[side]) for side in ("inputs", "outputs")]
+        ports = [
+            tuple(
+                Port(tuple(int(n) for n in one["shape"]), float(one["scale"]), int(one["low"]), int(one["high"]))
+                for one in text[side]
+            )
+            for side in ("inputs", "outputs")
+        ]
         if not all(n > 0 for side in ports for port in side for n in port.shape):
             raise ValueError("a tensor has no elements")
-        return Extension(str(text["name"]), str(text["operator"]), dict(text["attributes"]), text["activation"], *ports, constants)
+        return Extension(
+            str(text["name"]), str(text["operator"]), dict(text["attributes"]), text["activation"], *ports, constants
+        )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"its text lacks or mistakes {error}") from None
 

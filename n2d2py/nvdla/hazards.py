@@ -3,6 +3,7 @@
 An operation is known to be complete before another begins when a chain of COMPLETED events says so, or when two later
 ones of its engine have been begun (an engine holds two). Everything that touches the same bytes must be so ordered.
 """
+
 from __future__ import annotations
 
 from n2d2py.nvdla.firmware import BDMA, BYTES, COMPLETED, CONV, CUBES, SDP
@@ -35,8 +36,10 @@ def hazards(program: Program, task: DlaTask) -> list[str]:
                 elif _meet(writes[number], reads[earlier]):
                     text = "overwrites what {} reads"
             if text:
-                found.append(f"{operation.name} {text.format(task.operations[earlier].name)}, and nothing says that "
-                             "it is complete by then")
+                found.append(
+                    f"{operation.name} {text.format(task.operations[earlier].name)}, and nothing says that "
+                    "it is complete by then"
+                )
                 break
         for span, _ in mine:
             members = by_memory.setdefault(span[0], [])
@@ -85,10 +88,14 @@ def _spans(program: Program, task: DlaTask, operation: Operation) -> tuple[list[
         sides = []
         for side in ("source", "destination"):
             spans = []
-            for one in operation.surface["transfers"][:int(operation.surface["num_transfers"])]:
+            for one in operation.surface["transfers"][: int(operation.surface["num_transfers"])]:
                 memory, start, _ = task.addresses[int(one[f"{side}_address"])]
-                end = start + (max(int(one["surface_repeat"]), 1) - 1) * int(one[f"{side}_surface"]) + \
-                    (max(int(one["line_repeat"]), 1) - 1) * int(one[f"{side}_line"]) + int(one["line_size"])
+                end = (
+                    start
+                    + (max(int(one["surface_repeat"]), 1) - 1) * int(one[f"{side}_surface"])
+                    + (max(int(one["line_repeat"]), 1) - 1) * int(one[f"{side}_line"])
+                    + int(one["line_size"])
+                )
                 spans.append((memory, start, end))
             sides.append(spans)
         return sides[0], sides[1]
@@ -112,4 +119,3 @@ def _spans(program: Program, task: DlaTask, operation: Operation) -> tuple[list[
 
 def _meet(one: list[Span], two: list[Span]) -> bool:
     return any(a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a in one for b in two)
-

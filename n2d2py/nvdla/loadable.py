@@ -3,6 +3,7 @@
 The reader checks every offset against the file, so that a damaged file gives one E901 and nothing else. The writer
 leaves the encoding to the `flatbuffers` package. `read_loadable(write_loadable(x)) == x`.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -13,7 +14,7 @@ from typing import Any
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.tables import IDENTIFIER, Loadable
 
-__all__ = ["Loadable", "read_loadable", "parse_loadable", "write_loadable"]
+__all__ = ["Loadable", "parse_loadable", "read_loadable", "write_loadable"]
 
 _FORMAT = {"u1": "B", "u2": "H", "u4": "I", "u8": "Q", "i2": "h", "i4": "i"}
 _SIZE = {kind: struct.calcsize(code) for kind, code in _FORMAT.items()}
@@ -48,7 +49,7 @@ class _Reader:
     def string(self, at: int, what: str) -> str:
         start, count = self.vector(at, 1, what)
         try:
-            return bytes(self._data[start:start + count]).decode("utf-8")
+            return bytes(self._data[start : start + count]).decode("utf-8")
         except UnicodeDecodeError:
             raise _Damaged(f"{what} is no text in UTF-8") from None
 
@@ -79,7 +80,7 @@ class _Reader:
             return [self.string(start + 4 * i, f"{what}[{i}]") for i in range(count)]
         if kind == "bytes":
             start, count = self.vector(at, 1, what)
-            return memoryview(self._data)[start:start + count]
+            return memoryview(self._data)[start : start + count]
         if kind == "version":
             return tuple(self.scalar("u1", at + i, what) for i in range(3))
         if kind.startswith("["):
@@ -99,13 +100,13 @@ def parse_loadable(data: bytes, name: str = "loadable") -> Loadable:
     try:
         found = reader.table(Loadable, reader.follow(0, "the root table"), "Loadable")
     except _Damaged as problem:
-        raise N2D2Error("E901", f"no NVDLA loadable, or a damaged one: {problem}", where=name,
-                        remedy="compile or copy it again") from None
+        raise N2D2Error(
+            "E901", f"no NVDLA loadable, or a damaged one: {problem}", where=name, remedy="compile or copy it again"
+        ) from None
     named = data[4:8] == IDENTIFIER
     if not found.task_list or not found.memory_list or (not named and not found.blobs):
         missing = "tasks" if not found.task_list else "memories" if not found.memory_list else "blobs"
-        raise N2D2Error("E901", f"no NVDLA loadable: it has no {missing}", where=name,
-                        remedy="compile or copy it again")
+        raise N2D2Error("E901", f"no NVDLA loadable: it has no {missing}", where=name, remedy="compile or copy it again")
     return found
 
 
@@ -118,8 +119,12 @@ def read_loadable(path: Path | str) -> Loadable:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise N2D2Error("E902", f"the file cannot be read: {error.strerror or error}", where=str(path),
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E902",
+            f"the file cannot be read: {error.strerror or error}",
+            where=str(path),
+            remedy="check the path and its permissions",
+        ) from None
     return parse_loadable(data, str(path))
 
 
@@ -133,10 +138,12 @@ def write_loadable(loadable: Loadable) -> bytes:
 
 
 def _write_table(builder: Any, table: Any) -> int:
-    kinds = [(number, one.metadata["kind"], getattr(table, one.name))
-             for number, one in enumerate(dataclasses.fields(table))]
-    offsets = {number: _write_referenced(builder, kind, value) for number, kind, value in kinds
-               if isinstance(kind, type) or kind in ("string", "strings", "bytes") or kind.startswith("[")}
+    kinds = [(number, one.metadata["kind"], getattr(table, one.name)) for number, one in enumerate(dataclasses.fields(table))]
+    offsets = {
+        number: _write_referenced(builder, kind, value)
+        for number, kind, value in kinds
+        if isinstance(kind, type) or kind in ("string", "strings", "bytes") or kind.startswith("[")
+    }
     builder.StartObject(len(kinds))
     for number, kind, value in kinds:
         if number in offsets:
@@ -147,9 +154,17 @@ def _write_table(builder: Any, table: Any) -> int:
                 builder.PrependUint8(part)
             builder.PrependStructSlot(number, builder.Offset(), 0)
         else:
-            prepend = getattr(builder, {"u1": "PrependUint8Slot", "u2": "PrependUint16Slot", "u4": "PrependUint32Slot",
-                                        "u8": "PrependUint64Slot", "i2": "PrependInt16Slot",
-                                        "i4": "PrependInt32Slot"}[kind])
+            prepend = getattr(
+                builder,
+                {
+                    "u1": "PrependUint8Slot",
+                    "u2": "PrependUint16Slot",
+                    "u4": "PrependUint32Slot",
+                    "u8": "PrependUint64Slot",
+                    "i2": "PrependInt16Slot",
+                    "i4": "PrependInt32Slot",
+                }[kind],
+            )
             prepend(number, value, 0)
     return builder.EndObject()
 
@@ -176,5 +191,3 @@ def _write_offsets(builder: Any, offsets: list[int]) -> int:
     for one in reversed(offsets):
         builder.PrependUOffsetTRelative(one)
     return builder.EndVector()
-
-

@@ -1,7 +1,8 @@
 """Limits and recomputed values of single operations, for the checker."""
+
 from __future__ import annotations
 
-from typing import Iterator
+from collections.abc import Iterator
 
 from n2d2py.nvdla.config import Config, entries_per_slice, widest_pool
 from n2d2py.nvdla.firmware import BYTES, CDP, CONV, FP16, PDP, SDP
@@ -53,7 +54,7 @@ def _conv(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
         yield from _direct(operation, src, dst)
 
 
-def _direct(operation: Operation, src, dst) -> Iterator[str]:  # noqa: ANN001
+def _direct(operation: Operation, src, dst) -> Iterator[str]:
     op = operation.op
     if int(op["input_channel_csc"]) != int(op["kernel_channel_csc"]) or int(op["input_channel_csc"]) != int(src["channel"]):
         yield "the kernels, the input and src_data have different channels"
@@ -62,14 +63,25 @@ def _direct(operation: Operation, src, dst) -> Iterator[str]:  # noqa: ANN001
     if int(op["release"]) > int(src["height"]):
         yield f"it releases {int(op['release'])} lines of {int(src['height'])}"
     for axis, source, result, kernel, before, behind, stride, dilation in (
-            ("width", src["width"], dst["width"], "kernel_width_csc", "pad_x_left", "pad_x_right", "conv_stride_x", "dilation_x"),
-            ("height", src["height"], dst["height"], "kernel_height_csc", "pad_y_top", "pad_y_bottom", "conv_stride_y",
-             "dilation_y")):
+        ("width", src["width"], dst["width"], "kernel_width_csc", "pad_x_left", "pad_x_right", "conv_stride_x", "dilation_x"),
+        (
+            "height",
+            src["height"],
+            dst["height"],
+            "kernel_height_csc",
+            "pad_y_top",
+            "pad_y_bottom",
+            "conv_stride_y",
+            "dilation_y",
+        ),
+    ):
         reach = (int(op[kernel]) - 1) * int(op[dilation]) + 1
         room = int(source) + int(op[before]) + int(op[behind]) - reach
         if room < 0 or room // max(int(op[stride]), 1) + 1 != int(result):
-            yield f"the {axis} of the result is {int(result)}; {int(source)} with paddings, kernel and stride gives " \
-                  f"{room // max(int(op[stride]), 1) + 1}"
+            yield (
+                f"the {axis} of the result is {int(result)}; {int(source)} with paddings, kernel and stride gives "
+                f"{room // max(int(op[stride]), 1) + 1}"
+            )
 
 
 def _buffers(operation: Operation, config: Config, precision: int) -> Iterator[str]:
@@ -140,8 +152,10 @@ def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
         yield "it has padding values in fp16, which firmware refuses"
     if int(src["channel"]) != int(dst["channel"]):
         yield f"src_data has {int(src['channel'])} channels, dst_data {int(dst['channel'])}"
-    for axis, kernel, before, behind, stride in (("width", "pool_width", "pad_left", "pad_right", "stride_x"),
-                                                 ("height", "pool_height", "pad_top", "pad_bottom", "stride_y")):
+    for axis, kernel, before, behind, stride in (
+        ("width", "pool_width", "pad_left", "pad_right", "stride_x"),
+        ("height", "pool_height", "pad_top", "pad_bottom", "stride_y"),
+    ):
         room = int(src[axis]) + int(op[before]) + int(op[behind]) - int(op[kernel]) - 1
         found = room // max(int(op[stride]), 1) + 1
         if room < 0 or found != int(dst[axis]):

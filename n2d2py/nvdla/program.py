@@ -3,10 +3,11 @@
 The initial bytes of every memory are those of the blobs named by it, as the runtime copies them. Descriptors are read
 at byte 0 of their memory, whatever offset the address list gives (the firmware does the same).
 """
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Iterator
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from n2d2py.nvdla.firmware import ABIS, Abi
 from n2d2py.nvdla.tables import FLAG_INPUT, FLAG_OUTPUT, Loadable, TensorDesc
 from n2d2py.nvdla.tasks import DlaTask, EmuOperation, EmuTask, Operation
 
-__all__ = ["Program", "DlaTask", "EmuTask", "Operation", "EmuOperation", "LARGEST_MEMORY"]
+__all__ = ["LARGEST_MEMORY", "DlaTask", "EmuOperation", "EmuTask", "Operation", "Program"]
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Program:
     tasks: list[DlaTask | EmuTask] = field(default_factory=list)
 
     @staticmethod
-    def of(loadable: Loadable, name: str = "loadable", abi: str | None = None) -> "Program":
+    def of(loadable: Loadable, name: str = "loadable", abi: str | None = None) -> Program:
         """Decodes a loadable; the ABI is detected when `abi` is None.
 
         Raises:
@@ -46,8 +47,7 @@ class Program:
         if abi is None:
             abi = detect_abi(loadable, memories, name)
         program = Program(loadable, name, ABIS[abi], memories)
-        program.tasks = [Decoder(loadable, name, program.abi, memories, number).task()
-                         for number in submitted(loadable, name)]
+        program.tasks = [Decoder(loadable, name, program.abi, memories, number).task() for number in submitted(loadable, name)]
         return program
 
     def bindable(self, flag: int) -> list[tuple[int, TensorDesc | None]]:

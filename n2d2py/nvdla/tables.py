@@ -3,13 +3,31 @@
 The kind of a field is in its metadata: an integer type of NumPy, "version" (struct of three bytes), "string",
 "bytes", "strings", "[u2]" and the like for vectors of integers, or a table class for a vector of tables.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["IDENTIFIER", "Loadable", "Blob", "Memory", "Event", "Task", "Address", "Submit", "TensorDesc", "Reloc",
-           "FLAG_ALLOC", "FLAG_SET", "FLAG_INPUT", "FLAG_OUTPUT", "DLA", "EMU", "NAMES"]
+__all__ = [
+    "DLA",
+    "EMU",
+    "FLAG_ALLOC",
+    "FLAG_INPUT",
+    "FLAG_OUTPUT",
+    "FLAG_SET",
+    "IDENTIFIER",
+    "NAMES",
+    "Address",
+    "Blob",
+    "Event",
+    "Loadable",
+    "Memory",
+    "Reloc",
+    "Submit",
+    "Task",
+    "TensorDesc",
+]
 
 IDENTIFIER = b"NVDA"
 """File identifier at byte 4; absent in files of NVIDIA's unit tests."""

@@ -1,15 +1,16 @@
 """Decoded tasks: operations of the accelerator with their descriptors, operations of the emulator."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator
 
 import numpy as np
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import Extension
 
-__all__ = ["DlaTask", "EmuTask", "Operation", "EmuOperation"]
+__all__ = ["DlaTask", "EmuOperation", "EmuTask", "Operation"]
 
 
 @dataclass(frozen=True)

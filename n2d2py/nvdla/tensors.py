@@ -1,4 +1,5 @@
 """Inputs into the hardware's layout, outputs as NVIDIA's runtime writes them (output.dimg, --rawdump)."""
+
 from __future__ import annotations
 
 import struct
@@ -7,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import BYTES, FP16, INT16, INT8
+from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.tables import TensorDesc
 
-__all__ = ["precision_of", "tensor_bytes", "tensor_array", "read_input", "pgm_pixels", "dimg", "raw_text"]
+__all__ = ["dimg", "pgm_pixels", "precision_of", "raw_text", "read_input", "tensor_array", "tensor_bytes"]
 
 FEATURE_X8 = 37
 _PRECISIONS = {2: FP16, 3: INT16, 4: INT8}
@@ -27,8 +28,11 @@ def precision_of(tensor: TensorDesc) -> int:
         N2D2Error: E905 for a data type that NVIDIA's runtime has no use for.
     """
     if tensor.data_type not in _PRECISIONS:
-        raise N2D2Error("E905", f"the tensor {tensor.name} has data type {tensor.data_type}",
-                        remedy="compile it to half (2), int16 (3) or int8 (4)")
+        raise N2D2Error(
+            "E905",
+            f"the tensor {tensor.name} has data type {tensor.data_type}",
+            remedy="compile it to half (2), int16 (3) or int8 (4)",
+        )
     return _PRECISIONS[tensor.data_type]
 
 
@@ -41,8 +45,15 @@ def _atom(tensor: TensorDesc) -> int:
 
 def tensor_array(tensor: TensorDesc, data: np.ndarray) -> np.ndarray:
     """The logical (C, H, W) of an output's bytes."""
-    return as_array(data, (tensor.c, tensor.h, tensor.w), tensor.stride_1, tensor.stride_2, precision_of(tensor),
-                    _atom(tensor), f"the tensor {tensor.name}")
+    return as_array(
+        data,
+        (tensor.c, tensor.h, tensor.w),
+        tensor.stride_1,
+        tensor.stride_2,
+        precision_of(tensor),
+        _atom(tensor),
+        f"the tensor {tensor.name}",
+    )
 
 
 def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
@@ -54,8 +65,11 @@ def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
     shape = (tensor.c, tensor.h, tensor.w)
     values = np.asarray(values)
     if values.size != np.prod(shape, dtype=np.int64):
-        raise N2D2Error("E905", f"the input {tensor.name} has shape {shape}, {values.shape} is given",
-                        remedy="give an array of channels, height and width")
+        raise N2D2Error(
+            "E905",
+            f"the input {tensor.name} has shape {shape}, {values.shape} is given",
+            remedy="give an array of channels, height and width",
+        )
     values = values.reshape(shape)
     if tensor.pixel_format < FEATURE and tensor.pixel_format in ORDERS and tensor.data_category == 0:
         return _image_bytes(tensor, values)
@@ -63,11 +77,15 @@ def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
     if dtype.kind == "i":
         bounds = np.iinfo(dtype)
         if values.min(initial=0) < bounds.min or values.max(initial=0) > bounds.max or np.any(values != np.rint(values)):
-            raise N2D2Error("E905", f"the input {tensor.name} holds integers from {bounds.min} to {bounds.max}; the "
-                            f"given values run from {values.min():g} to {values.max():g}",
-                            remedy="give stored values, real values divided by the input's scale")
-    return as_bytes(values.astype(dtype), tensor.size, tensor.stride_1, tensor.stride_2, _atom(tensor),
-                    f"the tensor {tensor.name}")
+            raise N2D2Error(
+                "E905",
+                f"the input {tensor.name} holds integers from {bounds.min} to {bounds.max}; the "
+                f"given values run from {values.min():g} to {values.max():g}",
+                remedy="give stored values, real values divided by the input's scale",
+            )
+    return as_bytes(
+        values.astype(dtype), tensor.size, tensor.stride_1, tensor.stride_2, _atom(tensor), f"the tensor {tensor.name}"
+    )
 
 
 def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
@@ -75,7 +93,7 @@ def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
     data = np.zeros(tensor.size, np.uint8)
     view = strided(data, 0, (tensor.h, tensor.w * len(order)), (tensor.stride_1, 1), f"the tensor {tensor.name}")
     pixels = np.zeros((tensor.h, tensor.w, len(order)), np.uint8)
-    for channel, plane in enumerate(values[:len(order)]):
+    for channel, plane in enumerate(values[: len(order)]):
         pixels[:, :, order[channel]] = plane
     view[...] = pixels.reshape(tensor.h, -1)
     return data
@@ -91,7 +109,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
     fields, at = [], 0
     while len(fields) < 4 and at < len(data):
         end = at
-        while end < len(data) and not data[end:end + 1].isspace():
+        while end < len(data) and not data[end : end + 1].isspace():
             end += 1
         word = data[at:end]
         if word.startswith(b"#"):
@@ -103,7 +121,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
     if not known or int(fields[3]) != 255 or len(data) < at + int(fields[1]) * int(fields[2]):
         raise N2D2Error("E905", "no PGM picture (P5) of 8 bits", where=str(path), remedy="convert it")
     w, h = int(fields[1]), int(fields[2])
-    return np.frombuffer(data[at:at + w * h], np.uint8).reshape(1, h, w)
+    return np.frombuffer(data[at : at + w * h], np.uint8).reshape(1, h, w)
 
 
 def _picture(path: Path) -> np.ndarray:
@@ -115,8 +133,7 @@ def _picture(path: Path) -> np.ndarray:
         with Image.open(path) as image:
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
     except (OSError, ValueError) as error:
-        raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path),
-                        remedy="convert it") from None
+        raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
@@ -135,8 +152,12 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
             return tensor_bytes(tensor, np.load(path, allow_pickle=False))
         pixels = _picture(path)
     except OSError as error:
-        raise N2D2Error("E902", f"the file cannot be read: {error.strerror or error}", where=str(path),
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E902",
+            f"the file cannot be read: {error.strerror or error}",
+            where=str(path),
+            remedy="check the path and its permissions",
+        ) from None
     except ValueError as error:
         raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
     if tensor.pixel_format >= FEATURE or tensor.data_category != 0:
@@ -154,10 +175,14 @@ def dimg(tensor: TensorDesc, data: np.ndarray, abi: str) -> bytes:
     atom = 8 if code == 41 and abi == "v12" else 32  # the older runtime reads every output in atoms of 32 bytes
     if tensor.stride_1 == 16 * tensor.w:
         atom = 16
-    header = struct.pack("<4s8I", b"DIMG", 0, code, tensor.w, tensor.h, tensor.c, tensor.stride_1, tensor.stride_2,
-                         tensor.size)
-    values = as_array(data, (tensor.c, tensor.h, tensor.w), tensor.stride_1, tensor.stride_2, precision, atom,
-                      f"the tensor {tensor.name}") if BYTES[precision] else data
+    header = struct.pack("<4s8I", b"DIMG", 0, code, tensor.w, tensor.h, tensor.c, tensor.stride_1, tensor.stride_2, tensor.size)
+    values = (
+        as_array(
+            data, (tensor.c, tensor.h, tensor.w), tensor.stride_1, tensor.stride_2, precision, atom, f"the tensor {tensor.name}"
+        )
+        if BYTES[precision]
+        else data
+    )
     return header + values.tobytes()
 
 

@@ -1,10 +1,35 @@
 """What the operators are: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""
+
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.activations import (ChannelClip, Clip, Function, LeakyRectifier, Logistic, Softplus, Step, Swish,
-                                          Tanh, rectifier)
+from n2d2py.operators.activations import (
+    ChannelClip,
+    Clip,
+    Function,
+    LeakyRectifier,
+    Logistic,
+    Softplus,
+    Step,
+    Swish,
+    Tanh,
+    rectifier,
+)
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp, ArrayOrder, ArrayProduct,
-                                     ArrayReduce, ArrayScan, ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow)
+from n2d2py.operators.arrays import (
+    ArrayGather,
+    ArrayInterpolate,
+    ArrayJoin,
+    ArrayMap,
+    ArrayNorm,
+    ArrayOp,
+    ArrayOrder,
+    ArrayProduct,
+    ArrayReduce,
+    ArrayScan,
+    ArrayScatter,
+    ArraySoftmax,
+    ArrayTake,
+    ArrayWindow,
+)
 from n2d2py.operators.base import Op, operator_kinds, register
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
@@ -16,8 +41,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.nonlinear import (Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish,
-                                        Softsign, Sqrt)
+from n2d2py.operators.nonlinear import Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish, Softsign, Sqrt
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
@@ -30,17 +54,114 @@ from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 
-for _op in (Conv, Fc, Pool, PoolSum, BatchNorm, Affine, ElemWise, Activation, Concat, Softmax, Padding, Reshape,
-            Transpose, Dropout, Identity, Deconv, Resize, Unpool, LRN, Normalize, Take, DepthToSpace, SpaceToDepth,
-            Convert, Quantize, ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOrder, ArrayProduct, ArrayReduce, ArrayScan,
-            ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow):
+for _op in (
+    Conv,
+    Fc,
+    Pool,
+    PoolSum,
+    BatchNorm,
+    Affine,
+    ElemWise,
+    Activation,
+    Concat,
+    Softmax,
+    Padding,
+    Reshape,
+    Transpose,
+    Dropout,
+    Identity,
+    Deconv,
+    Resize,
+    Unpool,
+    LRN,
+    Normalize,
+    Take,
+    DepthToSpace,
+    SpaceToDepth,
+    Convert,
+    Quantize,
+    ArrayGather,
+    ArrayInterpolate,
+    ArrayJoin,
+    ArrayMap,
+    ArrayNorm,
+    ArrayOrder,
+    ArrayProduct,
+    ArrayReduce,
+    ArrayScan,
+    ArrayScatter,
+    ArraySoftmax,
+    ArrayTake,
+    ArrayWindow,
+):
     register(_op)
 
-__all__ = ["PoolSum", "Op", "register", "operator_kinds", "Conv", "Convert", "Fc", "Pool", "BatchNorm", "Affine", "ElemWise",
-           "Activation", "Concat", "Softmax", "Padding", "Reshape", "Transpose", "Dropout", "Identity",
-           "Quantize", "is_quantized", "grid_of", "moved_from",
-           "ArrayGather", "ArrayInterpolate", "ArrayJoin", "ArrayMap", "ArrayNorm", "ArrayOp", "ArrayOrder", "ArrayProduct",
-           "ArrayReduce", "ArrayScan", "ArrayScatter", "ArraySoftmax", "ArrayTake", "ArrayWindow",
-           "Take", "DepthToSpace", "SpaceToDepth", "Deconv", "Resize", "Unpool", "LRN", "Normalize", "Function", "Clip", "ChannelClip", "LeakyRectifier", "Logistic",
-           "Softplus", "Step", "Swish", "Tanh", "rectifier", "Abs", "Elu", "Erf",
-           "Exp", "Gelu", "GeluTanh", "HardSigmoid", "HardSwish", "Log", "Mish", "Softsign", "Sqrt"]
+__all__ = [
+    "LRN",
+    "Abs",
+    "Activation",
+    "Affine",
+    "ArrayGather",
+    "ArrayInterpolate",
+    "ArrayJoin",
+    "ArrayMap",
+    "ArrayNorm",
+    "ArrayOp",
+    "ArrayOrder",
+    "ArrayProduct",
+    "ArrayReduce",
+    "ArrayScan",
+    "ArrayScatter",
+    "ArraySoftmax",
+    "ArrayTake",
+    "ArrayWindow",
+    "BatchNorm",
+    "ChannelClip",
+    "Clip",
+    "Concat",
+    "Conv",
+    "Convert",
+    "Deconv",
+    "DepthToSpace",
+    "Dropout",
+    "ElemWise",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Fc",
+    "Function",
+    "Gelu",
+    "GeluTanh",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "LeakyRectifier",
+    "Log",
+    "Logistic",
+    "Mish",
+    "Normalize",
+    "Op",
+    "Padding",
+    "Pool",
+    "PoolSum",
+    "Quantize",
+    "Reshape",
+    "Resize",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "SpaceToDepth",
+    "Sqrt",
+    "Step",
+    "Swish",
+    "Take",
+    "Tanh",
+    "Transpose",
+    "Unpool",
+    "grid_of",
+    "is_quantized",
+    "moved_from",
+    "operator_kinds",
+    "rectifier",
+    "register",
+]

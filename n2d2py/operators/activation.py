@@ -1,4 +1,5 @@
 """A layer that only applies an activation function."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Activation(Op):
         """Looks q up in "table", which has one output for each stored input value from qmin up, or between "knots"."""
         kind = graph.type(node.inputs[0])
         if "knots" in node.params:
-            output, lowest = graph.type(node.output), -2 ** (kind.bits - 1) if kind.signed else 0
+            output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
             found = interpolate(node.params["knots"], inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
             return [found.astype(output.dtype)]
         first = kind.qmin

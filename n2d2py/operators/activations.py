@@ -1,4 +1,5 @@
 """Element-wise activation functions, as values that a layer may carry or an Activation layer applies."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-__all__ = ["Function", "Clip", "ChannelClip", "LeakyRectifier", "Logistic", "Softplus", "Swish", "Tanh", "Step", "rectifier"]
+__all__ = ["ChannelClip", "Clip", "Function", "LeakyRectifier", "Logistic", "Softplus", "Step", "Swish", "Tanh", "rectifier"]
 
 
 class Function:

@@ -1,4 +1,5 @@
 """Per-channel gain and shift: what remains of a BatchNorm or of constant Mul and Add that could not be fused."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

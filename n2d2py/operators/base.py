@@ -1,4 +1,5 @@
 """The contract of an operator and the registry of all operators."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
     from n2d2py.graph.quant import QuantGraph, QuantNode
 
-__all__ = ["Op", "register", "operator_kinds", "require_rank"]
+__all__ = ["Op", "operator_kinds", "register", "require_rank"]
 
 
 class Op:
@@ -33,7 +34,7 @@ class Op:
     nonnegative: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
 
-    def output_shapes(self, inputs: list[Shape], node: "Node | QuantNode") -> list[Shape]:
+    def output_shapes(self, inputs: list[Shape], node: Node | QuantNode) -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.
 
         Raises:
@@ -41,26 +42,30 @@ class Op:
         """
         raise NotImplementedError
 
-    def output_kinds(self, kinds: list[str], node: "Node | QuantNode") -> list[str]:
+    def output_kinds(self, kinds: list[str], node: Node | QuantNode) -> list[str]:
         """Kinds of the outputs for inputs of these kinds ("" for real numbers)."""
         return [kinds[0] if self.moves_values else ""] * len(node.outputs)
 
-    def macs(self, inputs: list[Shape], output: Shape, node: "Node | QuantNode") -> int:
+    def macs(self, inputs: list[Shape], output: Shape, node: Node | QuantNode) -> int:
         """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
         return 0
 
-    def run(self, inputs: list[np.ndarray], node: "Node | QuantNode") -> list[np.ndarray]:
+    def run(self, inputs: list[np.ndarray], node: Node | QuantNode) -> list[np.ndarray]:
         """Floating-point result in the type of the inputs, before the node's activation."""
         raise NotImplementedError
 
-    def run_integer(self, inputs: list[np.ndarray], node: "QuantNode", graph: "QuantGraph") -> list[np.ndarray]:
+    def run_integer(self, inputs: list[np.ndarray], node: QuantNode, graph: QuantGraph) -> list[np.ndarray]:
         """Stored integers of the outputs from stored integers of the inputs; normative for the exports.
 
         Raises:
             N2D2Error: E510 when the operator has no integer form.
         """
-        raise N2D2Error("E510", f"{self.kind} has no integer arithmetic", where=node.location or node.name,
-                        remedy="remove the layer or export in floating point with -nbbits -32")
+        raise N2D2Error(
+            "E510",
+            f"{self.kind} has no integer arithmetic",
+            where=node.location or node.name,
+            remedy="remove the layer or export in floating point with -nbbits -32",
+        )
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name, for reports."""
@@ -87,9 +92,12 @@ def operator_kinds() -> dict[str, type[Op]]:
     return dict(_REGISTRY)
 
 
-def require_rank(shape: Shape, rank: int, node: "Node | QuantNode", kind: str) -> None:
+def require_rank(shape: Shape, rank: int, node: Node | QuantNode, kind: str) -> None:
     """Raises E201 unless `shape` has `rank` axes (batch included)."""
     if len(shape) != rank:
-        raise N2D2Error("E201", f"{kind} '{node.name}' needs an input of rank {rank}, but its input has "
-                        f"shape {'x'.join(map(str, shape))}", where=node.location,
-                        remedy="check the layer before it")
+        raise N2D2Error(
+            "E201",
+            f"{kind} '{node.name}' needs an input of rank {rank}, but its input has shape {'x'.join(map(str, shape))}",
+            where=node.location,
+            remedy="check the layer before it",
+        )

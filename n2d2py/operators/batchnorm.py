@@ -1,4 +1,5 @@
 """Batch normalisation with stored statistics."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """Concatenation of channels."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,8 +25,12 @@ class Concat(Op):
         for shape in inputs[1:]:
             if len(shape) != len(first) or shape[2:] != first[2:]:
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
-                raise N2D2Error("E206", f"Concat '{node.name}': its inputs have the shapes {dims}",
-                                where=node.location, remedy="width and height of all inputs must be the same")
+                raise N2D2Error(
+                    "E206",
+                    f"Concat '{node.name}': its inputs have the shapes {dims}",
+                    where=node.location,
+                    remedy="width and height of all inputs must be the same",
+                )
         return [(first[0], sum(shape[1] for shape in inputs), *first[2:])]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
@@ -37,8 +42,9 @@ class Concat(Op):
         if node.rescale is None:
             return [np.concatenate(inputs, axis=1)]
         channels = np.concatenate([np.full(x.shape[1], i) for i, x in enumerate(inputs)])
-        stacked = np.concatenate([x.astype(np.int64) - graph.type(name).zero_point
-                                  for x, name in zip(inputs, node.inputs)], axis=1)
+        stacked = np.concatenate(
+            [x.astype(np.int64) - graph.type(name).zero_point for x, name in zip(inputs, node.inputs)], axis=1
+        )
         result = np.empty(stacked.shape, kind.dtype)
         for i in range(len(inputs)):
             acc = np.zeros((stacked.shape[0], len(inputs), *stacked[:, channels == i].shape[1:]), np.int64)

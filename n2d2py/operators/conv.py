@@ -1,4 +1,5 @@
 """Two-dimensional convolution (cross-correlation): dense, grouped, depthwise."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,9 +39,13 @@ class Conv(Op):
         require_rank(shape, 4, node, "Conv")
         outputs, per_group, kh, kw = weights.shape
         if per_group * self.groups != shape[1] or outputs % self.groups:
-            raise N2D2Error("E202", f"Conv '{node.name}': weights for {outputs} outputs and {per_group} channels "
-                            f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
-                            where=node.location, remedy="check NbOutputs, the groups and the layer before it")
+            raise N2D2Error(
+                "E202",
+                f"Conv '{node.name}': weights for {outputs} outputs and {per_group} channels "
+                f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
+                where=node.location,
+                remedy="check NbOutputs, the groups and the layer before it",
+            )
         extent = [(k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation)]
         size = output_extent(shape[2:], extent, self.stride, self.pads, node)
         return [(shape[0], outputs, *size)]
@@ -55,8 +60,7 @@ class Conv(Op):
         return per_output * output[1] * output[2] * output[3]
 
     def _sums(self, x: np.ndarray, node, fill: int, dtype: np.dtype) -> np.ndarray:
-        return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation,
-                         self.groups, dtype)
+        return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]

@@ -1,4 +1,5 @@
 """A change of number type: from integers to floating point, back, or between integers."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

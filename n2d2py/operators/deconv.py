@@ -1,4 +1,5 @@
 """Transposed two-dimensional convolution: dense, grouped, depthwise."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Deconv", "spread_extent"]
 
 
-def spread_extent(size: tuple[int, int], extent: tuple[int, int], stride: tuple[int, int], pads: Pads,
-                  node: "Node") -> tuple[int, int]:
+def spread_extent(
+    size: tuple[int, int], extent: tuple[int, int], stride: tuple[int, int], pads: Pads, node: Node
+) -> tuple[int, int]:
     """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
 
     Raises:
@@ -27,9 +29,13 @@ def spread_extent(size: tuple[int, int], extent: tuple[int, int], stride: tuple[
     """
     result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:]))
     if min(result) < 1:
-        raise N2D2Error("E203", f"{node.op.kind} '{node.name}': its padding leaves nothing of an output of "
-                        f"{result[1] + pads[1] + pads[3]}x{result[0] + pads[0] + pads[2]} (width x height)",
-                        where=node.location, remedy="reduce the padding")
+        raise N2D2Error(
+            "E203",
+            f"{node.op.kind} '{node.name}': its padding leaves nothing of an output of "
+            f"{result[1] + pads[1] + pads[3]}x{result[0] + pads[0] + pads[2]} (width x height)",
+            where=node.location,
+            remedy="reduce the padding",
+        )
     return result  # type: ignore[return-value]
 
 
@@ -61,9 +67,13 @@ class Deconv(Op):
         require_rank(shape, 4, node, "Deconv")
         outputs, per_group, kh, kw = weights.shape
         if per_group * self.groups != shape[1] or outputs % self.groups:
-            raise N2D2Error("E202", f"Deconv '{node.name}': weights for {outputs} outputs and {per_group} channels "
-                            f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
-                            where=node.location, remedy="check NbOutputs, the groups and the layer before it")
+            raise N2D2Error(
+                "E202",
+                f"Deconv '{node.name}': weights for {outputs} outputs and {per_group} channels "
+                f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
+                where=node.location,
+                remedy="check NbOutputs, the groups and the layer before it",
+            )
         extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation))
         return [(shape[0], outputs, *spread_extent(shape[2:], extent, self.stride, self.pads, node))]
 
@@ -82,15 +92,22 @@ class Deconv(Op):
         outputs, per_group, kh, kw = weights.shape
         (sy, sx), (dy, dx) = self.stride, self.dilation
         columns = x.astype(dtype).reshape(n, self.groups, per_group, h * w)
-        full = np.zeros((n, outputs, (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2]),
-                         (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3])), dtype)
+        full = np.zeros(
+            (
+                n,
+                outputs,
+                (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2]),
+                (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3]),
+            ),
+            dtype,
+        )
         for u in range(kh):
             for v in range(kw):
                 matrix = weights[:, :, u, v].reshape(self.groups, outputs // self.groups, per_group)
                 part = np.matmul(matrix, columns).reshape(n, outputs, h, w)
-                full[:, :, u * dy:u * dy + (h - 1) * sy + 1:sy, v * dx:v * dx + (w - 1) * sx + 1:sx] += part
+                full[:, :, u * dy : u * dy + (h - 1) * sy + 1 : sy, v * dx : v * dx + (w - 1) * sx + 1 : sx] += part
         top, left, bottom, right = (max(0, p) for p in self.pads)
-        return full[:, :, top:full.shape[2] - bottom, left:full.shape[3] - right]
+        return full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]

@@ -1,4 +1,5 @@
 """Blocks of pixels from groups of channels, and back."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,17 +26,21 @@ class DepthToSpace(Op):
     moves_values: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        shape, area = inputs[0], self.block ** 2
+        shape, area = inputs[0], self.block**2
         require_rank(shape, 4, node, self.kind)
         if shape[1] % area:
-            raise N2D2Error("E244", f"{self.kind} '{node.name}': {shape[1]} channels are no multiple of "
-                            f"{self.block}x{self.block}", where=node.location, remedy="check the layer before it")
+            raise N2D2Error(
+                "E244",
+                f"{self.kind} '{node.name}': {shape[1]} channels are no multiple of {self.block}x{self.block}",
+                where=node.location,
+                remedy="check the layer before it",
+            )
         return [(shape[0], shape[1] // area, shape[2] * self.block, shape[3] * self.block)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x, b = inputs[0], self.block
         n, depth, h, w = x.shape
-        c = depth // b ** 2
+        c = depth // b**2
         if self.channels_first:
             blocks = x.reshape(n, c, b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
         else:
@@ -60,8 +65,12 @@ class SpaceToDepth(Op):
         shape, b = inputs[0], self.block
         require_rank(shape, 4, node, self.kind)
         if shape[2] % b or shape[3] % b:
-            raise N2D2Error("E244", f"{self.kind} '{node.name}': an image of {shape[3]}x{shape[2]} has no whole blocks "
-                            f"of {b}x{b} (width x height)", where=node.location, remedy="check the layer before it")
+            raise N2D2Error(
+                "E244",
+                f"{self.kind} '{node.name}': an image of {shape[3]}x{shape[2]} has no whole blocks of {b}x{b} (width x height)",
+                where=node.location,
+                remedy="check the layer before it",
+            )
         return [(shape[0], shape[1] * b * b, shape[2] // b, shape[3] // b)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

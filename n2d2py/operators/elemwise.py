@@ -1,4 +1,5 @@
 """Element-wise combination of several tensors, of one shape or with axes of length 1 that are repeated."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -35,9 +36,12 @@ class ElemWise(Op):
         for shape in inputs:
             if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
-                raise N2D2Error("E205", f"ElemWise '{node.name}': its inputs have the shapes {dims}",
-                                where=node.location, remedy="all inputs must have the same shape, but for axes of "
-                                "length 1")
+                raise N2D2Error(
+                    "E205",
+                    f"ElemWise '{node.name}': its inputs have the shapes {dims}",
+                    where=node.location,
+                    remedy="all inputs must have the same shape, but for axes of length 1",
+                )
         return [full]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
@@ -95,7 +99,9 @@ class ElemWise(Op):
 
     def _real(self, inputs: list[np.ndarray], node, graph) -> np.ndarray:
         """The result in float32, combined from left to right."""
-        terms = [(x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
-                 for x, name, scale in zip(inputs, node.inputs, node.params["scales"])]
+        terms = [
+            (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
+            for x, name, scale in zip(inputs, node.inputs, node.params["scales"])
+        ]
         combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
         return reduce(combine, terms)

@@ -1,4 +1,5 @@
 """Fully connected layer."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -26,9 +27,13 @@ class Fc(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, features = node.params["weights"].shape
         if elements(inputs[0]) != features:
-            raise N2D2Error("E204", f"Fc '{node.name}': weights for {features} inputs do not fit an input of "
-                            f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})",
-                            where=node.location, remedy="check the layer before it")
+            raise N2D2Error(
+                "E204",
+                f"Fc '{node.name}': weights for {features} inputs do not fit an input of "
+                f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})",
+                where=node.location,
+                remedy="check the layer before it",
+            )
         return [(inputs[0][0], outputs)]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:

@@ -1,4 +1,5 @@
 """Layers that do nothing at inference."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import numpy as np
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
-__all__ = ["Identity", "Dropout"]
+__all__ = ["Dropout", "Identity"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 """Local response normalisation over channels."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -39,6 +40,6 @@ class LRN(Op):
         for step in range(-before, self.size - before):
             first, last = max(0, -step), min(channels, channels - step)
             if first < last:
-                sums[:, first:last] += squares[:, first + step:last + step]
+                sums[:, first:last] += squares[:, first + step : last + step]
         base = self.k + self.alpha * sums
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]

@@ -1,4 +1,5 @@
 """Element-wise functions beyond the classic activations: linear-unit families, gates, elementary functions."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,8 +10,7 @@ import numpy as np
 
 from n2d2py.operators.activations import Function
 
-__all__ = ["Abs", "Elu", "Erf", "Exp", "Gelu", "GeluTanh", "HardSigmoid", "HardSwish", "Log", "Mish", "Softsign",
-           "Sqrt"]
+__all__ = ["Abs", "Elu", "Erf", "Exp", "Gelu", "GeluTanh", "HardSigmoid", "HardSwish", "Log", "Mish", "Softsign", "Sqrt"]
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 _GELU_CUBE = 0.044715

@@ -1,4 +1,5 @@
 """Normalisation of each position to length 1."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import numpy as np
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
-__all__ = ["Normalize", "SMALLEST_NORM"]
+__all__ = ["SMALLEST_NORM", "Normalize"]
 
 SMALLEST_NORM = 1e-12
 """What is divided by at least, so that a position of zeros stays zero."""

@@ -1,4 +1,5 @@
 """Zeros around an image, or a crop."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,9 +29,12 @@ class Padding(Op):
         top, left, bottom, right = self.pads
         size = (shape[2] + top + bottom, shape[3] + left + right)
         if min(size) < 1:
-            raise N2D2Error("E207", f"Padding '{node.name}' leaves nothing of an input of "
-                            f"{shape[3]}x{shape[2]} (width x height)", where=node.location,
-                            remedy="crop less")
+            raise N2D2Error(
+                "E207",
+                f"Padding '{node.name}' leaves nothing of an input of {shape[3]}x{shape[2]} (width x height)",
+                where=node.location,
+                remedy="crop less",
+            )
         return [(*shape[:2], *size)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

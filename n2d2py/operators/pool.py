@@ -1,9 +1,11 @@
 """Max and average pooling."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar, Iterable
+from typing import ClassVar
 
 import numpy as np
 

@@ -1,4 +1,5 @@
 """Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers as they are."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -37,8 +38,12 @@ class PoolSum(Op):
         pooled = self.pool.output_shapes(inputs[:1], node)[0]
         if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1])):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
-            raise N2D2Error("E205", f"PoolSum '{node.name}': the pool and what is added have the shapes {dims}",
-                            where=node.location, remedy="make them equal, but for axes of length 1")
+            raise N2D2Error(
+                "E205",
+                f"PoolSum '{node.name}': the pool and what is added have the shapes {dims}",
+                where=node.location,
+                remedy="make them equal, but for axes of length 1",
+            )
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1]))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:

@@ -1,4 +1,5 @@
 """Rounding to the integers of a type, in networks that come quantized."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from n2d2py.operators.resize import Resize
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph, Node
 
-__all__ = ["Quantize", "is_quantized", "grid_of", "moved_from"]
+__all__ = ["Quantize", "grid_of", "is_quantized", "moved_from"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,12 @@ class Quantize(Op):
         return {"type": self.type.name, "scale": self.type.scale, "zero_point": self.type.zero_point}
 
 
-def is_quantized(graph: "Graph") -> bool:
+def is_quantized(graph: Graph) -> bool:
     """Whether the network came with the scales of its integers."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
 
 
-def moved_from(graph: "Graph", tensor: str) -> str:
+def moved_from(graph: Graph, tensor: str) -> str:
     """The tensor whose values `tensor` holds unchanged, in other places; itself where a layer computes it."""
     node = graph.producer(tensor)
     while node is not None and _moves(node):
@@ -63,7 +64,7 @@ def moved_from(graph: "Graph", tensor: str) -> str:
     return tensor
 
 
-def grid_of(graph: "Graph", tensor: str) -> NumType | None:
+def grid_of(graph: Graph, tensor: str) -> NumType | None:
     """The type to whose integers the values of `tensor` are rounded; None where they are not."""
     source = moved_from(graph, tensor)
     node = graph.producer(source)
@@ -77,7 +78,7 @@ def grid_of(graph: "Graph", tensor: str) -> NumType | None:
     return None
 
 
-def _moves(node: "Node") -> bool:
+def _moves(node: Node) -> bool:
     """Whether the layer gives single values of its first input, and no means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
     return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))

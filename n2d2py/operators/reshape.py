@@ -1,4 +1,5 @@
 """The same elements in another shape."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,9 +25,12 @@ class Reshape(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if prod(self.dims) != prod(inputs[0][1:]):
-            raise N2D2Error("E208", f"Reshape '{node.name}': {'x'.join(map(str, inputs[0][1:]))} cannot become "
-                            f"{'x'.join(map(str, self.dims))}", where=node.location,
-                            remedy="the number of elements must stay the same")
+            raise N2D2Error(
+                "E208",
+                f"Reshape '{node.name}': {'x'.join(map(str, inputs[0][1:]))} cannot become {'x'.join(map(str, self.dims))}",
+                where=node.location,
+                remedy="the number of elements must stay the same",
+            )
         return [(inputs[0][0], *self.dims)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

@@ -1,4 +1,5 @@
 """Resampling of images: nearest neighbour and bilinear."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import numpy as np
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, require_rank
 
-__all__ = ["Resize", "WEIGHT_BITS"]
+__all__ = ["WEIGHT_BITS", "Resize"]
 
 WEIGHT_BITS = 11
 """Fraction bits of an interpolation weight in integer networks, as in OpenCV."""
@@ -66,8 +67,8 @@ class Resize(Op):
 
     def integer_weights(self, inputs: int, outputs: int) -> np.ndarray:
         """(2, outputs) int64: the weights of first and second in units of 2^-WEIGHT_BITS; they add up to 1."""
-        second = np.rint(self.taps(inputs, outputs)[2] * 2 ** WEIGHT_BITS).astype(np.int64)
-        return np.stack([2 ** WEIGHT_BITS - second, second])
+        second = np.rint(self.taps(inputs, outputs)[2] * 2**WEIGHT_BITS).astype(np.int64)
+        return np.stack([2**WEIGHT_BITS - second, second])
 
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """x weighted along the columns, then along the lines, by weights (2, outputs) of the type of x."""

@@ -1,4 +1,5 @@
 """Softmax over channels."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

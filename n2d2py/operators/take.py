@@ -1,4 +1,5 @@
 """Chosen positions of each axis: slices, splits, reversals, repetitions, borders that mirror or repeat the image."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,12 +30,15 @@ class Take(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
         fits = len(self.indices) == len(shape) - 1 and all(
-            taken is None or (taken and 0 <= min(taken) and max(taken) < size)
-            for taken, size in zip(self.indices, shape[1:]))
+            taken is None or (taken and min(taken) >= 0 and max(taken) < size) for taken, size in zip(self.indices, shape[1:])
+        )
         if not fits:
-            raise N2D2Error("E243", f"Take '{node.name}' takes positions that an input of "
-                            f"{'x'.join(map(str, shape[1:]))} does not have", where=node.location,
-                            remedy="check the layer before it")
+            raise N2D2Error(
+                "E243",
+                f"Take '{node.name}' takes positions that an input of {'x'.join(map(str, shape[1:]))} does not have",
+                where=node.location,
+                remedy="check the layer before it",
+            )
         return [(shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:])))]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

@@ -1,4 +1,5 @@
 """Permutation of axes."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -24,9 +25,13 @@ class Transpose(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
         if sorted(self.perm) != list(range(len(shape))) or self.perm[0] != 0:
-            raise N2D2Error("E209", f"Transpose '{node.name}': {list(self.perm)} does not permute the axes after "
-                            f"the batch of a tensor of rank {len(shape)}", where=node.location,
-                            remedy="keep the batch axis in place")
+            raise N2D2Error(
+                "E209",
+                f"Transpose '{node.name}': {list(self.perm)} does not permute the axes after "
+                f"the batch of a tensor of rank {len(shape)}",
+                where=node.location,
+                remedy="keep the batch axis in place",
+            )
         return [tuple(shape[axis] for axis in self.perm)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

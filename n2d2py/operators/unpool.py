@@ -1,4 +1,5 @@
 """Max unpooling: each value goes back to where a max pool found its maximum."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -43,12 +44,17 @@ class Unpool(Op):
         x, z = inputs
         require_rank(x, 4, node, "Unpool")
         require_rank(z, 4, node, "Unpool")
-        pooled = tuple((n + p + q - k) // s + 1 for n, k, s, p, q in
-                       zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:]))
+        pooled = tuple(
+            (n + p + q - k) // s + 1 for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:])
+        )
         if x[1] != z[1] or pooled != x[2:]:
-            raise N2D2Error("E210", f"Unpool '{node.name}': the pool of its ArgMax gives "
-                            f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels), but its input has {x[3]}x{x[2]}x{x[1]}",
-                            where=node.location, remedy="unpool what has the shape of that pool's output")
+            raise N2D2Error(
+                "E210",
+                f"Unpool '{node.name}': the pool of its ArgMax gives "
+                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels), but its input has {x[3]}x{x[2]}x{x[1]}",
+                where=node.location,
+                remedy="unpool what has the shape of that pool's output",
+            )
         return [(*x[:2], *spread_extent(x[2:], self.kernel, self.stride, self.pads, node))]
 
     def _positions(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +64,10 @@ class Unpool(Op):
         windows = sliding_windows(pad(wide, self.pads, lowest), self.kernel, self.stride, (1, 1))
         best = windows.reshape(*windows.shape[:4], -1).argmax(axis=4)
         i, j = np.indices(best.shape)[2:]
-        return (i * self.stride[0] - self.pads[0] + best // self.kernel[1],
-                j * self.stride[1] - self.pads[1] + best % self.kernel[1])
+        return (
+            i * self.stride[0] - self.pads[0] + best // self.kernel[1],
+            j * self.stride[1] - self.pads[1] + best % self.kernel[1],
+        )
 
     def _spread(self, x: np.ndarray, z: np.ndarray, node) -> np.ndarray:
         size = spread_extent(x.shape[2:], self.kernel, self.stride, self.pads, node)

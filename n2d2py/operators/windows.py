@@ -1,7 +1,9 @@
 """What sliding-window operators share: padding and output sizes."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from n2d2py.errors import N2D2Error
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
 
-__all__ = ["Pads", "pad", "output_extent"]
+__all__ = ["Pads", "output_extent", "pad"]
 
 Pads = tuple[int, int, int, int]
 """(top, left, bottom, right); negative values crop."""
@@ -22,13 +24,12 @@ def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
         return x
     top, left, bottom, right = pads
     h, w = x.shape[2:]
-    x = x[:, :, max(0, -top):h - max(0, -bottom), max(0, -left):w - max(0, -right)]
+    x = x[:, :, max(0, -top) : h - max(0, -bottom), max(0, -left) : w - max(0, -right)]
     around = [(0, 0), (0, 0), (max(0, top), max(0, bottom)), (max(0, left), max(0, right))]
     return np.pad(x, around, constant_values=x.dtype.type(fill))
 
 
-def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads,
-                  node: "Node") -> tuple[int, int]:
+def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node) -> tuple[int, int]:
     """floor((size + pads - extent) / stride) + 1 per axis; `extent` is the dilated kernel.
 
     Raises:
@@ -36,7 +37,11 @@ def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[i
     """
     padded = (size[0] + pads[0] + pads[2], size[1] + pads[1] + pads[3])
     if padded[0] < extent[0] or padded[1] < extent[1]:
-        raise N2D2Error("E203", f"{node.op.kind} '{node.name}': a window of {extent[1]}x{extent[0]} does not fit "
-                        f"into the padded input of {padded[1]}x{padded[0]} (width x height)", where=node.location,
-                        remedy="reduce the kernel or the strides before it, or enlarge the input")
+        raise N2D2Error(
+            "E203",
+            f"{node.op.kind} '{node.name}': a window of {extent[1]}x{extent[0]} does not fit "
+            f"into the padded input of {padded[1]}x{padded[0]} (width x height)",
+            where=node.location,
+            remedy="reduce the kernel or the strides before it, or enlarge the input",
+        )
     return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride))  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 """Rewrites of the float graph that keep its results: one file for each."""
+
 from n2d2py.passes.base import Entry, FuseReport, Match, Pass
 from n2d2py.passes.fuse import fuse, passes, register_pass
 
-__all__ = ["fuse", "passes", "register_pass", "FuseReport", "Entry", "Match", "Pass"]
+__all__ = ["Entry", "FuseReport", "Match", "Pass", "fuse", "passes", "register_pass"]

@@ -1,14 +1,16 @@
 """The contract of a rewrite, its checks, and the report of what was done and why the rest was not."""
+
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Callable, ClassVar, Iterable
+from typing import Any, ClassVar
 
 from n2d2py import log
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
 
-__all__ = ["Match", "Pass", "FuseReport", "Entry", "shapes_known", "drop", "recompute_shapes"]
+__all__ = ["Entry", "FuseReport", "Match", "Pass", "drop", "recompute_shapes", "shapes_known"]
 
 Check = Callable[[Graph], None]
 """Raises InternalError when a graph lacks a property."""
@@ -32,7 +34,7 @@ class Match:
     reason: str | None = None
 
     @staticmethod
-    def no(reason: str) -> "Match":
+    def no(reason: str) -> Match:
         """A refusal: `reason` is a clause about the node."""
         return Match(None, reason)
 
@@ -78,8 +80,10 @@ class FuseReport:
 
     def dump(self) -> dict[str, Any]:
         """The report as plain data."""
-        lines = {what: [[entry.rewrite, entry.layer, entry.text] for entry in entries]
-                 for what, entries in (("done", self.done), ("refused", self.refused))}
+        lines = {
+            what: [[entry.rewrite, entry.layer, entry.text] for entry in entries]
+            for what, entries in (("done", self.done), ("refused", self.refused))
+        }
         return {"counts": self.counts, **lines}
 
     def publish(self) -> None:
@@ -156,8 +160,9 @@ def drop(graph: Graph, node: Node) -> None:
     """
     source, result = node.inputs[0], node.output
     producer = graph.producer(source)
-    keeps_name = (result in graph.outputs and producer is not None and len(producer.outputs) == 1
-                  and graph.sole_consumer(source) is node)
+    keeps_name = (
+        result in graph.outputs and producer is not None and len(producer.outputs) == 1 and graph.sole_consumer(source) is node
+    )
     if keeps_name:
         shape, kind = graph.shape(source), graph.kind(source)
         graph.absorb(producer, node)

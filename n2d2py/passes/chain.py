@@ -1,10 +1,12 @@
 """A chain of layers, given by their kinds, that becomes one layer: the pass behind the recipes of plug-ins.
 
-    a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
+a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
 """
+
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,9 @@ class ChainPass(Pass):
         for kind in self._kinds[1:]:
             follower = graph.sole_consumer(nodes[-1].output)
             if follower is None or _kind(follower) != kind:
-                readers = ", ".join(f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)) or "nothing"
+                readers = (
+                    ", ".join(f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)) or "nothing"
+                )
                 return Match.no(f"the result of {nodes[-1].name} is read by {readers}, not by a {kind} alone")
             nodes.append(follower)
         carrying = next((one for one in nodes[:-1] if one.activation is not None), None)
@@ -50,8 +54,16 @@ class ChainPass(Pass):
         outside = [name for one in nodes for name in one.inputs if name not in inside]
         last = nodes[-1]
         result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
-        new = Node(last.name, op, outside, [result], params, last.activation, last.location,
-                   [name for one in nodes for name in one.source])
+        new = Node(
+            last.name,
+            op,
+            outside,
+            [result],
+            params,
+            last.activation,
+            last.location,
+            [name for one in nodes for name in one.source],
+        )
         for one in nodes:
             graph.nodes.remove(one)
             graph.tensors.pop(one.output)

@@ -1,7 +1,8 @@
 """A Conv whose window is the whole input, followed by a flattening, is an Fc.
 
-    Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
+Reshape(Conv(x)) with one output position and no padding   =>  Fc(x) with W' = W as (O, C * KH * KW)
 """
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node

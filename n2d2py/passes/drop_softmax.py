@@ -1,4 +1,5 @@
 """A Softmax at the end of the network is left out of integer exports: the class stays the same."""
+
 from __future__ import annotations
 
 from n2d2py import log
@@ -42,7 +43,10 @@ class DropSoftmax(Pass):
         rounding = self._rounding(graph, node)
         if rounding is not None:
             drop(graph, rounding)
-        log.notice("the Softmax '%s' at the output is dropped: the integer network gives logits, the class of the "
-                   "highest one is the same", node.name)
+        log.notice(
+            "the Softmax '%s' at the output is dropped: the integer network gives logits, the class of the "
+            "highest one is the same",
+            node.name,
+        )
         drop(graph, node)
         return "Softmax dropped"

@@ -1,4 +1,5 @@
 """Runs the rewrites in a fixed order until none applies."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError
@@ -31,10 +32,27 @@ def register_pass(rewrite: Pass) -> None:
 
 def passes(*, integer: bool) -> list[Pass]:
     """The rewrites in the order in which they run; some only for integer exports."""
-    order: list[Pass] = [RemoveIdentity(), *_MORE, MergeQuantize(), HoistQuantize(), ClipBeforeQuantize(),
-                         MergeTranspose(), MoveTranspose(), TransposeIntoFc(), LiftChannels(), RemoveReshape(), MergeTake(), FusePadding(),
-                         FuseBatchNorm(), BatchNormToAffine(), FuseAffine(), FuseAffineForward(), RemoveUnlimited(),
-                         FuseActivation(), ConvToFc()]
+    order: list[Pass] = [
+        RemoveIdentity(),
+        *_MORE,
+        MergeQuantize(),
+        HoistQuantize(),
+        ClipBeforeQuantize(),
+        MergeTranspose(),
+        MoveTranspose(),
+        TransposeIntoFc(),
+        LiftChannels(),
+        RemoveReshape(),
+        MergeTake(),
+        FusePadding(),
+        FuseBatchNorm(),
+        BatchNormToAffine(),
+        FuseAffine(),
+        FuseAffineForward(),
+        RemoveUnlimited(),
+        FuseActivation(),
+        ConvToFc(),
+    ]
     return order + [DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
 
 

@@ -7,13 +7,13 @@ Integer layers apply a clamp at no cost; other functions are looked up in a tabl
     Clip(MaxPool(x))    =>  MaxPool(Clip(x)) where the layer before the pool can take the Clip: the largest
                             clipped value is the clipped largest value (the same for Reshape and Transpose)
 """
+
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (Activation, Affine, BatchNorm, Clip, Conv, Deconv, ElemWise, Fc, Function, Pool, Reshape,
-                              Transpose)
+from n2d2py.operators import Activation, Affine, BatchNorm, Clip, Conv, Deconv, ElemWise, Fc, Function, Pool, Reshape, Transpose
 from n2d2py.passes.base import Match, Pass, drop
 
 __all__ = ["FuseActivation", "RemoveUnlimited", "SplitActivation", "compose"]
@@ -30,13 +30,15 @@ def compose(first: Function, second: Function) -> Clip | None:
 def _takes_clamp(node: Node) -> bool:
     """Whether the layer computes new values, so that it ends in a clamp anyway."""
     computes = isinstance(node.op, (Conv, Deconv, Fc, Affine, BatchNorm, ElemWise)) or (
-        isinstance(node.op, Pool) and node.op.mode == "Average")
+        isinstance(node.op, Pool) and node.op.mode == "Average"
+    )
     return computes and (node.activation is None or isinstance(node.activation, Clip))
 
 
 def _moves_single_values(node: Node) -> bool:
     return node.activation is None and (
-        isinstance(node.op, (Reshape, Transpose)) or (isinstance(node.op, Pool) and node.op.mode == "Max"))
+        isinstance(node.op, (Reshape, Transpose)) or (isinstance(node.op, Pool) and node.op.mode == "Max")
+    )
 
 
 class FuseActivation(Pass):
@@ -71,8 +73,7 @@ class FuseActivation(Pass):
                 return None, f"the output of {producer.name} is also used elsewhere"
             if _takes_clamp(producer):
                 return producer, None
-            if isinstance(producer.op, Activation) and isinstance(producer.op.function, Clip) \
-                    and producer.activation is None:
+            if isinstance(producer.op, Activation) and isinstance(producer.op.function, Clip) and producer.activation is None:
                 return producer, None
             if not _moves_single_values(producer):
                 return None, f"{producer.name} of type {producer.op.kind} cannot take it"
@@ -129,8 +130,7 @@ class SplitActivation(Pass):
         node.outputs, node.activation = [linear], None
         graph.tensors[linear] = type(graph.tensors[result])(linear, shape)
         del graph.tensors[result]
-        graph.add(Node(name, Activation(function), [linear], [result], location=node.location),
-                  at=graph.nodes.index(node) + 1)
+        graph.add(Node(name, Activation(function), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
         graph.precisions[name] = graph.precision(node)
         return f"{function.kind} made the layer {name}"
 

@@ -7,6 +7,7 @@
 
 The third is exact without padding only, or with s = 0: padding adds zeros behind the Affine.
 """
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
@@ -42,8 +43,7 @@ class FuseAffine(Pass):
         if isinstance(found.op, Affine):
             first_gain, first_shift = gain_and_shift(found)
             reference = found.params["weights"]
-            found.params = {"weights": like(gain * first_gain, reference),
-                            "bias": like(gain * first_shift + shift, reference)}
+            found.params = {"weights": like(gain * first_gain, reference), "bias": like(gain * first_shift + shift, reference)}
         else:
             scale_outputs(found, gain, shift)
         graph.absorb(found, node)

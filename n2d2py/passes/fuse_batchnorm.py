@@ -7,6 +7,7 @@ With g = scale / sqrt(variance + epsilon) and s = bias - mean * g:
 
 An Affine may then be merged into its neighbours by FuseAffine.
 """
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
@@ -14,7 +15,7 @@ from n2d2py.operators import Affine, BatchNorm, Conv, Deconv, Fc
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.linear import gain_and_shift, like, scale_outputs
 
-__all__ = ["FuseBatchNorm", "BatchNormToAffine", "linear_producer"]
+__all__ = ["BatchNormToAffine", "FuseBatchNorm", "linear_producer"]
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:

@@ -8,6 +8,7 @@
 
 All readers must be such layers (n2d2-spec.md 19.3). Crops (negative padding) stay.
 """
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -5,6 +5,7 @@
 One pass over memory reads the image and what is added, and stores the result: the pooled image is never stored. In integers
 the sum rescales both inputs, and the pool keeps its own pass.
 """
+
 from __future__ import annotations
 
 from n2d2py.graph import Node

@@ -6,6 +6,7 @@
 
 A Reshape back to an image then cancels with the one that is left (remove_layout.py).
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -64,7 +65,9 @@ class LiftChannels(Pass):
         name = f"{node.name}_channels"
         while name in graph.tensors:
             name += "_"
-        graph.add(Node(name, op, images, [name], location=node.location, source=[name, *node.source]), at=graph.nodes.index(node))
+        graph.add(
+            Node(name, op, images, [name], location=node.location, source=[name, *node.source]), at=graph.nodes.index(node)
+        )
         node.op, node.inputs = Reshape(graph.shape(node.output)[1:]), [name]
         return f"made a {op.kind} of channels"
 

@@ -1,4 +1,5 @@
 """The algebra of per-channel gains and shifts around Conv and Fc, computed in float64."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +8,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators import Affine, BatchNorm, Conv, Fc
 
-__all__ = ["gain_and_shift", "scale_outputs", "scale_inputs", "like"]
+__all__ = ["gain_and_shift", "like", "scale_inputs", "scale_outputs"]
 
 _TINY = 1e-12
 
@@ -39,8 +40,11 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
     """Conv, Deconv or Fc followed by g * y + s: W' = g W, b' = g b + s, per output."""
     weights, bias = node.params["weights"], node.params["bias"]
     per_output = gain.reshape(-1, *(1,) * (weights.ndim - 1))
-    node.params = {**node.params, "weights": like(weights.astype(np.float64) * per_output, weights),
-                   "bias": like(bias.astype(np.float64) * gain + shift, bias)}
+    node.params = {
+        **node.params,
+        "weights": like(weights.astype(np.float64) * per_output, weights),
+        "bias": like(bias.astype(np.float64) * gain + shift, bias),
+    }
     if "weight_scales" in node.params:
         scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
         node.params["weight_scales"] = like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
@@ -63,5 +67,4 @@ def scale_inputs(graph: Graph, node: Node, gain: np.ndarray, shift: np.ndarray) 
         channel = group[:, None] * per_group + np.arange(per_group)
         gains, shifts = gain[channel][..., None, None], shift[channel][..., None, None]
     added = (wide * shifts).sum(axis=tuple(range(1, wide.ndim)))
-    node.params = {**node.params, "weights": like(wide * gains, weights),
-                   "bias": like(bias.astype(np.float64) + added, bias)}
+    node.params = {**node.params, "weights": like(wide * gains, weights), "bias": like(bias.astype(np.float64) + added, bias)}

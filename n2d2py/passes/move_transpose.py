@@ -1,8 +1,9 @@
 """Transpositions are moved behind element-wise layers, or into the weights of an Fc, so that they cancel.
 
-    Transpose2(f(Transpose1(x)))   =>  Transpose2(Transpose1(f(x)))   for a chain f of element-wise layers
-    Fc(Reshape(Transpose(x)))      =>  Fc(x) with the columns of W in the order of x
+Transpose2(f(Transpose1(x)))   =>  Transpose2(Transpose1(f(x)))   for a chain f of element-wise layers
+Fc(Reshape(Transpose(x)))      =>  Fc(x) with the columns of W in the order of x
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -45,8 +46,7 @@ class MoveTranspose(Pass):
         channels = graph.shape(node.inputs[0])[1]
         graph.bypass(node)
         for layer in chain:
-            layer.params = {role: np.full(channels, array.flat[0], array.dtype)
-                            for role, array in layer.params.items()}
+            layer.params = {role: np.full(channels, array.flat[0], array.dtype) for role, array in layer.params.items()}
         last.op = Transpose(tuple(permutation[axis] for axis in last.op.perm))
         recompute_shapes(graph)
         return f"merged with the Transpose {last.name}"

@@ -7,13 +7,14 @@
 
 The last is exact because rounding is monotonic. A padded zero is an integer of every type.
 """
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, Clip, Concat, Quantize, grid_of, moved_from
 from n2d2py.passes.base import Match, Pass, drop
 
-__all__ = ["MergeQuantize", "HoistQuantize", "ClipBeforeQuantize"]
+__all__ = ["ClipBeforeQuantize", "HoistQuantize", "MergeQuantize"]
 
 
 class MergeQuantize(Pass):
@@ -28,8 +29,14 @@ class MergeQuantize(Pass):
         source = node.inputs[0]
         if grid_of(graph, source) == node.op.type:
             return Match(source)
-        twin = next((other for other in graph.consumers(source) if other is not node and other.op == node.op
-                     and other.activation is None and other.output not in graph.outputs), None)
+        twin = next(
+            (
+                other
+                for other in graph.consumers(source)
+                if other is not node and other.op == node.op and other.activation is None and other.output not in graph.outputs
+            ),
+            None,
+        )
         if twin is not None and graph.nodes.index(twin) > graph.nodes.index(node):
             return Match(twin)
         return None
@@ -53,7 +60,7 @@ class HoistQuantize(Pass):
         if not isinstance(node.op, Quantize) or node.inputs[0] in graph.outputs:
             return None
         mover = graph.producer(node.inputs[0])
-        if mover is None or mover.activation is not None or len(mover.inputs) > 1 and not isinstance(mover.op, Concat):
+        if mover is None or mover.activation is not None or (len(mover.inputs) > 1 and not isinstance(mover.op, Concat)):
             return None
         if isinstance(mover.op, Concat):
             moves = grid_of(graph, mover.output) is None

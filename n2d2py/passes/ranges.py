@@ -1,4 +1,5 @@
 """Which tensors of a float graph are known to hold no negative value."""
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph

@@ -1,4 +1,5 @@
 """Identity and Dropout disappear: y = x."""
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node

@@ -1,11 +1,12 @@
 """Reshapes and transpositions that only restate a layout disappear.
 
-    Reshape to its input's shape, Transpose that moves nothing    =>  nothing
-    Reshape(Reshape(x)), Transpose(Transpose(x))                  =>  one
-    Transpose that moves axes of size 1 only                      =>  Reshape
-    Fc(Reshape(x))                                                =>  Fc(x), which flattens in C, H, W order itself
-    Reshape between (C, 1, 1) and (C)                             =>  nothing where no network output changes its shape
+Reshape to its input's shape, Transpose that moves nothing    =>  nothing
+Reshape(Reshape(x)), Transpose(Transpose(x))                  =>  one
+Transpose that moves axes of size 1 only                      =>  Reshape
+Fc(Reshape(x))                                                =>  Fc(x), which flattens in C, H, W order itself
+Reshape between (C, 1, 1) and (C)                             =>  nothing where no network output changes its shape
 """
+
 from __future__ import annotations
 
 from n2d2py.errors import N2D2Error
@@ -13,7 +14,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators import Fc, Reshape, Transpose
 from n2d2py.passes.base import Match, Pass, drop, recompute_shapes
 
-__all__ = ["RemoveReshape", "MergeTranspose"]
+__all__ = ["MergeTranspose", "RemoveReshape"]
 
 
 def _producer(graph: Graph, node: Node, kind: type) -> Node | None:

@@ -4,9 +4,22 @@ A plug-in is a folder with a Python file and the C++ headers beside it; `-plugin
 the group `n2d2py.plugins`. `docs/plugins.md` is the tutorial, the docstrings of the four base classes are the
 reference. Everything that a plug-in file needs is imported from here.
 """
-from n2d2py.plugin.declare import (Function, Kernel, Operator, Recipe, attribute, function, kernel, operator, recipe)
+
+from n2d2py.plugin.declare import Function, Kernel, Operator, Recipe, attribute, function, kernel, operator, recipe
 from n2d2py.plugin.integers import Facts, Integers
 from n2d2py.plugin.load import load_plugin
 
-__all__ = ["Operator", "Function", "Recipe", "Kernel", "attribute", "operator", "function", "recipe", "kernel",
-           "Facts", "Integers", "load_plugin"]
+__all__ = [
+    "Facts",
+    "Function",
+    "Integers",
+    "Kernel",
+    "Operator",
+    "Recipe",
+    "attribute",
+    "function",
+    "kernel",
+    "load_plugin",
+    "operator",
+    "recipe",
+]

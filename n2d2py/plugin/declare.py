@@ -1,9 +1,11 @@
 """The four base classes of a plug-in and the decorators that declare what derives from them."""
+
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, Sequence, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -13,8 +15,23 @@ from n2d2py.operators import Function as BuiltInFunction
 from n2d2py.operators import Op
 from n2d2py.plugin.integers import Facts, Integers
 
-__all__ = ["Operator", "Function", "Recipe", "Kernel", "attribute", "operator", "function", "recipe", "kernel",
-           "Declared", "start", "finish", "attribute_type", "camel", "place_of"]
+__all__ = [
+    "Declared",
+    "Function",
+    "Kernel",
+    "Operator",
+    "Recipe",
+    "attribute",
+    "attribute_type",
+    "camel",
+    "finish",
+    "function",
+    "kernel",
+    "operator",
+    "place_of",
+    "recipe",
+    "start",
+]
 
 ACCESSES = ("whole", "pointwise", "window")
 SCALARS = (int, float, bool, str)
@@ -22,16 +39,24 @@ SCALARS = (int, float, bool, str)
 T = TypeVar("T", bound=type)
 
 
-def attribute(default: Any = MISSING, *, onnx: str | None = None, ini: str | None = None, spatial: bool = False,
-              choices: Sequence[str] = (), doc: str = "") -> Any:
+def attribute(
+    default: Any = MISSING,
+    *,
+    onnx: str | None = None,
+    ini: str | None = None,
+    spatial: bool = False,
+    choices: Sequence[str] = (),
+    doc: str = "",
+) -> Any:
     """An attribute of an operator; without `default` every layer must give it.
 
     `onnx` and `ini` are its names there: by default its own name, and that in CamelCase (`kernel_shape`,
     KernelShape). With `spatial` the INI gives X before Y, as it does for windows, and Python and C++ see Y before X.
     `choices` limits a text. Its type is int, float, bool, str, tuple[int, ...] or tuple[float, ...].
     """
-    return field(default=default, metadata={"onnx": onnx, "ini": ini, "spatial": spatial, "choices": tuple(choices),
-                                            "doc": doc})
+    return field(
+        default=default, metadata={"onnx": onnx, "ini": ini, "spatial": spatial, "choices": tuple(choices), "doc": doc}
+    )
 
 
 class Operator(Op):
@@ -91,12 +116,14 @@ class Operator(Op):
     # ---- what the tool calls ------------------------------------------------------------------
     def output_shapes(self, inputs: list[Shape], node: Any) -> list[Shape]:
         result = self._call("shape", node, *inputs)
-        if not isinstance(result, tuple) or not all(isinstance(n, (int, np.integer)) for n in result) or \
-                result[:1] != (1,):
+        if not isinstance(result, tuple) or not all(isinstance(n, (int, np.integer)) for n in result) or result[:1] != (1,):
             raise failed(self, node, f"its shape() returned {result!r}, which is no (1, C, ...)")
         if self.access == "pointwise" and result not in inputs:
-            raise failed(self, node, "its access is pointwise, but no input has the shape "
-                         f"{'x'.join(map(str, result[1:]))} of the output")
+            raise failed(
+                self,
+                node,
+                f"its access is pointwise, but no input has the shape {'x'.join(map(str, result[1:]))} of the output",
+            )
         return [tuple(int(n) for n in result)]
 
     def macs(self, inputs: list[Shape], output: Shape, node: Any) -> int:
@@ -124,8 +151,11 @@ class Operator(Op):
         declared = self.output_shapes([(1, *x.shape[1:]) for x in inputs], node)[0]
         result = np.asarray(result)
         if result.shape != (len(inputs[0]), *declared[1:]):
-            raise failed(self, node, f"its {what}() returned the shape {result.shape}, its shape() says "
-                         f"{(len(inputs[0]), *declared[1:])}")
+            raise failed(
+                self,
+                node,
+                f"its {what}() returned the shape {result.shape}, its shape() says {(len(inputs[0]), *declared[1:])}",
+            )
         return result.astype(inputs[0].dtype, copy=False)
 
     def _call(self, method: str, node: Any, *arguments: Any, **named: Any) -> Any:
@@ -268,8 +298,12 @@ def place_of(made: type) -> Location:
 def failed(made: Any, node: Any, what: str) -> N2D2Error:
     """E024: an operator cannot take a layer."""
     where = getattr(node, "location", None) or (Location(section=node.name) if node is not None else None)
-    return N2D2Error("E024", f"{type(made).__name__}: {what}", where=where,
-                     remedy=f"check the layer, or the plug-in {place_of(type(made)).file}")
+    return N2D2Error(
+        "E024",
+        f"{type(made).__name__}: {what}",
+        where=where,
+        remedy=f"check the layer, or the plug-in {place_of(type(made)).file}",
+    )
 
 
 def _crashed(made: Any, node: Any, method: str, error: Exception) -> N2D2Error:
@@ -280,8 +314,12 @@ def _crashed(made: Any, node: Any, method: str, error: Exception) -> N2D2Error:
             line = trace.tb_lineno
         trace = trace.tb_next
     layer = f" for the layer '{node.name}'" if node is not None else ""
-    return N2D2Error("E024", f"{type(made).__name__}.{method}() failed{layer}: {type(error).__name__}: {error}",
-                     where=Location(place_of(type(made)).file, line), remedy="correct the plug-in")
+    return N2D2Error(
+        "E024",
+        f"{type(made).__name__}.{method}() failed{layer}: {type(error).__name__}: {error}",
+        where=Location(place_of(type(made)).file, line),
+        remedy="correct the plug-in",
+    )
 
 
 def camel(name: str) -> str:
@@ -312,9 +350,12 @@ _TYPES = "use int, float, bool, str, tuple[int, ...] or tuple[float, ...]"
 
 def _declare(what: str, base: type, made: T) -> T:
     if not isinstance(made, type) or not issubclass(made, base):
-        raise N2D2Error("E022", f"@{what} stands before {getattr(made, '__name__', made)}, which is no {base.__name__}",
-                        where=place_of(made) if isinstance(made, type) else None,
-                        remedy=f"write: class {getattr(made, '__name__', 'Name')}({base.__name__})")
+        raise N2D2Error(
+            "E022",
+            f"@{what} stands before {getattr(made, '__name__', made)}, which is no {base.__name__}",
+            where=place_of(made) if isinstance(made, type) else None,
+            remedy=f"write: class {getattr(made, '__name__', 'Name')}({base.__name__})",
+        )
     result: Any = made
     if base in (Operator, Function):
         if not is_dataclass(made) or "__dataclass_fields__" not in vars(made):

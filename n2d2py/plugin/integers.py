@@ -1,8 +1,9 @@
 """The integer form of a plug-in's operator: sums of integers that the tool rescales to the output's integers."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -57,6 +58,5 @@ class Facts:
 
         14 bits for 8-bit inputs.
         """
-        multipliers, unit = common_multipliers(np.array([kind.scale for kind in self.inputs]),
-                                               14 if self.bits == 8 else 22)
+        multipliers, unit = common_multipliers(np.array([kind.scale for kind in self.inputs]), 14 if self.bits == 8 else 22)
         return multipliers, unit

@@ -1,21 +1,22 @@
 """Loading plug-ins: folders with Python files, and entry points of installed packages."""
+
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 import sys
 import traceback
-from importlib.metadata import entry_points
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Iterator
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.plugin import declare
 from n2d2py.plugin.places import check, enter, registries
 
-__all__ = ["load_plugin", "load_plugins", "isolated", "GROUP"]
+__all__ = ["GROUP", "isolated", "load_plugin", "load_plugins"]
 
 GROUP = "n2d2py.plugins"
 _loaded: set[Path] = set()
@@ -49,23 +50,36 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
         return
     if not folder.is_dir():
         raise N2D2Error("E020", "the plug-in's folder does not exist", where=str(folder), remedy="check -plugin")
-    files = [file] if file else sorted(path for path in folder.glob("*.py") if not path.name.startswith(("test_", "_"))
-                                       and path.name != "conftest.py")
+    files = (
+        [file]
+        if file
+        else sorted(
+            path for path in folder.glob("*.py") if not path.name.startswith(("test_", "_")) and path.name != "conftest.py"
+        )
+    )
     declare.start()
     for path in files:
         _import(path)
     declared = declare.finish()
     if not declared:
-        raise N2D2Error("E020", "no Python file of this folder declares an operator, function, recipe or kernel"
-                        if files else "the folder holds no Python file", where=str(folder),
-                        remedy="write @operator before a class; n2d2py --new-operator NAME DIR writes an example")
+        raise N2D2Error(
+            "E020",
+            "no Python file of this folder declares an operator, function, recipe or kernel"
+            if files
+            else "the folder holds no Python file",
+            where=str(folder),
+            remedy="write @operator before a class; n2d2py --new-operator NAME DIR writes an example",
+        )
     kinds = frozenset(one.made.kind for one in declared if hasattr(one.made, "kind"))
     ErrorList.raise_if([error for one in declared for error in check(one, folder, kinds)] + _twice(declared))
     for one in declared:
         enter(one, folder.resolve())
     _loaded.add(folder.resolve())
-    log.notice("plug-in %s: %s", folder.resolve().name,
-               ", ".join(f"{one.what} {getattr(one.made, 'kind', '') or one.made.__name__}" for one in declared))
+    log.notice(
+        "plug-in %s: %s",
+        folder.resolve().name,
+        ", ".join(f"{one.what} {getattr(one.made, 'kind', '') or one.made.__name__}" for one in declared),
+    )
 
 
 @contextmanager
@@ -86,8 +100,14 @@ def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:
     for one in declared:
         key = (one.what, getattr(one.made, "kind", one.made.__name__))
         if key in seen:
-            found.append(N2D2Error("E023", f"{one.made.__name__}: kind '{key[1]}' is declared twice",
-                                   where=declare.place_of(one.made), remedy="choose another kind"))
+            found.append(
+                N2D2Error(
+                    "E023",
+                    f"{one.made.__name__}: kind '{key[1]}' is declared twice",
+                    where=declare.place_of(one.made),
+                    remedy="choose another kind",
+                )
+            )
         seen.add(key)
     return found
 
@@ -113,6 +133,9 @@ def _import(path: Path) -> None:
         sys.modules.pop(name, None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == spec.origin]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
-        raise N2D2Error("E021", f"the plug-in cannot be loaded: {type(error).__name__}: "
-                        f"{error.msg if isinstance(error, SyntaxError) else error}", where=Location(str(path), line),
-                        remedy="correct the file") from error
+        raise N2D2Error(
+            "E021",
+            f"the plug-in cannot be loaded: {type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}",
+            where=Location(str(path), line),
+            remedy="correct the file",
+        ) from error

@@ -1,10 +1,12 @@
 """Puts what a plug-in declares into the registries of the tool."""
+
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +16,9 @@ from n2d2py.export.cpp.code import LayerCode, layer_kinds, override_kernel, regi
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.layers import builder
 from n2d2py.export.cpp.layers.builder import LayerBuilder, function_kinds, register_activation
+from n2d2py.frontend.ini import registry as sections
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
-from n2d2py.frontend.ini import registry as sections
 from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
 from n2d2py.frontend.onnx import registry as converters
@@ -27,8 +29,8 @@ from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory import from_graph as layouts
 from n2d2py.memory.from_graph import register_layout
 from n2d2py.memory.problem import OpSpec
-from n2d2py.operators import base as operators
 from n2d2py.operators import Activation, operator_kinds, register
+from n2d2py.operators import base as operators
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of
@@ -39,8 +41,14 @@ from n2d2py.quant.layers import LayerTypes, moved, quantizer, summed
 __all__ = ["check", "enter", "registries"]
 
 ISAS = ("", "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot")
-_KINDS = {(int, False): Kind.INT, (float, False): Kind.FLOAT, (bool, False): Kind.BOOL, (str, False): Kind.STRING,
-          (int, True): Kind.INTS, (float, True): Kind.FLOATS}
+_KINDS = {
+    (int, False): Kind.INT,
+    (float, False): Kind.FLOAT,
+    (bool, False): Kind.BOOL,
+    (str, False): Kind.STRING,
+    (int, True): Kind.INTS,
+    (float, True): Kind.FLOATS,
+}
 
 
 # ---- checking -----------------------------------------------------------------------------------
@@ -60,18 +68,25 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)
-                lacks(f"its chain names '{kind}', which is no kind of layer", (f"did you mean {like}? " if like else "")
-                      + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before")
+                lacks(
+                    f"its chain names '{kind}', which is no kind of layer",
+                    (f"did you mean {like}? " if like else "")
+                    + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before",
+                )
         return found
     if not made.header or not (folder / made.header).is_file():
-        lacks(f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
-              'write header = "name.hpp" and put the file beside the Python file')
+        lacks(
+            f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
+            'write header = "name.hpp" and put the file beside the Python file',
+        )
     if declared.what == "kernel":
         if made.isa not in ISAS:
             lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(ISAS[1:])}")
         if made.operator not in operator_kinds():
-            lacks(f"it is for the operator '{made.operator}', which does not exist",
-                  f"known: {', '.join(sorted(operator_kinds()))}")
+            lacks(
+                f"it is for the operator '{made.operator}', which does not exist",
+                f"known: {', '.join(sorted(operator_kinds()))}",
+            )
         if not made.tag:
             lacks("it has no tag", 'write tag = "mine::Fast", a struct of the header')
         return found
@@ -93,8 +108,13 @@ def _operator_gaps(made: Any) -> list[N2D2Error]:
     if made.access not in ACCESSES:
         found.append(incomplete(made, f"access is '{made.access}'", f"use one of {', '.join(ACCESSES)}"))
     if made.access == "window" and not {"kernel", "stride", "pads"} <= {one.name for one in fields(made)}:
-        found.append(incomplete(made, "its access is window, which needs the attributes kernel, stride and pads",
-                                "declare them, or use access = \"whole\""))
+        found.append(
+            incomplete(
+                made,
+                "its access is window, which needs the attributes kernel, stride and pads",
+                'declare them, or use access = "whole"',
+            )
+        )
     if _overrides(made, "quantize") != _overrides(made, "sums"):
         found.append(incomplete(made, "it has one of quantize() and sums()", "define both, or none"))
     if made.moves_values and _overrides(made, "sums"):
@@ -104,15 +124,20 @@ def _operator_gaps(made: Any) -> list[N2D2Error]:
 
 def _taken(declared: Declared) -> list[N2D2Error]:
     made, found = declared.made, []
-    names = [("kind", made.kind, operator_kinds() if declared.what == "operator" else function_kinds()),
-             ("kind", made.kind, layer_kinds() if declared.what == "operator" else ()),
-             ("ini", made.ini, layer_types())]
+    names = [
+        ("kind", made.kind, operator_kinds() if declared.what == "operator" else function_kinds()),
+        ("kind", made.kind, layer_kinds() if declared.what == "operator" else ()),
+        ("ini", made.ini, layer_types()),
+    ]
     if made.onnx and find_converter(*_onnx_name(made.onnx)) is not None:
         names.append(("onnx", made.onnx, (made.onnx,)))
     for what, name, known in names:
         if name and name in known and what not in [error.what.split()[1] for error in found]:
-            found.append(N2D2Error("E023", f"{made.__name__}: {what} '{name}' is taken", where=place_of(made),
-                                   remedy=f"choose another {what}"))
+            found.append(
+                N2D2Error(
+                    "E023", f"{made.__name__}: {what} '{name}' is taken", where=place_of(made), remedy=f"choose another {what}"
+                )
+            )
     return found
 
 
@@ -124,8 +149,18 @@ def _onnx_name(text: str) -> tuple[str, str]:
 def registries() -> list[Any]:
     """The dictionaries and lists that `enter` changes."""
     layer_types(), layer_kinds(), supported_operators()
-    return [operators._REGISTRY, sections._TYPES, converters._CONVERTERS, quantizers._QUANTIZERS, layouts._LAYOUTS,
-            code._LAYERS, code._OVERRIDES, builder._FUNCTIONS, headers._PLUGINS, sys.modules["n2d2py.passes.fuse"]._MORE]
+    return [
+        operators._REGISTRY,
+        sections._TYPES,
+        converters._CONVERTERS,
+        quantizers._QUANTIZERS,
+        layouts._LAYOUTS,
+        code._LAYERS,
+        code._OVERRIDES,
+        builder._FUNCTIONS,
+        headers._PLUGINS,
+        sys.modules["n2d2py.passes.fuse"]._MORE,
+    ]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -171,20 +206,24 @@ def _converter(made: Any, as_op: Callable[[Any], Any]) -> Callable:
         for one in fields(made):
             given = node.attribute(one.metadata.get("onnx") or one.name)
             if given is None and one.default is MISSING:
-                raise Unsupported(f"it has no attribute {one.metadata.get('onnx') or one.name}",
-                                  "give it, or a default in the plug-in")
+                raise Unsupported(
+                    f"it has no attribute {one.metadata.get('onnx') or one.name}", "give it, or a default in the plug-in"
+                )
             if given is not None:
                 values[one.name] = _typed(made, one, given)
         known = {one.metadata.get("onnx") or one.name for one in fields(made)}
         for name in node.attribute_names():
             if name not in known:
                 like = nearest(name, known)
-                raise Unsupported(f"the plug-in's {made.__name__} has no attribute {name}",
-                                  f"did you mean {like}?" if like else "declare it in the plug-in")
+                raise Unsupported(
+                    f"the plug-in's {made.__name__} has no attribute {name}",
+                    f"did you mean {like}?" if like else "declare it in the plug-in",
+                )
         data = count or len(node.inputs) - len(names)
         if len(node.inputs) != data + len(names):
-            raise Unsupported(f"it has {len(node.inputs)} inputs, the plug-in's {made.__name__} "
-                              f"{data} and {len(names)} constants")
+            raise Unsupported(
+                f"it has {len(node.inputs)} inputs, the plug-in's {made.__name__} {data} and {len(names)} constants"
+            )
         params = {name: node.constant(data + i, name) for i, name in enumerate(names)}
         builder.layer(node, as_op(made(**values)), [node.tensor(i) for i in range(data)], params)
 
@@ -195,7 +234,8 @@ def _typed(made: Any, one: Any, given: Any) -> Any:
     base, many = attribute_type(made, one.name)
     items = list(given) if isinstance(given, (list, tuple)) else [given]
     if many != isinstance(given, (list, tuple)) or any(
-            isinstance(item, str) != (base is str) or (base is int and isinstance(item, float)) for item in items):
+        isinstance(item, str) != (base is str) or (base is int and isinstance(item, float)) for item in items
+    ):
         raise Unsupported(f"its attribute {one.name} is {given!r}", f"give {base.__name__}{' values' if many else ''}")
     values = tuple(base(item) for item in items)
     return values if many else values[0]
@@ -209,8 +249,15 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         default = REQUIRED if one.default is MISSING else one.default
         if isinstance(default, tuple) and one.metadata.get("spatial"):
             default = default[::-1]
-        keys.append(Key(one.metadata.get("ini") or camel(one.name), Kind.ENUM if choices else kind, default,
-                        one.metadata.get("doc", ""), tuple(choices)))
+        keys.append(
+            Key(
+                one.metadata.get("ini") or camel(one.name),
+                Kind.ENUM if choices else kind,
+                default,
+                one.metadata.get("doc", ""),
+                tuple(choices),
+            )
+        )
     outputs = Key("NbOutputs", Kind.UINT, None, "number of output channels, checked when it is given", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
@@ -225,8 +272,10 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
             raise context.fail("E022", f"{made.ini} reads {count} inputs, not {len(tensors)}", "correct Input", "Input")
         op = as_op(made(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
-        params = {name: _parameter(context, name, shape)
-                  for name, shape in (op.parameter_shapes(*shapes) if hasattr(op, "parameter_shapes") else {}).items()}
+        params = {
+            name: _parameter(context, name, shape)
+            for name, shape in (op.parameter_shapes(*shapes) if hasattr(op, "parameter_shapes") else {}).items()
+        }
         node = context.add(op, tensors, params, read_activation(context.values))
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
@@ -250,24 +299,35 @@ def _quantize(node: Node, types: LayerTypes) -> QuantNode:
     facts = Facts(types.inputs, types.output, node.params, types.options.bits)
     form = op._call("quantize", node, facts)
     if form is None:
-        raise N2D2Error("E510", f"layer '{node.name}' ({op.kind}) has no integer arithmetic", where=node.location,
-                        remedy="define quantize() and sums() in the plug-in, or export with -nbbits -32")
+        raise N2D2Error(
+            "E510",
+            f"layer '{node.name}' ({op.kind}) has no integer arithmetic",
+            where=node.location,
+            remedy="define quantize() and sums() in the plug-in, or export with -nbbits -32",
+        )
     constants = {name: np.atleast_1d(np.asarray(values)) for name, values in form.constants.items()}
     for name, values in constants.items():
         if values.dtype.kind not in "iu" or not values.size:
-            raise N2D2Error("E024", f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
-                            where=place_of(type(op)), remedy="round them to integers")
+            raise N2D2Error(
+                "E024",
+                f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
+                where=place_of(type(op)),
+                remedy="round them to integers",
+            )
     if not (form.scale > 0 and form.bound >= 0):
-        raise N2D2Error("E024", f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound "
-                        f"{form.bound}", where=place_of(type(op)), remedy="give positive numbers")
+        raise N2D2Error(
+            "E024",
+            f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound {form.bound}",
+            where=place_of(type(op)),
+            remedy="give positive numbers",
+        )
     return summed(node, types, form.scale, int(form.bound), constants)
 
 
 def _layout(node: QuantNode, graph: Any) -> OpSpec:
     op = node.op
     if op.access == "window":
-        spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride,
-                             pads=op.pads)
+        spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride, pads=op.pads)
     else:
         kind = "fc" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
         spec = OpSpec(node.name, kind, tuple(node.inputs), node.output)
@@ -281,10 +341,14 @@ def _code(header: str, *layer: Any) -> LayerCode:
     build = LayerBuilder(*layer)
     op, node = build.node.op, build.node
     if build.streamed:
-        raise failed(op, node, "its kernel does not run line by line, as OptimizeStream asks; use access = \"whole\"")
+        raise failed(op, node, 'its kernel does not run line by line, as OptimizeStream asks; use access = "whole"')
     sum_type = build.sum_type()
-    types = {"Input": build.input_plane, "Output": build.output_plane, "Sum": sum_type,
-             "Stage": build.moving_stage(clamped=True) if op.moves_values else build.stage()}
+    types = {
+        "Input": build.input_plane,
+        "Output": build.output_plane,
+        "Sum": sum_type,
+        "Stage": build.moving_stage(clamped=True) if op.moves_values else build.stage(),
+    }
     constants: dict[str, Any] = {}
     if len(node.inputs) > 1 or op.inputs == 0:
         types.update({f"Input{i}": build.identifiers.plane(name) for i, name in enumerate(node.inputs)})
@@ -300,8 +364,10 @@ def _code(header: str, *layer: Any) -> LayerCode:
     ins = [f"in{i}" for i in range(len(node.inputs))]
     call = f"{op.call}<{config}>({', '.join([*ins, 'out', *arrays])});"
     if op.inputs == 0:
-        call = (f"const unsigned char* const in[] = {{{', '.join(ins)}}};\n"
-                f"{op.call}<{config}>({', '.join(['in', 'out', *arrays])});")
+        call = (
+            f"const unsigned char* const in[] = {{{', '.join(ins)}}};\n"
+            f"{op.call}<{config}>({', '.join(['in', 'out', *arrays])});"
+        )
     return build.code(header, call)
 
 

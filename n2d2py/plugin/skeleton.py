@@ -1,4 +1,5 @@
 """`--new-operator NAME DIR`: a plug-in that works, to change into one's own."""
+
 from __future__ import annotations
 
 import re
@@ -21,19 +22,25 @@ def write_skeleton(name: str, folder: Path) -> None:
     import jinja2
 
     if not _NAME.fullmatch(name):
-        raise N2D2Error("E025", f"'{name}' cannot name an operator", where="-new-operator",
-                        remedy="give a word of letters and digits that begins with a capital, such as LpPool")
+        raise N2D2Error(
+            "E025",
+            f"'{name}' cannot name an operator",
+            where="-new-operator",
+            remedy="give a word of letters and digits that begins with a capital, such as LpPool",
+        )
     stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     files = {f"{stem}.py": "operator.py", f"{stem}.hpp": "operator.hpp", f"test_{stem}.py": "test_operator.py"}
     taken = next((file for file in files if (folder / file).exists()), None)
     if taken or (folder.exists() and not folder.is_dir()):
-        raise N2D2Error("E025", f"{taken} exists" if taken else "it is a file", where=str(folder),
-                        remedy="choose another folder")
+        raise N2D2Error(
+            "E025", f"{taken} exists" if taken else "it is a file", where=str(folder), remedy="choose another folder"
+        )
     loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "plugin")
     environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     folder.mkdir(parents=True, exist_ok=True)
     for file, template in files.items():
         text = environment.get_template(f"{template}.j2").render(
-            name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name)
+            name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name
+        )
         (folder / file).write_text(text, encoding="utf-8", newline="\n")
     log.notice("written: %s in %s; test it with: python -m pytest %s", ", ".join(files), folder, folder)

@@ -1,9 +1,11 @@
 """Proving an operator: one layer, exported, compiled, and compared with its Python."""
+
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +21,17 @@ from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import collect
 from n2d2py.runtime import load_export, load_simulator
 
-__all__ = ["check_layer", "check_graph"]
+__all__ = ["check_graph", "check_layer"]
 
 
-def check_layer(op: Op | Function, *shapes: Shape, params: Mapping[str, np.ndarray] | None = None,
-                bits: Sequence[int] = (8, -32), low: float = -1.0, high: float = 1.0) -> dict[int, np.ndarray]:
+def check_layer(
+    op: Op | Function,
+    *shapes: Shape,
+    params: Mapping[str, np.ndarray] | None = None,
+    bits: Sequence[int] = (8, -32),
+    low: float = -1.0,
+    high: float = 1.0,
+) -> dict[int, np.ndarray]:
     """Compiles a network of one layer over inputs of these shapes (1, C, ...) and compares C++ with Python.
 
     Inputs are random between `low` and `high`. Returns the outputs (real values) by number of bits.
@@ -40,8 +48,7 @@ def check_layer(op: Op | Function, *shapes: Shape, params: Mapping[str, np.ndarr
     return check_graph(graph, bits=bits, low=low, high=high)
 
 
-def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1.0,
-                high: float = 1.0) -> dict[int, np.ndarray]:
+def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1.0, high: float = 1.0) -> dict[int, np.ndarray]:
     """As `check_layer`, for a network, which is fused first (recipes of plug-ins included)."""
     rng = np.random.default_rng(0)
     batch = {name: rng.uniform(low, high, (8, *graph.shape(name)[1:])).astype(np.float32) for name in graph.inputs}
@@ -57,7 +64,8 @@ def check_graph(graph: Graph, *, bits: Sequence[int] = (8, -32), low: float = -1
         real = kind.dequantize(expected[fused.producer(last).name])
         span = max(1e-6, float(np.ptp(reference)))
         assert width < 0 or np.abs(real - reference).max() <= 0.05 * span, (
-            f"{width} bits: the integers are {np.abs(real - reference).max():.4g} from compute(), whose values span {span:.4g}")
+            f"{width} bits: the integers are {np.abs(real - reference).max():.4g} from compute(), whose values span {span:.4g}"
+        )
         results[width] = real
     return results
 
@@ -66,12 +74,12 @@ def _typed(graph: Graph, bits: int, batch: dict[str, np.ndarray]) -> QuantGraph:
     if bits < 0:
         return float_graph(graph, bits)
     statistics = collect(graph, [batch])  # type: ignore[list-item]
-    return quantize(graph, statistics.histograms, QuantOptions(bits, act_clipping="None", input_bits=bits,
-                                                               output_bits=bits), {})[0]
+    return quantize(
+        graph, statistics.histograms, QuantOptions(bits, act_clipping="None", input_bits=bits, output_bits=bits), {}
+    )[0]
 
 
-def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, Any],
-                                                                                 np.ndarray]:
+def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
     """Layers of the simulated and of the compiled network, and the first output in floating point."""
     from n2d2py.reference.executor import run_graph
 
@@ -99,5 +107,7 @@ def _compare(name: str, bits: int, found: np.ndarray, expected: np.ndarray) -> N
         wrong = found != expected
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise AssertionError(f"{bits} bits, layer {name}: {int(wrong.sum())} of {wrong.size} values differ, first at "
-                             f"{place}: C++ {found[place]}, Python {expected[place]}")
+        raise AssertionError(
+            f"{bits} bits, layer {name}: {int(wrong.sum())} of {wrong.size} values differ, first at "
+            f"{place}: C++ {found[place]}, Python {expected[place]}"
+        )

@@ -9,9 +9,10 @@ G. Xiao et al., "SmoothQuant", ICML 2023.
 
 A clipping rectifier becomes one with a limit for each channel, whose lowest limit no range may exceed.
 """
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def _factors(reader: Node, largest: np.ndarray, power: np.ndarray) -> np.ndarray
     if widest <= 0:
         return None
     wanted = np.clip(np.divide(widest, largest, out=np.ones_like(largest), where=largest > 0), 1.0, _LARGEST)
-    candidates = [wanted ** exponent for exponent in _EXPONENTS]
+    candidates = [wanted**exponent for exponent in _EXPONENTS]
     errors = [_expected_error(reader, factors, widest, power) for factors in candidates]
     best = int(np.argmin(errors))
     return candidates[best] if best and errors[best] < 0.98 * errors[0] else None

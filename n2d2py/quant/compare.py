@@ -1,4 +1,5 @@
 """Layer by layer: the float network against the integers, and the integers against a compiled export."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.quant.level_counts import LevelCounts
 
-__all__ = ["LayerComparison", "Accumulator", "Difference", "decibels", "first_difference"]
+__all__ = ["Accumulator", "Difference", "LayerComparison", "decibels", "first_difference"]
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,14 @@ class Accumulator:
     worst_db: float = float("inf")
     levels: LevelCounts | None = None
 
-    def add(self, real: np.ndarray, stored: np.ndarray, compiled: np.ndarray | None = None,
-            slack: float = 0.0, alone: np.ndarray | None = None) -> None:
+    def add(
+        self,
+        real: np.ndarray,
+        stored: np.ndarray,
+        compiled: np.ndarray | None = None,
+        slack: float = 0.0,
+        alone: np.ndarray | None = None,
+    ) -> None:
         """Adds a batch (n, ...) of float values, stored values and, if run, compiled stored values and stored values
         of the layer in isolation."""
         exact = np.asarray(real, np.float64)
@@ -94,8 +101,9 @@ class Accumulator:
         self.error += float(np.sum((exact - restored) ** 2))
         self.max_error = max(self.max_error, float(np.max(np.abs(exact - restored), initial=0.0)))
         if not (self.type.is_float or self.type.plain):
-            self.saturated += int(np.count_nonzero((stored >= self.type.qmax)
-                                                   | ((stored <= self.type.qmin) if self.type.signed else False)))
+            self.saturated += int(
+                np.count_nonzero((stored >= self.type.qmax) | ((stored <= self.type.qmin) if self.type.signed else False))
+            )
             self.levels = self.levels or LevelCounts(self.type)
             self.levels.add(real, stored)
         self.count += stored.size
@@ -108,15 +116,15 @@ class Accumulator:
             found = first_difference(stored, compiled, self.type, slack)
             self.identical = found is None and self.identical is not False
             if self.difference is None and found is not None:
-                self.difference = Difference((found.index[0] + self.stimuli, *found.index[1:]), found.expected,
-                                             found.found)
+                self.difference = Difference((found.index[0] + self.stimuli, *found.index[1:]), found.expected, found.found)
         self.stimuli += len(stored)
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
         """Looks for the stimulus that this layer's integers hold worst."""
         axes = tuple(range(1, exact.ndim))
-        for position, (signal, error) in enumerate(zip(np.sum(exact ** 2, axis=axes),
-                                                       np.sum((exact - restored) ** 2, axis=axes))):
+        for position, (signal, error) in enumerate(
+            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes))
+        ):
             if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
                 self.worst, self.worst_db = self.stimuli + position, rated
 
@@ -125,11 +133,22 @@ class Accumulator:
         norm = np.sqrt(self.signal * self.power)
         cosine = 1.0 if self.error == 0 else self.cross / norm if norm > 0 else 0.0
         alone = None if self.alone_power is None else decibels(self.signal, self.alone_power)
-        return LayerComparison(self.layer, self.tensor, decibels(self.signal, self.error), float(cosine), self.max_error,
-                               self.saturated / max(self.count, 1), self.identical, self.difference, alone,
-                               None if alone is None else self.alone_error,
-                               self.levels.unused if self.levels else 0.0, self.worst,
-                               None if self.worst is None else self.worst_db, self.levels)
+        return LayerComparison(
+            self.layer,
+            self.tensor,
+            decibels(self.signal, self.error),
+            float(cosine),
+            self.max_error,
+            self.saturated / max(self.count, 1),
+            self.identical,
+            self.difference,
+            alone,
+            None if alone is None else self.alone_error,
+            self.levels.unused if self.levels else 0.0,
+            self.worst,
+            None if self.worst is None else self.worst_db,
+            self.levels,
+        )
 
 
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:

@@ -1,4 +1,5 @@
 """Every tensor that a layer computes gets one rounding behind it, in a network that comes quantized."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,13 +29,21 @@ def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
         if not isinstance(reader, Quantize) and graph.consumers(name):
             first = graph.consumers(name)[0]
-            errors.append(N2D2Error("E514", f"{first.op.kind} '{first.name}' reads the network input '{name}', which the "
-                                    "file does not quantize", where=first.location,
-                                    remedy="quantize the inputs of the network, or all of it"))
+            errors.append(
+                N2D2Error(
+                    "E514",
+                    f"{first.op.kind} '{first.name}' reads the network input '{name}', which the file does not quantize",
+                    where=first.location,
+                    remedy="quantize the inputs of the network, or all of it",
+                )
+            )
     wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
     if wide:
-        log.notice("%d layers give numbers that the file does not quantize (%s): they hold 16 bits", len(wide),
-                   ", ".join(wide[:3]) + (", ..." if len(wide) > 3 else ""))
+        log.notice(
+            "%d layers give numbers that the file does not quantize (%s): they hold 16 bits",
+            len(wide),
+            ", ".join(wide[:3]) + (", ..." if len(wide) > 3 else ""),
+        )
     graph.verify()
     return graph, types, errors
 
@@ -75,12 +84,14 @@ def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType 
         return False
     cheap = "weights" not in node.params and wanted is None
     if cheap:
-        for index, reader in enumerate(roundings[0 if others else 1:]):
+        for index, reader in enumerate(roundings[0 if others else 1 :]):
             copy = f"{tensor}_{index}"
             while copy in graph.tensors or any(copy == other.name for other in graph.nodes):
                 copy += "_"
-            graph.add(Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location),
-                      at=graph.nodes.index(node) + 1)
+            graph.add(
+                Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location),
+                at=graph.nodes.index(node) + 1,
+            )
             reader.inputs = [copy]
         if not others:
             return False
@@ -97,8 +108,10 @@ def _behind(graph: Graph, node: Node, kind: NumType) -> None:
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
-    graph.add(Node(_fresh(graph, f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
-              at=graph.nodes.index(node) + 1)
+    graph.add(
+        Node(_fresh(graph, f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
+        at=graph.nodes.index(node) + 1,
+    )
 
 
 def _insert(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
@@ -122,8 +135,9 @@ def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
 
 def real_range(node: Node, inputs: list[NumType]) -> tuple[float, float]:
     """An interval that the results of a layer cannot leave; (0, 0) where nothing is known of its operator."""
-    limits = np.array([[(kind.qmin - kind.zero_point) * kind.scale, (kind.qmax - kind.zero_point) * kind.scale]
-                       for kind in inputs])
+    limits = np.array(
+        [[(kind.qmin - kind.zero_point) * kind.scale, (kind.qmax - kind.zero_point) * kind.scale] for kind in inputs]
+    )
     low, high = _range(node, inputs, limits)
     if isinstance(node.activation, Clip):
         low, high = (min(max(limit, node.activation.low), node.activation.high) for limit in (low, high))

@@ -8,6 +8,7 @@ al., "Data-free quantization through weight equalization and bias correction", I
 It serves layers with one weight scale for all outputs (`-act-rescale-per-output 0`). With a scale for
 each output channel, weights have nothing to gain; `channels.py` evens out the activations there.
 """
+
 from __future__ import annotations
 
 import numpy as np

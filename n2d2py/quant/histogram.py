@@ -1,11 +1,12 @@
 """Histograms of tensors that grow with the data, and merge exactly."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Histogram", "BINS"]
+__all__ = ["BINS", "Histogram"]
 
 BINS = 16384
 """Bins over [0, limit]; a power of two, so that doubling the limit merges pairs of bins."""
@@ -50,7 +51,7 @@ class Histogram:
         if not self.count:
             return 0.0
         square = float(np.dot(self.positive + self.negative, self._middles() ** 2)) / self.count
-        return float(np.sqrt(max(square - self.mean ** 2, 0.0)))
+        return float(np.sqrt(max(square - self.mean**2, 0.0)))
 
     def _middles(self) -> np.ndarray:
         return (np.arange(BINS) + 0.5) * (self.limit / BINS)
@@ -60,8 +61,8 @@ class Histogram:
             self.limit = limit
         while self.limit < limit:
             for counts in (self.positive, self.negative):
-                counts[:BINS // 2] = counts[0::2] + counts[1::2]
-                counts[BINS // 2:] = 0
+                counts[: BINS // 2] = counts[0::2] + counts[1::2]
+                counts[BINS // 2 :] = 0
             self.limit *= 2
 
     def add(self, values: np.ndarray) -> None:
@@ -93,8 +94,8 @@ class Histogram:
         counts = np.zeros(2 * BINS if signed else BINS, np.int64)
         zeros = 0
         for start in range(0, flat.size, _BLOCK):
-            block = flat[start:start + _BLOCK]
-            part, bins = scaled[:block.size], index[:block.size]
+            block = flat[start : start + _BLOCK]
+            part, bins = scaled[: block.size], index[: block.size]
             np.multiply(block, factor, out=part)
             if signed:
                 np.floor(part, out=part)
@@ -109,7 +110,7 @@ class Histogram:
         self.positive[0] -= zeros
         self.zeros += zeros
 
-    def merge(self, other: "Histogram") -> None:
+    def merge(self, other: Histogram) -> None:
         """Adds what another histogram has counted."""
         if other.limit:
             self._grow(other.limit)
@@ -130,19 +131,23 @@ class Histogram:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The histogram as arrays for storage."""
         numbers = np.array([self.limit, self.minimum, self.maximum], np.float64)
-        return {"numbers": numbers, "counts": np.array([self.count, self.zeros], np.int64),
-                "positive": self.positive, "negative": self.negative}
+        return {
+            "numbers": numbers,
+            "counts": np.array([self.count, self.zeros], np.int64),
+            "positive": self.positive,
+            "negative": self.negative,
+        }
 
     @staticmethod
-    def from_arrays(arrays: dict[str, np.ndarray]) -> "Histogram":
+    def from_arrays(arrays: dict[str, np.ndarray]) -> Histogram:
         """Reads what `to_arrays` gave."""
         limit, minimum, maximum = (float(v) for v in arrays["numbers"])
         count, zeros = (int(v) for v in arrays["counts"])
-        return Histogram(limit, minimum, maximum, count, zeros,
-                         arrays["positive"].astype(np.int64), arrays["negative"].astype(np.int64))
+        return Histogram(
+            limit, minimum, maximum, count, zeros, arrays["positive"].astype(np.int64), arrays["negative"].astype(np.int64)
+        )
 
 
 def _power_above(value: float) -> float:
     """The smallest power of two above `value`."""
     return float(2.0 ** (np.floor(np.log2(value)) + 1))
-

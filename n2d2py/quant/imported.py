@@ -3,6 +3,7 @@
 Every tensor that a layer computes is rounded by one Quantize behind it (`quant/complete.py`), which the layer takes
 over (`quant/imported_layers.py`).
 """
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -26,8 +27,7 @@ def quantize_imported(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, 
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
     graph, types, errors = complete(graph)
-    result = QuantGraph(graph.name, 8, inputs=list(graph.inputs), outputs=list(graph.outputs),
-                        aliases=dict(graph.aliases))
+    result = QuantGraph(graph.name, 8, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
     reads: dict[str, str] = {}
     for node in graph.nodes:
         if isinstance(node.op, Quantize):

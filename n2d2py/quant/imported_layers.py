@@ -3,10 +3,11 @@
 Factors are float32 quotients in the order of ONNX's operators: (scale_x * scale_w) / scale_y. Element-wise sums are of
 real numbers in float32, as DequantizeLinear, Add and QuantizeLinear give them.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Callable
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def import_layer(node: Node, types: LayerTypes) -> QuantNode:
             the file does not quantize.
     """
     function = _IMPORTERS.get(node.op.kind)
-    if function is None or node.op.kind == "Pool" and node.op.mode == "Max":
+    if function is None or (node.op.kind == "Pool" and node.op.mode == "Max"):
         return quantize_layer(node, types)
     if types.options.rescaling != "Floating-point" and isinstance(node.op, ElemWise) and node.op.operation != "Prod":
         return quantize_layer(node, types)
@@ -46,15 +47,27 @@ def _clamp(node: Node, output: NumType) -> tuple[int, int]:
     if node.activation is None:
         return output.qmin, output.qmax
     if not isinstance(node.activation, Clip):
-        raise N2D2Error("E511", f"layer '{node.name}': {node.activation.kind} cannot be part of an integer layer",
-                        where=node.location, remedy="quantize what the activation reads too")
+        raise N2D2Error(
+            "E511",
+            f"layer '{node.name}': {node.activation.kind} cannot be part of an integer layer",
+            where=node.location,
+            remedy="quantize what the activation reads too",
+        )
     low, high = Quantize(output).stored(np.array([node.activation.low, node.activation.high], np.float64))
     return int(low), int(high)
 
 
 def _new(node: Node, types: LayerTypes, **fields) -> QuantNode:
-    return QuantNode(node.name, fields.pop("op", node.op), list(node.inputs), list(node.outputs),
-                     clamp=_clamp(node, types.output), location=node.location, source=list(node.source), **fields)
+    return QuantNode(
+        node.name,
+        fields.pop("op", node.op),
+        list(node.inputs),
+        list(node.outputs),
+        clamp=_clamp(node, types.output),
+        location=node.location,
+        source=list(node.source),
+        **fields,
+    )
 
 
 def _rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Rescale:
@@ -64,8 +77,12 @@ def _rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Rescale:
     wanted = "Fixed-point16" if mode.endswith("-shift") else mode
     rescale, replaced = make_rescale(wanted, factors, max(32, bound.bit_length() + 1))
     if replaced or wanted != mode:
-        log.warning("W502", f"layer '{node.name}': {mode} cannot hold its factor {float(np.max(factors)):.4g}; "
-                    f"{type(rescale).__name__} is used", where=node.location)
+        log.warning(
+            "W502",
+            f"layer '{node.name}': {mode} cannot hold its factor {float(np.max(factors)):.4g}; "
+            f"{type(rescale).__name__} is used",
+            where=node.location,
+        )
     return rescale
 
 
@@ -76,18 +93,30 @@ def _weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
         return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
     scales = node.params.get("weight_scales")
     if scales is None:
-        raise N2D2Error("E514", f"layer '{node.name}' ({node.op.kind}): the file does not quantize its weights",
-                        where=node.location, remedy="quantize the layer too, or give the floating-point network and -calib")
+        raise N2D2Error(
+            "E514",
+            f"layer '{node.name}' ({node.op.kind}): the file does not quantize its weights",
+            where=node.location,
+            remedy="quantize the layer too, or give the floating-point network and -calib",
+        )
     scales = np.broadcast_to(scales, len(weights))
     steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
     integers = np.rint(steps)
     if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
-        raise N2D2Error("E514", f"layer '{node.name}' ({node.op.kind}): its weights are no integers in the scale that the "
-                        "file gives them", where=node.location, remedy="quantize the weights per output channel, and "
-                        "behind the folding of gains")
+        raise N2D2Error(
+            "E514",
+            f"layer '{node.name}' ({node.op.kind}): its weights are no integers in the scale that the file gives them",
+            where=node.location,
+            remedy="quantize the weights per output channel, and behind the folding of gains",
+        )
     reach = int(np.abs(integers).max(initial=0.0))
-    dtype = np.int8 if -128 <= integers.min(initial=0) and integers.max(initial=0) <= 127 else \
-        np.int16 if reach < 2 ** 15 else np.int32
+    dtype = (
+        np.int8
+        if integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
+        else np.int16
+        if reach < 2**15
+        else np.int32
+    )
     return integers.astype(dtype), scales
 
 
@@ -112,15 +141,19 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     small = np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
     if isinstance(rescale, FloatRescale) and not small.all():
         rescale = FractionRescale(factors, np.where(small, 0, fractions))
-    acc_type = np.int32 if bound < 2 ** 31 else np.int64
+    acc_type = np.int32 if bound < 2**31 else np.int64
     return _new(node, types, params={"weights": integers, "bias": bias.astype(acc_type)}, rescale=rescale, bound=bound)
 
 
 def _average(node: Node, types: LayerTypes) -> QuantNode:
     """The mean of real numbers in float32; in the fixed-point modes that of the integers without their zero point."""
     if types.options.rescaling == "Floating-point":
-        return _new(node, types, rescale=StepRescale(np.float32(types.output.scale)),
-                    params={"scales": np.array([types.inputs[0].scale], np.float32)})
+        return _new(
+            node,
+            types,
+            rescale=StepRescale(np.float32(types.output.scale)),
+            params={"scales": np.array([types.inputs[0].scale], np.float32)},
+        )
     x, window = types.inputs[0], node.op.kernel[0] * node.op.kernel[1]
     uniform = node.op.count_pad or not any(node.op.pads)
     counts = np.array([window]) if uniform else np.arange(1, window + 1)
@@ -134,8 +167,12 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
     op = node.op
     weights, shifts = op.coefficients(len(types.inputs))
     if op.operation not in ("Sum", "Prod", "Max", "Min") or any(shifts) or (op.operation != "Sum" and set(weights) != {1}):
-        raise N2D2Error("E510", f"layer '{node.name}' (ElemWise {op.operation}) has no integer arithmetic",
-                        where=node.location, remedy="replace it by sums, products or limits of tensors")
+        raise N2D2Error(
+            "E510",
+            f"layer '{node.name}' (ElemWise {op.operation}) has no integer arithmetic",
+            where=node.location,
+            remedy="replace it by sums, products or limits of tensors",
+        )
     scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights)])
     return _new(node, types, rescale=StepRescale(np.float32(types.output.scale)), params={"scales": scales})
 
@@ -148,8 +185,12 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
         values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
     values = nearest_defined(values if node.activation is None else node.activation(values))
     if values is None:
-        raise N2D2Error("E504", f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
-                        where=node.location, remedy="check the weights and the range of the inputs")
+        raise N2D2Error(
+            "E504",
+            f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
+            where=node.location,
+            remedy="check the weights and the range of the inputs",
+        )
     return _new(replace(node, activation=None), types, params={"table": Quantize(types.output).stored(values)})
 
 
@@ -161,5 +202,9 @@ def _requantize(node: Node, types: LayerTypes) -> QuantNode:
 
 
 _IMPORTERS: dict[str, Callable[[Node, LayerTypes], QuantNode]] = {
-    **dict.fromkeys(("Conv", "Deconv", "Fc", "Affine"), _weighted), "Pool": _average, "ElemWise": _elemwise,
-    "Activation": _activation, "Quantize": _requantize}
+    **dict.fromkeys(("Conv", "Deconv", "Fc", "Affine"), _weighted),
+    "Pool": _average,
+    "ElemWise": _elemwise,
+    "Activation": _activation,
+    "Quantize": _requantize,
+}

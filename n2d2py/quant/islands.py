@@ -4,19 +4,30 @@ They are those with `Quantize=0`, and those that have no integer form. What read
 computes exactly (maxima, products, sums of two) joins the latter. The functions of layers without integer form are those of
 `arithmetic/functions.py`, so that every export gives the same bits.
 """
+
 from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (Activation, ArrayMap, ArrayOp, ArrayOrder, ArrayReduce, Clip, Concat, Convert, ElemWise, Pool,
-                              Unpool)
+from n2d2py.operators import (
+    Activation,
+    ArrayMap,
+    ArrayOp,
+    ArrayOrder,
+    ArrayReduce,
+    Clip,
+    Concat,
+    Convert,
+    ElemWise,
+    Pool,
+    Unpool,
+)
 from n2d2py.quant.layers import has_quantizer
 
 __all__ = ["float_layers", "float_tensors", "insert_conversions"]
 
-_EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt",
-          "Abs": "Abs"}
+_EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
 _SAME_BITS = ("Softmax", "LRN", "Normalize")
 """Layers of images without integer form whose kernels give the same bits everywhere."""
@@ -57,13 +68,14 @@ def _has_form(node: Node) -> bool:
     if isinstance(op, ElemWise):
         weights, shifts = op.coefficients(len(node.inputs))
         return op.operation != "EuclideanSum" and not (
-            op.operation in ("Max", "Min") and (any(w != 1 for w in weights) or any(shifts)))
+            op.operation in ("Max", "Min") and (any(w != 1 for w in weights) or any(shifts))
+        )
     return has_quantizer(op.kind)
 
 
 def _is_ordered(node: Node) -> bool:
     """Positions of extremes are the same among the integers."""
-    return isinstance(node.op, ArrayOrder) or isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED
+    return isinstance(node.op, ArrayOrder) or (isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED)
 
 
 def _follows(node: Node, graph: Graph) -> bool:
@@ -93,8 +105,11 @@ def _is_inside(graph: Graph, node: Node, chosen: set[str]) -> bool:
         return False
     producers = [graph.producer(name) for name in node.inputs]
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return bool(readers) and not any(name in graph.outputs for name in node.outputs) and all(
-        other is not None and other.name in chosen for other in (*producers, *readers))
+    return (
+        bool(readers)
+        and not any(name in graph.outputs for name in node.outputs)
+        and all(other is not None and other.name in chosen for other in (*producers, *readers))
+    )
 
 
 def float_tensors(graph: Graph) -> set[str]:
@@ -142,8 +157,12 @@ def _check(node: Node) -> None:
     if _has_form(node) or isinstance(op, ArrayOp) or op.kind in _SAME_BITS:
         return
     label = f"ElemWise {op.operation}" if isinstance(op, ElemWise) else op.kind
-    raise N2D2Error("E510", f"layer '{node.name}' ({label}) has no integer arithmetic", where=node.location,
-                    remedy="remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32")
+    raise N2D2Error(
+        "E510",
+        f"layer '{node.name}' ({label}) has no integer arithmetic",
+        where=node.location,
+        remedy="remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32",
+    )
 
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
@@ -152,6 +171,7 @@ def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
     taken = {node.name for node in graph.nodes} | set(graph.tensors)
     while output in taken:
         output += "_"
-    graph.add(Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True),
-              at=graph.nodes.index(reader))
+    graph.add(
+        Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)
+    )
     return output

@@ -1,7 +1,8 @@
 """What one rounding does alone: a layer in integers, or a tensor in steps, while all the rest is floating point."""
+
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from n2d2py.graph.shapes import elements
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference import FloatEngine
 
-__all__ = ["isolated", "Tail", "slices"]
+__all__ = ["Tail", "isolated", "slices"]
 
 _ELEMENTS = 60_000_000
 """Values of all tensors that a batch may hold at once."""
@@ -19,7 +20,7 @@ _ELEMENTS = 60_000_000
 def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
     """Stimuli (N, ...) in batches whose tensors fit into the memory set for them together."""
     size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
-    return [stimuli[start:start + size] for start in range(0, len(stimuli), size)]
+    return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
 
 
 def isolated(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:

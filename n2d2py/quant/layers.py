@@ -1,9 +1,10 @@
 """How each kind of layer becomes integer: its constants, its rescale, its clamp."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import Callable
 
 import numpy as np
 
@@ -18,7 +19,17 @@ from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
 
-__all__ = ["LayerTypes", "has_quantizer", "quantize_layer", "quantizer", "activation_clamp", "peak", "common_multipliers", "summed", "moved"]
+__all__ = [
+    "LayerTypes",
+    "activation_clamp",
+    "common_multipliers",
+    "has_quantizer",
+    "moved",
+    "peak",
+    "quantize_layer",
+    "quantizer",
+    "summed",
+]
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class LayerTypes:
         return any(kind.bits > 8 for kind in (*self.inputs, self.output))
 
 
-_WIDE_SUMS = 2 ** 52
+_WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators, exact in double precision."""
 
 _COARSER = 1.1
@@ -53,12 +64,14 @@ _QUANTIZERS: dict[str, Quantizer] = {}
 
 def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
     """Registers the quantizer of operator kinds; a second one for a kind is an InternalError."""
+
     def register(function: Quantizer) -> Quantizer:
         for kind in kinds:
             if kind in _QUANTIZERS:
                 raise InternalError(f"two quantizers for {kind}")
             _QUANTIZERS[kind] = function
         return function
+
     return register
 
 
@@ -75,8 +88,12 @@ def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
     """
     function = _QUANTIZERS.get(node.op.kind)
     if function is None:
-        raise N2D2Error("E510", f"layer '{node.name}' ({node.op.kind}) has no integer arithmetic",
-                        where=node.location, remedy="remove the layer or export in floating point with -nbbits -32")
+        raise N2D2Error(
+            "E510",
+            f"layer '{node.name}' ({node.op.kind}) has no integer arithmetic",
+            where=node.location,
+            remedy="remove the layer or export in floating point with -nbbits -32",
+        )
     return function(node, types)
 
 
@@ -91,11 +108,17 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
         return max(output.zero_point, output.qmin), output.qmax  # no range exceeds the lowest limit
     if not isinstance(node.activation, Clip):
-        raise N2D2Error("E511", f"layer '{node.name}': {node.activation.kind} cannot be part of an integer layer",
-                        where=node.location, remedy="declare the activation as a layer of its own")
+        raise N2D2Error(
+            "E511",
+            f"layer '{node.name}': {node.activation.kind} cannot be part of an integer layer",
+            where=node.location,
+            remedy="declare the activation as a layer of its own",
+        )
     low, high = node.activation.low, node.activation.high
-    limits = [output.qmin if low == -np.inf else round(low / output.scale) + output.zero_point,
-              output.qmax if high == np.inf else round(high / output.scale) + output.zero_point]
+    limits = [
+        output.qmin if low == -np.inf else round(low / output.scale) + output.zero_point,
+        output.qmax if high == np.inf else round(high / output.scale) + output.zero_point,
+    ]
     return (int(np.clip(limits[0], output.qmin, output.qmax)), int(np.clip(limits[1], output.qmin, output.qmax)))
 
 
@@ -105,9 +128,16 @@ def _peak(kind: NumType) -> int:
 
 
 def _new(node: Node, types: LayerTypes, **fields) -> QuantNode:
-    return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs),
-                     clamp=activation_clamp(node, types.output), location=node.location,
-                     source=list(node.source), **fields)
+    return QuantNode(
+        node.name,
+        node.op,
+        list(node.inputs),
+        list(node.outputs),
+        clamp=activation_clamp(node, types.output),
+        location=node.location,
+        source=list(node.source),
+        **fields,
+    )
 
 
 def _acc_bits(bound: int) -> int:
@@ -121,8 +151,12 @@ def _rescale(node: Node, factors: np.ndarray, bound: int, options: QuantOptions)
         mode = "Fixed-point16"
     rescale, replaced = make_rescale(mode, factors, _acc_bits(bound))
     if replaced:
-        log.warning("W502", f"layer '{node.name}': {options.rescaling} cannot hold its factor "
-                    f"{float(np.max(factors)):.4g}; {type(rescale).__name__} is used", where=node.location)
+        log.warning(
+            "W502",
+            f"layer '{node.name}': {options.rescaling} cannot hold its factor "
+            f"{float(np.max(factors)):.4g}; {type(rescale).__name__} is used",
+            where=node.location,
+        )
     return rescale
 
 
@@ -167,32 +201,49 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     options, x = types.options, types.inputs[0]
     per_output = options.per_output or node.op.kind == "Affine"
     bits = types.weight_bits or options.bits
-    settings = dict(bits=bits, per_output=per_output, clipping=options.wt_clipping, rounding=types.rounding,
-                    limit=2 ** 31 - 1 if bits == 8 else _WIDE_SUMS, reduced_order=_reduced_order(node, types, bits))
+    settings = dict(
+        bits=bits,
+        per_output=per_output,
+        clipping=options.wt_clipping,
+        rounding=types.rounding,
+        limit=2**31 - 1 if bits == 8 else _WIDE_SUMS,
+        reduced_order=_reduced_order(node, types, bits),
+    )
     result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), **settings)
     if result.widened and x.bits > 8 and bits == 8:
-        free = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x),
-                                **{**settings, "limit": _WIDE_SUMS})
+        free = quantize_weights(
+            node.params["weights"], node.params["bias"], x.scale, _peak(x), **{**settings, "limit": _WIDE_SUMS}
+        )
         if np.max(result.scales / free.scales) > _COARSER:
             settings["limit"], result = _WIDE_SUMS, free
     factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
     rescale = _rescale(node, factors if per_output else factors[:1], result.bound, options)
     if options.rescaling in ("Single-shift", "Double-shift"):
         gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
-        result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), gain=gain,
-                                  **{**settings, "reduced_order": None, "scales": result.scales})
+        result = quantize_weights(
+            node.params["weights"],
+            node.params["bias"],
+            x.scale,
+            _peak(x),
+            gain=gain,
+            **{**settings, "reduced_order": None, "scales": result.scales},
+        )
     if settings["reduced_order"] is not None:
         log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
     if result.widened:
-        log.detail("%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
-                   node.name, result.widened)
+        log.detail(
+            "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
+            node.name,
+            result.widened,
+        )
     bias = result.bias
     if x.zero_point and not isinstance(node.op, Deconv):
         sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
         bias = bias - x.zero_point * sums
-    acc_type = np.int32 if result.bound < 2 ** 31 else np.int64
-    return _new(node, types, params={"weights": result.weights, "bias": bias.astype(acc_type)},
-                rescale=rescale, bound=result.bound)
+    acc_type = np.int32 if result.bound < 2**31 else np.int64
+    return _new(
+        node, types, params={"weights": result.weights, "bias": bias.astype(acc_type)}, rescale=rescale, bound=result.bound
+    )
 
 
 @quantizer("Pool")
@@ -228,21 +279,35 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
     scales = np.array([kind.scale for kind in types.inputs])
     weights, shifts = (np.array(v, np.float64) for v in op.coefficients(len(types.inputs)))
     if op.operation == "EuclideanSum" or (op.operation in ("Max", "Min") and (np.any(weights != 1) or np.any(shifts))):
-        raise N2D2Error("E510", f"layer '{node.name}' (ElemWise {op.operation}) has no integer arithmetic",
-                        where=node.location, remedy="export in floating point with -nbbits -32")
+        raise N2D2Error(
+            "E510",
+            f"layer '{node.name}' (ElemWise {op.operation}) has no integer arithmetic",
+            where=node.location,
+            remedy="export in floating point with -nbbits -32",
+        )
     if op.operation == "Prod":
         bound = int(np.prod([float(p) for p in peaks]))
         factor = float(np.prod(scales)) / types.output.scale
         rescale = _rescale(node, np.array([factor]), bound, options)
-        return _new(node, types, rescale=rescale, bound=bound,
-                    params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)})
+        return _new(
+            node,
+            types,
+            rescale=rescale,
+            bound=bound,
+            params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)},
+        )
     multipliers, unit = _multipliers(weights * scales / types.output.scale, 22 if types.wide else 14)
     offset = int(round(float(shifts.sum()) / (unit * types.output.scale))) if op.operation == "Sum" else 0
     bound = sum(abs(m) * p for m, p in zip(multipliers, peaks)) + abs(offset)
-    acc_type = np.int32 if bound < 2 ** 31 else np.int64
+    acc_type = np.int32 if bound < 2**31 else np.int64
     rescale = _rescale(node, np.array([unit]), bound, options)
-    return _new(node, types, rescale=rescale, bound=bound,
-                params={"multipliers": np.array(multipliers, acc_type), "offset": np.array([offset], acc_type)})
+    return _new(
+        node,
+        types,
+        rescale=rescale,
+        bound=bound,
+        params={"multipliers": np.array(multipliers, acc_type), "offset": np.array([offset], acc_type)},
+    )
 
 
 @quantizer("Activation")
@@ -252,21 +317,28 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
     x = types.inputs[0]
     if x.bits > 8 and isinstance(node.op.function, Clip):  # a sum of one, and the clamp of its output
         return _elemwise(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
-    first = x.qmin if x.bits == 8 else -2 ** 15 if x.signed else 0
+    first = x.qmin if x.bits == 8 else -(2**15) if x.signed else 0
     stored = np.arange(first, x.qmax + (2 if x.bits > 8 else 1))
     with np.errstate(all="ignore"):
         values = nearest_defined(node.op.function(x.dequantize(stored).astype(np.float64)))
     if values is None:
-        raise N2D2Error("E504", f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
-                        where=node.location, remedy="check the weights and the range of the inputs")
+        raise N2D2Error(
+            "E504",
+            f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
+            where=node.location,
+            remedy="check the weights and the range of the inputs",
+        )
     y = types.output
     if x.bits > 8:
         knots, _ = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax)
         if knots is not None:
             return _new(node, types, params={"knots": knots})
-        log.notice("%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more "
-                   "than one step", node.name, node.op.function.kind)
-        values = values[x.qmin - first:-1]
+        log.notice(
+            "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than one step",
+            node.name,
+            node.op.function.kind,
+        )
+        values = values[x.qmin - first : -1]
     return _new(node, types, params={"table": y.quantize(values)})
 
 
@@ -290,8 +362,9 @@ def _convert(node: Node, types: LayerTypes) -> QuantNode:
     """To floating point: no constants. From it: factor 1 / s_y in float32. Between integers: factor s_x / s_y."""
     x, y = types.inputs[0], types.output
     if y.is_float:
-        return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), location=node.location,
-                         source=list(node.source))
+        return QuantNode(
+            node.name, node.op, list(node.inputs), list(node.outputs), location=node.location, source=list(node.source)
+        )
     if x.is_float:
         return _new(node, types, rescale=make_rescale("Floating-point", np.array([1 / y.scale]))[0])
     bound = _peak(x)
@@ -313,7 +386,10 @@ def _resize(node: Node, types: LayerTypes) -> QuantNode:
 def _unpool(node: Node, types: LayerTypes) -> QuantNode:
     """No arithmetic; overlapping windows would need sums beyond the range of the type."""
     if node.op.overlaps:
-        raise N2D2Error("E510", f"layer '{node.name}' (Unpool with overlapping windows) has no integer arithmetic",
-                        where=node.location, remedy="use a stride of the size of the window, or export in floating "
-                        "point with -nbbits -32")
+        raise N2D2Error(
+            "E510",
+            f"layer '{node.name}' (Unpool with overlapping windows) has no integer arithmetic",
+            where=node.location,
+            remedy="use a stride of the size of the window, or export in floating point with -nbbits -32",
+        )
     return _new(node, types)

@@ -1,4 +1,5 @@
 """Real values and the integers that stand for them, counted over the same steps."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ class LevelCounts:
     type: NumType
     real: np.ndarray = field(init=False)
     stored: np.ndarray = field(init=False)
-    lowest: int = 2 ** 62
-    highest: int = -2 ** 62
+    lowest: int = 2**62
+    highest: int = -(2**62)
 
     def __post_init__(self) -> None:
         steps = self.type.qmax - self.type.qmin + 1

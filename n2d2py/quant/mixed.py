@@ -3,9 +3,10 @@
 Each tensor is rounded alone while everything else is floating point. Squares of independent errors add up, so the
 fewest tensors are those with the largest squares.
 """
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,8 +40,9 @@ def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dic
             kind = types.types[name]
             rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
             outputs = Tail(graph, [name]).outputs(rounded)
-            costs[name] += sum(float(np.square(values - real[output], dtype=np.float64).sum())
-                               for output, values in outputs.items())
+            costs[name] += sum(
+                float(np.square(values - real[output], dtype=np.float64).sum()) for output, values in outputs.items()
+            )
     return {name: cost / max(count, 1) for name, cost in costs.items()}
 
 

@@ -1,4 +1,5 @@
 """Second moments of what a weighted layer reads."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from n2d2py.graph import Node
 from n2d2py.operators import Conv, Fc
 from n2d2py.operators.windows import pad
 
-__all__ = ["Moments", "observe", "has_moments"]
+__all__ = ["Moments", "has_moments", "observe"]
 
 _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384
@@ -31,7 +32,7 @@ class Moments:
     count: int
     square: np.ndarray
 
-    def merge(self, other: "Moments") -> None:
+    def merge(self, other: Moments) -> None:
         """Adds the sums of other positions."""
         self.count += other.count
         self.square = self.square + other.square

@@ -1,9 +1,10 @@
 """What the user asked of the quantization."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["QuantOptions", "QUALITIES"]
+__all__ = ["QUALITIES", "QuantOptions"]
 
 QUALITIES = ("fast", "default", "best")
 """Levels of `-quality`."""

@@ -1,8 +1,9 @@
 """Builds the QuantGraph: integer from statistics, or floating point."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Sequence
 
 import numpy as np
 
@@ -20,15 +21,19 @@ from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes, choose_types
 from n2d2py.quant.walk import Walk
 
-__all__ = ["quantize", "float_graph"]
+__all__ = ["float_graph", "quantize"]
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")
 """Operators whose kernels take weights in binary16."""
 
 
-def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptions,
-             ranges: dict[str, tuple[float, float] | None] | None = None,
-             samples: Sequence[np.ndarray] = ()) -> tuple[QuantGraph, TensorTypes]:
+def quantize(
+    graph: Graph,
+    histograms: dict[str, Histogram],
+    options: QuantOptions,
+    ranges: dict[str, tuple[float, float] | None] | None = None,
+    samples: Sequence[np.ndarray] = (),
+) -> tuple[QuantGraph, TensorTypes]:
     """The integer network for a fused float graph and the histograms of its calibrated tensors.
 
     `samples` are batches (n, C, H, W) of the only input, for the corrections that `options` ask for;
@@ -38,15 +43,17 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
     types = choose_types(graph, histograms, ranges or {}, options)
-    result = QuantGraph(graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
-                        aliases=dict(graph.aliases))
+    result = QuantGraph(
+        graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases)
+    )
     result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
     errors: list[N2D2Error] = []
     walk = Walk(graph, result, samples) if samples and options.needs_samples else None
     refinable = refinable_tensors(graph, types) if walk and options.sequential else {}
     for node in graph.nodes:
         if not isinstance(node.op, Convert) and any(
-                types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)):
+            types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)
+        ):
             result.nodes.append(_float_layer(node, FLOAT32))
             if walk and not errors:
                 walk.advance(node, result.nodes[-1])
@@ -54,8 +61,13 @@ def quantize(graph: Graph, histograms: dict[str, Histogram], options: QuantOptio
             continue
         if walk and not errors and not set(node.outputs).isdisjoint(refinable):
             _refine(node, result, types, refinable[node.output], walk)
-        layer = LayerTypes([types.types[name] for name in node.inputs], types.types[node.output], options,
-                           weight_bits=graph.precision(node).weight_bits, input_shape=graph.shape(node.inputs[0]))
+        layer = LayerTypes(
+            [types.types[name] for name in node.inputs],
+            types.types[node.output],
+            options,
+            weight_bits=graph.precision(node).weight_bits,
+            input_shape=graph.shape(node.inputs[0]),
+        )
         try:
             result.nodes.append(_corrected(node, layer, walk) if walk and not errors else quantize_layer(node, layer))
         except N2D2Error as error:
@@ -102,10 +114,10 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     if bits == 32:
         return _plain_graph(graph)
     kind = FLOAT64 if bits == -64 else FLOAT32
-    result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs),
-                        aliases=dict(graph.aliases))
-    result.tensors = {name: QuantTensor(name, t.shape, plain_type(t.kind) if t.kind else kind)
-                      for name, t in graph.tensors.items()}
+    result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
+    result.tensors = {
+        name: QuantTensor(name, t.shape, plain_type(t.kind) if t.kind else kind) for name, t in graph.tensors.items()
+    }
     result.nodes = [_float_layer(node, kind) for node in graph.nodes]
     if bits == -16:
         ErrorList.raise_if([error for node in result.nodes for error in _halve(node)])
@@ -120,8 +132,14 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
     weights = node.params["weights"]
     largest = float(np.abs(weights).max(initial=0))
     if not largest < 65520:
-        return [N2D2Error("E519", f"layer '{node.name}' has a weight of magnitude {largest:.6g}, beyond the 65504 of binary16",
-                          where=node.location, remedy="export with -nbbits -32")]
+        return [
+            N2D2Error(
+                "E519",
+                f"layer '{node.name}' has a weight of magnitude {largest:.6g}, beyond the 65504 of binary16",
+                where=node.location,
+                remedy="export with -nbbits -32",
+            )
+        ]
     node.params = {**node.params, "weights": weights.astype(np.float16)}
     return []
 
@@ -131,19 +149,55 @@ def _plain_graph(graph: Graph) -> QuantGraph:
     kind = plain_type("int32")
     result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    wrong = [node for node in graph.nodes if node.activation is not None or node.op.kind != "PoolSum" and not (
-        node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))]
-    ErrorList.raise_if([N2D2Error("E510", f"layer '{node.name}' ({node.op.kind}) does not compute in 32-bit integers as they are",
-                                  where=node.location, remedy="use -nbbits 8, 16 or -32; 32 takes max pools, a sum behind one, and moves")
-                        for node in wrong])
-    result.nodes = [QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), dict(node.params), clamp=(kind.qmin, kind.qmax),
-                              location=node.location, source=list(node.source)) for node in graph.nodes]
+    wrong = [
+        node
+        for node in graph.nodes
+        if node.activation is not None
+        or (
+            node.op.kind != "PoolSum"
+            and not (node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))
+        )
+    ]
+    ErrorList.raise_if(
+        [
+            N2D2Error(
+                "E510",
+                f"layer '{node.name}' ({node.op.kind}) does not compute in 32-bit integers as they are",
+                where=node.location,
+                remedy="use -nbbits 8, 16 or -32; 32 takes max pools, a sum behind one, and moves",
+            )
+            for node in wrong
+        ]
+    )
+    result.nodes = [
+        QuantNode(
+            node.name,
+            node.op,
+            list(node.inputs),
+            list(node.outputs),
+            dict(node.params),
+            clamp=(kind.qmin, kind.qmax),
+            location=node.location,
+            source=list(node.source),
+        )
+        for node in graph.nodes
+    ]
     result.verify()
     return result
 
 
 def _float_layer(node: Node, kind: NumType) -> QuantNode:
     """A layer in floating point, its constants in type `kind`."""
-    params = {role: np.asarray(array, kind.dtype if array.dtype.kind == "f" else array.dtype) for role, array in node.params.items()}
-    return QuantNode(node.name, node.op, list(node.inputs), list(node.outputs), params, activation=node.activation,
-                     location=node.location, source=list(node.source))
+    params = {
+        role: np.asarray(array, kind.dtype if array.dtype.kind == "f" else array.dtype) for role, array in node.params.items()
+    }
+    return QuantNode(
+        node.name,
+        node.op,
+        list(node.inputs),
+        list(node.outputs),
+        params,
+        activation=node.activation,
+        location=node.location,
+        source=list(node.source),
+    )

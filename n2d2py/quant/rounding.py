@@ -6,6 +6,7 @@ outputs is made up for by those still to be rounded (optimal brain surgeon: B. H
 NIPS 1992; for quantization: E. Frantar et al., "GPTQ", ICLR 2023). All is closed form: no seeds, no
 iterations.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Which layers cost the accuracy: each in integers alone, its loss measured at the outputs of the network."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -52,8 +53,9 @@ def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> li
 
     `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py).
     """
-    nodes = [node for node in quantized.nodes
-             if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"]
+    nodes = [
+        node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"
+    ]
     engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {node.name: _Sums() for node in nodes}
     batches = slices(graph, stimuli)
@@ -93,14 +95,22 @@ class _Sums:
 
     def result(self, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
         weights = node.params.get("weights")
-        return LayerLoss(node.name, node.op.kind, self.error / self.count, self.power / self.count,
-                         self.same / self.stimuli, max(self.parts, key=lambda part: self.parts[part]),
-                         self.clipped / self.stored, min(quantized.type(name).bits for name in (*node.inputs, node.output)),
-                         0 if weights is None else 8 * weights.dtype.itemsize)
+        return LayerLoss(
+            node.name,
+            node.op.kind,
+            self.error / self.count,
+            self.power / self.count,
+            self.same / self.stimuli,
+            max(self.parts, key=lambda part: self.parts[part]),
+            self.clipped / self.stored,
+            min(quantized.type(name).bits for name in (*node.inputs, node.output)),
+            0 if weights is None else 8 * weights.dtype.itemsize,
+        )
 
 
-def _parts(graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray],
-           restored: np.ndarray) -> dict[str, float]:
+def _parts(
+    graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], restored: np.ndarray
+) -> dict[str, float]:
     """Power of the error of the layer's output from rounding its inputs, rounding and clipping its output, and (the
     rest) rounding its weights."""
     source, exact = graph.node(node.name), real[node.output]
@@ -110,8 +120,11 @@ def _parts(graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str,
     kind = quantized.type(node.output)
     lost = np.square(kind.dequantize(kind.quantize(exact)) - exact, dtype=np.float64)
     beyond = np.abs(exact) > kind.scale * (kind.qmax + 0.5)
-    parts = {"inputs": float(np.square(values - exact, dtype=np.float64).sum()),
-             "output": float(lost[~beyond].sum()), "clipping": float(lost[beyond].sum())}
+    parts = {
+        "inputs": float(np.square(values - exact, dtype=np.float64).sum()),
+        "output": float(lost[~beyond].sum()),
+        "clipping": float(lost[beyond].sum()),
+    }
     total = float(np.square(restored - exact, dtype=np.float64).sum())
     weighted = "weights" in node.params
     return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}

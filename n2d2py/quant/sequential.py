@@ -4,6 +4,7 @@ Statistics of the float network choose each range as if all layers before were e
 again when all layers before it are integers: of a few ranges around the first one, that whose integers come nearest to the
 values of the float network, over the sampled stimuli.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,10 +35,15 @@ def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
         kind = types.types[name]
         readers = [node for tensor in held for node in graph.consumers(tensor)]
         producer = graph.producer(name)
-        fixed = (kind.is_float or kind.plain or name not in types.thresholds or producer is None
-                 or any(tensor in graph.outputs for tensor in held)
-                 or isinstance(producer.activation, ChannelClip)
-                 or any(isinstance(node.op, Concat) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers))
+        fixed = (
+            kind.is_float
+            or kind.plain
+            or name not in types.thresholds
+            or producer is None
+            or any(tensor in graph.outputs for tensor in held)
+            or isinstance(producer.activation, ChannelClip)
+            or any(isinstance(node.op, Concat) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
+        )
         if not fixed:
             found[name] = held
     return found

@@ -1,7 +1,8 @@
 """Runs a QuantGraph on NumPy arrays: the integers that every exported project must reproduce."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.inputs import split_inputs
 
-__all__ = ["simulate", "simulate_all", "run_node", "quantize_inputs"]
+__all__ = ["quantize_inputs", "run_node", "simulate", "simulate_all"]
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -51,6 +52,6 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
 def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:
     """Stored network outputs for any number of stimuli, in batches of `size` on all cores."""
-    batches = ([x[start:start + size] for x in inputs] for start in range(0, len(inputs[0]), size))
+    batches = ([x[start : start + size] for x in inputs] for start in range(0, len(inputs[0]), size))
     parts = list(ordered_map(lambda batch: simulate(graph, batch), batches))
     return {name: np.concatenate([part[name] for part in parts]) for name in graph.outputs}

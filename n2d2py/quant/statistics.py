@@ -1,12 +1,13 @@
 """Statistics of a float network's tensors over stimuli: collected, merged, stored."""
+
 from __future__ import annotations
 
 import hashlib
 import zipfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference import FloatEngine
 
-__all__ = ["Statistics", "collect", "batch_size", "network_key"]
+__all__ = ["Statistics", "batch_size", "collect", "network_key"]
 
 _BATCH_ELEMENTS = 16_000_000
 """Elements of all tensors that a batch may hold at once (64 MB of float32)."""
@@ -36,7 +37,7 @@ class Statistics:
     key: str = ""
     factors: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def merge(self, other: "Statistics") -> None:
+    def merge(self, other: Statistics) -> None:
         """Adds the counts of another part of the data."""
         for name, histogram in other.histograms.items():
             self.histograms.setdefault(name, Histogram()).merge(histogram)
@@ -44,23 +45,31 @@ class Statistics:
 
     def save(self, path: Path) -> None:
         """Writes an .npz with a fixed content for fixed statistics."""
-        arrays = {"key": np.array(self.key), "stimuli": np.array(self.stimuli),
-                  "names": np.array(list(self.histograms)), "scaled": np.array(list(self.factors), np.str_)}
+        arrays = {
+            "key": np.array(self.key),
+            "stimuli": np.array(self.stimuli),
+            "names": np.array(list(self.histograms)),
+            "scaled": np.array(list(self.factors), np.str_),
+        }
         arrays.update({f"factors.{index}": array for index, array in enumerate(self.factors.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
         save_arrays(path, arrays)
 
     @staticmethod
-    def load(path: Path, key: str) -> "Statistics":
+    def load(path: Path, key: str) -> Statistics:
         """Reads what `save` wrote.
 
         Raises:
             N2D2Error: E501 absent, E502 unreadable, E503 collected on something else.
         """
         if not path.is_file():
-            raise N2D2Error("E501", "there are no statistics of a previous calibration",
-                            where=Location(str(path)), remedy="calibrate without -calib-reload first")
+            raise N2D2Error(
+                "E501",
+                "there are no statistics of a previous calibration",
+                where=Location(str(path)),
+                remedy="calibrate without -calib-reload first",
+            )
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]))
@@ -68,13 +77,27 @@ class Statistics:
                 for index, name in enumerate(stored["names"]):
                     parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
                     result.histograms[str(name)] = Histogram.from_arrays(parts)
-        except (ValueError, KeyError, OSError, EOFError, TypeError, AttributeError, NotImplementedError, zlib.error,
-                zipfile.BadZipFile) as error:
-            raise N2D2Error("E502", f"unreadable statistics ({error})", where=Location(str(path)),
-                            remedy="calibrate without -calib-reload") from None
+        except (
+            ValueError,
+            KeyError,
+            OSError,
+            EOFError,
+            TypeError,
+            AttributeError,
+            NotImplementedError,
+            zlib.error,
+            zipfile.BadZipFile,
+        ) as error:
+            raise N2D2Error(
+                "E502", f"unreadable statistics ({error})", where=Location(str(path)), remedy="calibrate without -calib-reload"
+            ) from None
         if result.key != key:
-            raise N2D2Error("E503", "these statistics are of another network, other data or another pipeline",
-                            where=Location(str(path)), remedy="calibrate without -calib-reload")
+            raise N2D2Error(
+                "E503",
+                "these statistics are of another network, other data or another pipeline",
+                where=Location(str(path)),
+                remedy="calibrate without -calib-reload",
+            )
         return result
 
 
@@ -136,6 +159,9 @@ def _histogram(values: np.ndarray, name: str) -> Histogram:
     try:
         histogram.add(values)
     except ValueError:
-        raise N2D2Error("E504", f"the tensor '{name}' holds values that are not finite during calibration",
-                        remedy="check the weights and the range of the input data") from None
+        raise N2D2Error(
+            "E504",
+            f"the tensor '{name}' holds values that are not finite during calibration",
+            remedy="check the weights and the range of the input data",
+        ) from None
     return histogram

@@ -2,6 +2,7 @@
 
 Modes are N2D2's (`-act-clipping-mode`): None, MSE, KL-Divergence, Quantile.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,8 +10,14 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.quant.histogram import BINS, Histogram
 
-__all__ = ["CLIPPING_MODES", "WEIGHT_CLIPPING_MODES", "activation_threshold", "mse_threshold", "kl_threshold",
-           "quantile_threshold"]
+__all__ = [
+    "CLIPPING_MODES",
+    "WEIGHT_CLIPPING_MODES",
+    "activation_threshold",
+    "kl_threshold",
+    "mse_threshold",
+    "quantile_threshold",
+]
 
 CLIPPING_MODES = ("None", "MSE", "KL-Divergence", "Quantile")
 WEIGHT_CLIPPING_MODES = ("None", "MSE", "KL-Divergence")

@@ -1,8 +1,9 @@
 """Decides the number type of every tensor from the statistics."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
@@ -13,7 +14,7 @@ from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.thresholds import activation_threshold
 
-__all__ = ["TensorTypes", "choose_types", "calibrated_tensors", "nonnegative_tensors", "shared_tensors"]
+__all__ = ["TensorTypes", "calibrated_tensors", "choose_types", "nonnegative_tensors", "shared_tensors"]
 
 _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""
@@ -37,8 +38,13 @@ def _moves(node) -> bool:
 def calibrated_tensors(graph: Graph) -> list[str]:
     """The tensors whose range must be measured: all integers that some layer computes, and the inputs."""
     real = {*float_tensors(graph), *(name for name, tensor in graph.tensors.items() if tensor.kind)}
-    made = [name for node in graph.nodes if not _moves(node) and not isinstance(node.op, Concat)
-            for name in node.outputs if name not in real]
+    made = [
+        name
+        for node in graph.nodes
+        if not _moves(node) and not isinstance(node.op, Concat)
+        for name in node.outputs
+        if name not in real
+    ]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
     return [name for name in dict.fromkeys(graph.inputs + made + pooled) if name not in real]
 
@@ -54,11 +60,15 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
             weights, shifts = node.op.coefficients(len(node.inputs))
             plain = min(weights) >= 0 and min(shifts) >= 0
             preserves = plain or node.op.operation in ("Prod", "Max", "Min")
-            all_known = all_known or node.op.operation == "EuclideanSum" or (
-                node.op.operation == "AbsSum" and min(weights) >= 0)
-        if node.op.nonnegative or (activation is not None and activation.nonnegative) or (preserves and all_known and activation is None):
-            known.update(node.outputs)
-        elif preserves and all_known and activation is not None and activation.is_clamp:
+            all_known = (
+                all_known or node.op.operation == "EuclideanSum" or (node.op.operation == "AbsSum" and min(weights) >= 0)
+            )
+        if (
+            node.op.nonnegative
+            or (activation is not None and activation.nonnegative)
+            or (preserves and all_known and activation is None)
+            or (preserves and all_known and activation is not None and activation.is_clamp)
+        ):
             known.update(node.outputs)
     return known
 
@@ -88,8 +98,15 @@ def _measured(graph: Graph, name: str) -> str:
     return name
 
 
-def _width(graph: Graph, name: str, source: dict[str, str], final: set[str], histograms: dict[str, Histogram],
-           known: tuple[float, float] | None, options: QuantOptions) -> int:
+def _width(
+    graph: Graph,
+    name: str,
+    source: dict[str, str],
+    final: set[str],
+    histograms: dict[str, Histogram],
+    known: tuple[float, float] | None,
+    options: QuantOptions,
+) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
     16 bits at an edge are taken only where weighted layers alone read the values.
@@ -124,11 +141,12 @@ def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
 def _is_spoiled(histogram: Histogram) -> bool:
     """Whether rounding to 127 steps leaves less than 35 dB between the signal and the error."""
     step = histogram.largest / 127
-    return step * step / 12 > 10 ** (-_INPUT_SQNR / 10) * histogram.deviation ** 2
+    return step * step / 12 > 10 ** (-_INPUT_SQNR / 10) * histogram.deviation**2
 
 
-def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None],
-                 options: QuantOptions) -> TensorTypes:
+def choose_types(
+    graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None], options: QuantOptions
+) -> TensorTypes:
     """Integer types for all tensors.
 
     `ranges` gives the known value range of inputs (None: measured). Inputs and outputs are never
@@ -136,8 +154,9 @@ def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[st
     output's type where their ranges are alike, else the concat rescales them.
     """
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
-    inputs = {name for name in graph.inputs
-              if not graph.kind(name) and (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0}
+    inputs = {
+        name for name in graph.inputs if not graph.kind(name) and (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0
+    }
     positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
     final = {source[name] for name in graph.outputs if name in source}
     real = float_tensors(graph)
@@ -157,8 +176,9 @@ def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[st
             threshold = max(abs(known[0]), abs(known[1]))
         else:
             plain = name in final or name in graph.inputs
-            threshold = activation_threshold(histograms[_measured(graph, name)],
-                                             "None" if plain else options.act_clipping, kind.qmax, options.quantile)
+            threshold = activation_threshold(
+                histograms[_measured(graph, name)], "None" if plain else options.act_clipping, kind.qmax, options.quantile
+            )
         if producer is not None and isinstance(producer.activation, ChannelClip):
             threshold = min(threshold, *producer.activation.highs)
         thresholds[name] = threshold
@@ -169,15 +189,18 @@ def choose_types(graph: Graph, histograms: dict[str, Histogram], ranges: dict[st
     return TensorTypes(types, thresholds)
 
 
-def _type_concats(graph: Graph, source: dict[str, str], types: dict[str, NumType], positive: set[str],
-                  options: QuantOptions) -> None:
+def _type_concats(
+    graph: Graph, source: dict[str, str], types: dict[str, NumType], positive: set[str], options: QuantOptions
+) -> None:
     """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it."""
     for node in graph.nodes:
         if not isinstance(node.op, Concat) or node.output in types:
             continue
         origins = [source[name] for name in node.inputs]
         held = [tensor for tensor, origin in source.items() if origin == node.output]
-        kind = NumType(asked_bits(graph, held) or (16 if node.output in options.wide else options.bits), node.output not in positive)
+        kind = NumType(
+            asked_bits(graph, held) or (16 if node.output in options.wide else options.bits), node.output not in positive
+        )
         reach = max(types[o].scale * types[o].qmax for o in origins)
         types[node.output] = kind.with_scale(reach / kind.qmax)
         for origin in origins:

@@ -1,8 +1,9 @@
 """Stimuli on their way through a network, layer by layer, in floating point and in integers side by side."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from n2d2py.graph.shapes import elements
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
-__all__ = ["Walk", "sample_count", "SAMPLE_BATCH"]
+__all__ = ["SAMPLE_BATCH", "Walk", "sample_count"]
 
 SAMPLE_BATCH = 4
 """Stimuli that one thread works on at a time."""
@@ -40,8 +41,7 @@ def sample_count(graph: Graph) -> int:
     for index, node in enumerate(graph.nodes):
         alive += sum(elements(graph.shape(name)) for name in node.outputs)
         most = max(most, alive)
-        alive -= sum(elements(graph.shape(name)) for name in {*node.inputs, *node.outputs}
-                     if last.get(name, -1) <= index)
+        alive -= sum(elements(graph.shape(name)) for name in {*node.inputs, *node.outputs} if last.get(name, -1) <= index)
     return max(8, _SAMPLE_ELEMENTS // most)
 
 
@@ -60,8 +60,10 @@ class Walk:
         self._graph, self._quantized = graph, quantized
         self._last = _last_readers(graph)
         self._index = 0
-        self._parts = [_Part(dict(zip(graph.inputs, split_inputs(graph, x))),
-                             dict(zip(graph.inputs, quantize_inputs(quantized, [x])))) for x in batches]
+        self._parts = [
+            _Part(dict(zip(graph.inputs, split_inputs(graph, x))), dict(zip(graph.inputs, quantize_inputs(quantized, [x]))))
+            for x in batches
+        ]
         self._count = sum(len(x) for x in batches)
 
     def moments(self, node: Node) -> Moments:
@@ -76,6 +78,7 @@ class Walk:
 
     def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
         """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             kinds = [self._quantized.type(name) for name in node.inputs]
             real = [part.real[name] for name in node.inputs]

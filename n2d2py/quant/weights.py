@@ -1,8 +1,9 @@
 """Integer weights and biases with a scale for each output channel or for the layer."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from n2d2py.arithmetic import PLACE_LIMIT, largest_place
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.thresholds import kl_threshold
 
-__all__ = ["QuantizedWeights", "Rounding", "round_nearest", "quantize_weights"]
+__all__ = ["QuantizedWeights", "Rounding", "quantize_weights", "round_nearest"]
 
-MAX_ACCUMULATOR = 2 ** 31 - 1
+MAX_ACCUMULATOR = 2**31 - 1
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
@@ -79,7 +80,7 @@ def _reduced(real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarra
         grown = np.ones(len(real))
         while (excess := _excess(round_nearest(real, scales * grown, levels), order, words)).max() > 1:
             grown = grown * _growth(excess, per_output)
-        if words == 1 or np.mean(grown ** 2) <= _COARSER ** 2:
+        if words == 1 or np.mean(grown**2) <= _COARSER**2:
             break
     return grown, words
 
@@ -89,10 +90,21 @@ def _growth(excess: np.ndarray, per_output: bool) -> np.ndarray:
     return growth if per_output else np.full(len(growth), growth.max())
 
 
-def quantize_weights(weights: np.ndarray, bias: np.ndarray, input_scale: float, input_peak: int, *, bits: int,
-                     per_output: bool, clipping: str = "None", limit: int = MAX_ACCUMULATOR,
-                     gain: np.ndarray | None = None, rounding: Rounding = round_nearest,
-                     reduced_order: np.ndarray | None = None, scales: np.ndarray | None = None) -> QuantizedWeights:
+def quantize_weights(
+    weights: np.ndarray,
+    bias: np.ndarray,
+    input_scale: float,
+    input_peak: int,
+    *,
+    bits: int,
+    per_output: bool,
+    clipping: str = "None",
+    limit: int = MAX_ACCUMULATOR,
+    gain: np.ndarray | None = None,
+    rounding: Rounding = round_nearest,
+    reduced_order: np.ndarray | None = None,
+    scales: np.ndarray | None = None,
+) -> QuantizedWeights:
     """Quantizes weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
 
     w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer);
@@ -130,5 +142,11 @@ def quantize_weights(weights: np.ndarray, bias: np.ndarray, input_scale: float, 
             reduced, words = _reduced(real, scales, levels, reduced_order, per_output)
             scales = scales * reduced
     dtype = np.int8 if bits == 8 else np.int16
-    return QuantizedWeights(quantized.reshape(weights.shape).astype(dtype), quantized_bias.astype(np.int64),
-                            scales, int(bounds.max()), int(widened.sum()), float(reduced.max()))
+    return QuantizedWeights(
+        quantized.reshape(weights.shape).astype(dtype),
+        quantized_bias.astype(np.int64),
+        scales,
+        int(bounds.max()),
+        int(widened.sum()),
+        float(reduced.max()),
+    )

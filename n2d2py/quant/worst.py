@@ -1,4 +1,5 @@
 """The stimuli whose outputs the integers hold worst."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -44,23 +45,32 @@ class WorstStimuli:
         self._kept: list[StimulusComparison] = []
         self._seen = 0
 
-    def add(self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray],
-            stored: dict[str, np.ndarray]) -> None:
+    def add(
+        self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
+    ) -> None:
         """Adds a batch: the inputs (n, ...), and float and stored values of all tensors."""
         exact = [real[name].reshape(len(x), -1).astype(np.float64) for name in self._outputs]
-        restored = [kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64)
-                    for name, kind in self._outputs.items()]
-        lost, whole = (np.concatenate(parts, axis=1) for parts in (
-            [np.abs(a - b) for a, b in zip(exact, restored)], exact))
+        restored = [
+            kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
+        ]
+        lost, whole = (np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored)], exact))
         several = exact[0].shape[1] > 1
         for k in range(len(x)):
             error = float(lost[k].mean())
             if len(self._kept) == _KEPT and error <= self._kept[-1].error:
                 continue
             tops = (int(exact[0][k].argmax()), int(restored[0][k].argmax())) if several else (-1, -1)
-            self._kept.append(StimulusComparison(
-                self._seen + k, names[k], int(labels[k]), error,
-                decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))), *tops, _picture(x[k])))
+            self._kept.append(
+                StimulusComparison(
+                    self._seen + k,
+                    names[k],
+                    int(labels[k]),
+                    error,
+                    decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
+                    *tops,
+                    _picture(x[k]),
+                )
+            )
             self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]
         self._seen += len(x)
 

@@ -1,4 +1,5 @@
 """How operators on arrays are written in ONNX: the vectors get their dimensions, and lose them again."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,11 +11,54 @@ from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
 __all__: list[str] = []
 
-_SAME = {name: name for name in (
-    "Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or",
-    "Xor", "Not", "Where", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Reciprocal", "Exp", "Log", "Erf",
-    "Sigmoid", "Tanh", "Softplus", "IsNaN", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
-    "Atanh")}
+_SAME = {
+    name: name
+    for name in (
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Max",
+        "Min",
+        "Equal",
+        "Less",
+        "Greater",
+        "LessOrEqual",
+        "GreaterOrEqual",
+        "And",
+        "Or",
+        "Xor",
+        "Not",
+        "Where",
+        "Neg",
+        "Abs",
+        "Sign",
+        "Floor",
+        "Ceil",
+        "Round",
+        "Sqrt",
+        "Reciprocal",
+        "Exp",
+        "Log",
+        "Erf",
+        "Sigmoid",
+        "Tanh",
+        "Softplus",
+        "IsNaN",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Asin",
+        "Acos",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+    )
+}
 _ON_TRUTH = ("And", "Or", "Xor", "Not")
 
 
@@ -147,7 +191,16 @@ def _interpolate(writer: OnnxWriter, node: Node, output: str) -> None:
     _flat(writer, writer.emit("MatMul", [_typed(writer, matrix, ""), x]), output)
 
 
-for _kind, _spelling in {"ArrayMap": _map, "ArrayTake": _take, "ArrayJoin": _join, "ArrayReduce": _reduce, "ArrayOrder": _order, "ArrayGather": _gather,
-                         "ArraySoftmax": _softmax, "ArrayNorm": _norm, "ArrayProduct": _product,
-                         "ArrayInterpolate": _interpolate}.items():
+for _kind, _spelling in {
+    "ArrayMap": _map,
+    "ArrayTake": _take,
+    "ArrayJoin": _join,
+    "ArrayReduce": _reduce,
+    "ArrayOrder": _order,
+    "ArrayGather": _gather,
+    "ArraySoftmax": _softmax,
+    "ArrayNorm": _norm,
+    "ArrayProduct": _product,
+    "ArrayInterpolate": _interpolate,
+}.items():
     register_spelling(_kind, _spelling)

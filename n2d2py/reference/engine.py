@@ -1,8 +1,10 @@
 """Runs float networks on batches: ONNX Runtime where every layer has an ONNX spelling, NumPy elsewhere."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +30,7 @@ class FloatEngine:
         backend: "onnxruntime" or "numpy".
     """
 
-    def __init__(self, graph: Graph, taps: Iterable[str] = (), *, threads: int = 2,
-                 dtype: type[np.floating] = np.float32):
+    def __init__(self, graph: Graph, taps: Iterable[str] = (), *, threads: int = 2, dtype: type[np.floating] = np.float32):
         """`dtype` float64 computes in double precision, always with NumPy."""
         self.graph = graph
         self.taps = tuple(dict.fromkeys(taps))
@@ -42,8 +43,11 @@ class FloatEngine:
         """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W)."""
         if not isinstance(batch, Mapping):
             batch = dict(zip(self.graph.inputs, split_inputs(self.graph, batch)))
-        inputs = _as_mapping(batch, self.graph.inputs, {name: np.dtype(kind) if (kind := self.graph.kind(name))
-                                                        else self._dtype for name in self.graph.inputs})
+        inputs = _as_mapping(
+            batch,
+            self.graph.inputs,
+            {name: np.dtype(kind) if (kind := self.graph.kind(name)) else self._dtype for name in self.graph.inputs},
+        )
         if self._session is None:
             return run_graph(self.graph, inputs, self.taps)
         computed = [name for name in self._wanted if name not in inputs]
@@ -61,14 +65,16 @@ class OnnxFileEngine:
     def __init__(self, path: str | Path, *, threads: int = 2):
         runtime = _runtime()
         if runtime is None:
-            raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)),
-                            remedy="pip install onnxruntime")
+            raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)), remedy="pip install onnxruntime")
         try:
-            self._session = runtime.InferenceSession(str(path), _options(runtime, threads),
-                                                     providers=["CPUExecutionProvider"])
+            self._session = runtime.InferenceSession(str(path), _options(runtime, threads), providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime has no common base class for its errors
-            raise N2D2Error("E321", f"ONNX Runtime cannot run this file ({_first_line(error)})",
-                            where=Location(str(path)), remedy="check it with onnx.checker") from None
+            raise N2D2Error(
+                "E321",
+                f"ONNX Runtime cannot run this file ({_first_line(error)})",
+                where=Location(str(path)),
+                remedy="check it with onnx.checker",
+            ) from None
         self.inputs = [value.name for value in self._session.get_inputs()]
         self.outputs = [value.name for value in self._session.get_outputs()]
         first = self._session.get_inputs()[0]
@@ -81,8 +87,10 @@ class OnnxFileEngine:
         inputs = {name: array.astype(self._types[name], copy=False) for name, array in inputs.items()}
         count = len(next(iter(inputs.values())))
         step = count if self._batch is None else self._batch
-        parts = [self._session.run(None, {name: array[start:start + step] for name, array in inputs.items()})
-                 for start in range(0, count, step)]
+        parts = [
+            self._session.run(None, {name: array[start : start + step] for name, array in inputs.items()})
+            for start in range(0, count, step)
+        ]
         return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts))}
 
 
@@ -95,9 +103,13 @@ def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
     return OnnxFileEngine(path, threads=threads)
 
 
-_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
-          "tensor(bool)": np.bool_, **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}") for sign in ("", "u")
-                                       for bits in (8, 16, 32, 64)}}
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(bool)": np.bool_,
+    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
 
 
 def _as_mapping(batch: Batch, names: list[str], dtypes: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
@@ -138,8 +150,9 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # its Pad fusion makes pools that the runtime then refuses when a pad is as wide as the window
     try:
-        return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"],
-                                        disabled_optimizers=["Pad_Fusion"])
+        return runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=["Pad_Fusion"]
+        )
     except Exception as error:  # ONNX Runtime has no common base class for its errors
         log.detail("NumPy computes the float reference: ONNX Runtime refuses it (%s)", _first_line(error))
         return None

@@ -1,7 +1,8 @@
 """Runs a Graph with NumPy: the operators' own arithmetic, layer by layer."""
+
 from __future__ import annotations
 
-from typing import Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 

@@ -1,4 +1,5 @@
 """How transposed convolution, resampling, unpooling and the normalisations are written in ONNX."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,11 +21,21 @@ def _deconv(writer: OnnxWriter, node: Node, output: str) -> None:
     added = [max(0, -p) for p in op.pads]
     if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride)):
         raise NoSpelling(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
-    writer.emit("ConvTranspose", [node.inputs[0], writer.constant(
-        grouped.reshape(op.groups * per_group, outputs // op.groups, kh, kw), f"{node.name}_weights"),
-        writer.constant(node.params["bias"], f"{node.name}_bias")], output, kernel_shape=[kh, kw],
-        strides=list(op.stride), pads=[max(0, p) for p in op.pads], dilations=list(op.dilation), group=op.groups,
-        output_padding=added[2:])
+    writer.emit(
+        "ConvTranspose",
+        [
+            node.inputs[0],
+            writer.constant(grouped.reshape(op.groups * per_group, outputs // op.groups, kh, kw), f"{node.name}_weights"),
+            writer.constant(node.params["bias"], f"{node.name}_bias"),
+        ],
+        output,
+        kernel_shape=[kh, kw],
+        strides=list(op.stride),
+        pads=[max(0, p) for p in op.pads],
+        dilations=list(op.dilation),
+        group=op.groups,
+        output_padding=added[2:],
+    )
 
 
 def _resize(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -84,7 +95,6 @@ def _step(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
     writer.emit("Where", [above, *sides], y)
 
 
-for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "LRN": _lrn,
-                         "Normalize": _normalize}.items():
+for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "LRN": _lrn, "Normalize": _normalize}.items():
     register_spelling(_kind, _spelling)
 register_function("Step", _step)

@@ -1,4 +1,5 @@
 """How each operator and each activation function is written in ONNX."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,8 +20,7 @@ def _pad(writer: OnnxWriter, x: str, pads: Pads, fill: float = 0.0, output: str 
     return writer.emit("Pad", [x, amounts, writer.constant(fill)], output)
 
 
-def _padded(writer: OnnxWriter, x: str, pads: Pads, limit: tuple[int, int] | None,
-            fill: float = 0.0) -> tuple[str, list[int]]:
+def _padded(writer: OnnxWriter, x: str, pads: Pads, limit: tuple[int, int] | None, fill: float = 0.0) -> tuple[str, list[int]]:
     """(tensor, pads attribute): pads that an attribute cannot hold are written as a Pad before.
 
     `limit`: the attribute must stay below these (vertical, horizontal) amounts.
@@ -33,24 +33,37 @@ def _conv(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x, pads = _padded(writer, node.inputs[0], op.pads, None)
     weights = node.params["weights"]
-    writer.emit("Conv", [x, writer.constant(weights, f"{node.name}_weights"),
-                         writer.constant(node.params["bias"], f"{node.name}_bias")], output,
-                kernel_shape=list(weights.shape[2:]), strides=list(op.stride), pads=pads,
-                dilations=list(op.dilation), group=op.groups)
+    writer.emit(
+        "Conv",
+        [x, writer.constant(weights, f"{node.name}_weights"), writer.constant(node.params["bias"], f"{node.name}_bias")],
+        output,
+        kernel_shape=list(weights.shape[2:]),
+        strides=list(op.stride),
+        pads=pads,
+        dilations=list(op.dilation),
+        group=op.groups,
+    )
 
 
 def _fc(writer: OnnxWriter, node: Node, output: str) -> None:
     x = node.inputs[0]
     if len(writer.graph.shape(x)) > 2:
         x = writer.emit("Flatten", [x], axis=1)
-    writer.emit("Gemm", [x, writer.constant(node.params["weights"], f"{node.name}_weights"),
-                         writer.constant(node.params["bias"], f"{node.name}_bias")], output, transB=1)
+    writer.emit(
+        "Gemm",
+        [
+            x,
+            writer.constant(node.params["weights"], f"{node.name}_weights"),
+            writer.constant(node.params["bias"], f"{node.name}_bias"),
+        ],
+        output,
+        transB=1,
+    )
 
 
 def _pool(writer: OnnxWriter, node: Node, output: str) -> None:
     op, x = node.op, node.inputs[0]
-    counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(
-        writer.graph.shape(x)[2:]))
+    counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(writer.graph.shape(x)[2:]))
     if not counts.all() and not (op.mode == "Average" and op.count_pad):
         raise NoSpelling(f"the layer {node.name} has windows outside the image")
     if op.mode == "Max":
@@ -63,8 +76,9 @@ def _pool(writer: OnnxWriter, node: Node, output: str) -> None:
         if min(op.pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(op.pads)):
             raise NoSpelling(f"the pads of layer {node.name} are too large for an ONNX pool")
         pads = list(op.pads)
-    writer.emit("AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads,
-                count_include_pad=0)
+    writer.emit(
+        "AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads, count_include_pad=0
+    )
 
 
 def _quantize(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -187,10 +201,28 @@ def _activation(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.apply(node.op.function, node.inputs[0], output)
 
 
-for _kind, _spelling in {"Conv": _conv, "Fc": _fc, "Pool": _pool, "PoolSum": _pool_sum, "Affine": _affine, "BatchNorm": _batchnorm,
-                         "ElemWise": _elemwise, "Softmax": _softmax, "Concat": _concat, "Padding": _padding, "Take": _take, "DepthToSpace": _blocks, "SpaceToDepth": _blocks,
-                         "Reshape": _reshape, "Transpose": _transpose, "Identity": _identity, "Dropout": _identity, "Convert": _identity,
-                         "Activation": _activation, "Quantize": _quantize}.items():
+for _kind, _spelling in {
+    "Conv": _conv,
+    "Fc": _fc,
+    "Pool": _pool,
+    "PoolSum": _pool_sum,
+    "Affine": _affine,
+    "BatchNorm": _batchnorm,
+    "ElemWise": _elemwise,
+    "Softmax": _softmax,
+    "Concat": _concat,
+    "Padding": _padding,
+    "Take": _take,
+    "DepthToSpace": _blocks,
+    "SpaceToDepth": _blocks,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "Identity": _identity,
+    "Dropout": _identity,
+    "Convert": _identity,
+    "Activation": _activation,
+    "Quantize": _quantize,
+}.items():
     register_spelling(_kind, _spelling)
 
 
@@ -273,9 +305,19 @@ def _named(op_type: str):
     return write
 
 
-for _kind, _function in {"Clip": _clip, "ChannelClip": _channel_clip, "LeakyRectifier": _leaky, "Swish": _swish, "Tanh": _tanh,
-                         "Logistic": _named("Sigmoid"), "Elu": _elu, "HardSigmoid": _hard_sigmoid,
-                         "HardSwish": _hard_swish, "Gelu": _gelu, "GeluTanh": _gelu_tanh, "Mish": _mish,
-                         **{name: _named(name) for name in ("Softplus", "Softsign", "Abs", "Erf", "Exp", "Log",
-                                                            "Sqrt")}}.items():
+for _kind, _function in {
+    "Clip": _clip,
+    "ChannelClip": _channel_clip,
+    "LeakyRectifier": _leaky,
+    "Swish": _swish,
+    "Tanh": _tanh,
+    "Logistic": _named("Sigmoid"),
+    "Elu": _elu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "Gelu": _gelu,
+    "GeluTanh": _gelu_tanh,
+    "Mish": _mish,
+    **{name: _named(name) for name in ("Softplus", "Softsign", "Abs", "Erf", "Exp", "Log", "Sqrt")},
+}.items():
     register_function(_kind, _function)

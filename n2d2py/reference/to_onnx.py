@@ -1,7 +1,8 @@
 """Writes a float Graph as an ONNX model (opset 17) with a free batch dimension."""
+
 from __future__ import annotations
 
-from typing import Callable, Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import onnx
@@ -12,7 +13,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import Function
 
-__all__ = ["NoSpelling", "OnnxWriter", "register_spelling", "register_function", "to_onnx"]
+__all__ = ["NoSpelling", "OnnxWriter", "register_function", "register_spelling", "to_onnx"]
 
 OPSET = 17
 IR_VERSION = 8
@@ -136,9 +137,17 @@ def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
         writer.write(node)
     outputs = [name for name in dict.fromkeys([*graph.outputs, *taps]) if name not in graph.inputs]
     model = helper.make_model(
-        helper.make_graph(writer.nodes, graph.name or "network", [_value(graph, name) for name in graph.inputs],
-                          [_value(graph, name) for name in outputs], writer.initializers),
-        opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="n2d2py")
+        helper.make_graph(
+            writer.nodes,
+            graph.name or "network",
+            [_value(graph, name) for name in graph.inputs],
+            [_value(graph, name) for name in outputs],
+            writer.initializers,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="n2d2py",
+    )
     return model
 
 

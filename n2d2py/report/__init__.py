@@ -1,7 +1,16 @@
 """Everything under `statistics/` of an export: tables, pictures, and the page that shows them."""
+
 from n2d2py.report.comparison import comparison_text, worst_text
 from n2d2py.report.data import ReportData
 from n2d2py.report.sensitivity import sensitivity_advice, sensitivity_csv, sensitivity_text
 from n2d2py.report.write import write_report
 
-__all__ = ["ReportData", "comparison_text", "sensitivity_text", "sensitivity_csv", "sensitivity_advice", "worst_text", "write_report"]
+__all__ = [
+    "ReportData",
+    "comparison_text",
+    "sensitivity_advice",
+    "sensitivity_csv",
+    "sensitivity_text",
+    "worst_text",
+    "write_report",
+]

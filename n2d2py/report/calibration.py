@@ -1,4 +1,5 @@
 """The record of a calibration: ranges, histograms, the thresholds chosen and those of the other modes."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
 from n2d2py.report.text import file_stems, write_text
 
-__all__ = ["TensorRange", "tensor_ranges", "write_calibration", "folded"]
+__all__ = ["TensorRange", "folded", "tensor_ranges", "write_calibration"]
 
 _SHOWN_BINS = 128
 """Largest number of bins shown on each side of zero."""
@@ -55,8 +56,10 @@ def folded(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
     group = 1
     while -(-max(used) // group) > _SHOWN_BINS:
         group *= 2
-    up, down = (counts.reshape(-1, group).sum(axis=1)[:-(-last // group)]
-                for counts, last in ((positive, used[0]), (histogram.negative, used[1])))
+    up, down = (
+        counts.reshape(-1, group).sum(axis=1)[: -(-last // group)]
+        for counts, last in ((positive, used[0]), (histogram.negative, used[1]))
+    )
     step = histogram.limit / BINS * group
     return np.arange(-len(down), len(up) + 1) * step, np.concatenate([down[::-1], up])
 
@@ -91,13 +94,17 @@ def tensor_ranges(data: ReportData) -> list[TensorRange]:
     def one(name: str) -> TensorRange:
         histogram = data.histograms[name]
         kind = data.qgraph.type(name)
-        candidates = {} if kind.is_float else {
-            mode: activation_threshold(histogram, mode, kind.qmax, quantile) for mode in CLIPPING_MODES}
+        candidates = (
+            {}
+            if kind.is_float
+            else {mode: activation_threshold(histogram, mode, kind.qmax, quantile) for mode in CLIPPING_MODES}
+        )
         threshold, mode = _threshold(data, name, candidates)
         edges, counts = folded(histogram)
         clipped = _beyond(histogram, threshold) if threshold is not None else 0.0
-        return TensorRange(layers[name], name, stems[layers[name]], histogram, edges, counts, threshold, candidates,
-                           clipped, mode)
+        return TensorRange(
+            layers[name], name, stems[layers[name]], histogram, edges, counts, threshold, candidates, clipped, mode
+        )
 
     return list(ordered_map(one, names))
 
@@ -118,8 +125,10 @@ def _weight_lines(data: ReportData) -> list[str]:
             continue
         real = weights.reshape(len(weights), -1).astype(np.float64)
         peaks = np.abs(real).max(axis=1)
-        lines.append(f"{node.name} {real.min():.9g} {real.max():.9g} {real.mean():.9g} {real.std():.9g} {len(real)} "
-                     f"{peaks.max():.9g} {peaks.min():.9g}")
+        lines.append(
+            f"{node.name} {real.min():.9g} {real.max():.9g} {real.mean():.9g} {real.std():.9g} {len(real)} "
+            f"{peaks.max():.9g} {peaks.min():.9g}"
+        )
     return lines
 
 

@@ -1,16 +1,17 @@
 """The comparison of float and integers, layer by layer and stimulus by stimulus, as text and CSV."""
+
 from __future__ import annotations
 
 import csv
 import io
-from typing import Sequence
+from collections.abc import Sequence
 
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report.text import decimal, shorten
 from n2d2py.targets import text_table
 
-__all__ = ["comparison_text", "comparison_csv", "levels_csv", "worst_text", "worst_csv", "identical_word"]
+__all__ = ["comparison_csv", "comparison_text", "identical_word", "levels_csv", "worst_csv", "worst_text"]
 
 _WORST_SHOWN = 5
 
@@ -32,10 +33,23 @@ def _two_digits(value: float | None) -> str:
 def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
     """One line per layer: SQNR in the network, alone and of the worst stimulus (dB), cosine, largest error, saturated
     values, unused part of the range, compiled equal to simulated."""
-    rows = [[c.layer, f"{c.sqnr_db:.2f}", _two_digits(c.alone_db), _two_digits(c.worst_db), f"{c.cosine:.6f}",
-             f"{c.max_error:.6g}", f"{100 * c.saturated:.4f}", f"{100 * c.unused:.1f}", identical_word(c)] for c in comparisons]
-    return text_table(["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "saturated %", "unused %", "identical"],
-                      rows)
+    rows = [
+        [
+            c.layer,
+            f"{c.sqnr_db:.2f}",
+            _two_digits(c.alone_db),
+            _two_digits(c.worst_db),
+            f"{c.cosine:.6f}",
+            f"{c.max_error:.6g}",
+            f"{100 * c.saturated:.4f}",
+            f"{100 * c.unused:.1f}",
+            identical_word(c),
+        ]
+        for c in comparisons
+    ]
+    return text_table(
+        ["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "saturated %", "unused %", "identical"], rows
+    )
 
 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
@@ -43,13 +57,39 @@ def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
     stimulus, counted from 0."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["layer", "tensor", "sqnr_db", "cosine", "max_error", "saturated_percent", "identical",
-                     "alone_sqnr_db", "alone_max_error", "unused_percent", "worst_stimulus", "worst_sqnr_db"])
+    writer.writerow(
+        [
+            "layer",
+            "tensor",
+            "sqnr_db",
+            "cosine",
+            "max_error",
+            "saturated_percent",
+            "identical",
+            "alone_sqnr_db",
+            "alone_max_error",
+            "unused_percent",
+            "worst_stimulus",
+            "worst_sqnr_db",
+        ]
+    )
     for c in comparisons:
-        writer.writerow([c.layer, c.tensor, f"{c.sqnr_db:.9g}", f"{c.cosine:.12g}", f"{c.max_error:.9g}",
-                         f"{100 * c.saturated:.9g}", "" if c.identical is None else int(c.identical),
-                         decimal(c.alone_db, 9), decimal(c.alone_error, 9), f"{100 * c.unused:.9g}",
-                         "" if c.worst is None else c.worst, decimal(c.worst_db, 9)])
+        writer.writerow(
+            [
+                c.layer,
+                c.tensor,
+                f"{c.sqnr_db:.9g}",
+                f"{c.cosine:.12g}",
+                f"{c.max_error:.9g}",
+                f"{100 * c.saturated:.9g}",
+                "" if c.identical is None else int(c.identical),
+                decimal(c.alone_db, 9),
+                decimal(c.alone_error, 9),
+                f"{100 * c.unused:.9g}",
+                "" if c.worst is None else c.worst,
+                decimal(c.worst_db, 9),
+            ]
+        )
     return text.getvalue()
 
 
@@ -61,8 +101,11 @@ def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
     for c in comparisons:
         if c.levels is not None:
             edges = c.levels.edges
-            writer.writerows([c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored)] for low, high, real, stored in
-                             zip(edges, edges[1:], c.levels.real, c.levels.stored) if real or stored)
+            writer.writerows(
+                [c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored)]
+                for low, high, real, stored in zip(edges, edges[1:], c.levels.real, c.levels.stored)
+                if real or stored
+            )
     return text.getvalue()
 
 

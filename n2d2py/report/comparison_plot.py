@@ -1,10 +1,11 @@
 """SQNR along the network as SVG bars, so that a weak layer stands out; float values and integers of one layer."""
+
 from __future__ import annotations
 
 import math
 from base64 import b64encode
+from collections.abc import Sequence
 from io import BytesIO
-from typing import Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.report.svg import Svg, number
 
-__all__ = ["draw_sqnr", "draw_levels", "inline_picture"]
+__all__ = ["draw_levels", "draw_sqnr", "inline_picture"]
 
 _WIDTH, _HEIGHT = 1100.0, 190.0
 _LEFT, _TOP, _BOTTOM = 38.0, 10.0, 14.0
@@ -39,8 +40,14 @@ def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
         share = min(max(c.sqnr_db, 0.0) / top, 1.0)
         height = max(share * (foot - _TOP), 1.0)
         style = "bars weak" if c.sqnr_db < _WEAK else "bars"
-        svg.rect(_LEFT + k * step + 0.1 * step, foot - height, min(0.8 * step, 40.0), height, style,
-                 title=f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else ""))
+        svg.rect(
+            _LEFT + k * step + 0.1 * step,
+            foot - height,
+            min(0.8 * step, 40.0),
+            height,
+            style,
+            title=f"{c.layer}: {c.sqnr_db:.2f} dB" + (f", alone {c.alone_db:.2f} dB" if c.alone_db is not None else ""),
+        )
         if c.alone_db is not None:
             y = foot - max(min(max(c.alone_db, 0.0) / top, 1.0) * (foot - _TOP), 1.0)
             svg.line(_LEFT + k * step + 0.1 * step, y, _LEFT + k * step + 0.1 * step + min(0.8 * step, 40.0), y, "alone")

@@ -1,4 +1,5 @@
 """The confusion matrix as SVG, for pages: cells shaded by their share of the label."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,8 +40,7 @@ def draw_confusion_svg(confusion: np.ndarray, classes: tuple[str, ...]) -> str:
     return svg.finish()
 
 
-def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...],
-                        most: int = 15) -> list[tuple[str, str, int, float]]:
+def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: int = 15) -> list[tuple[str, str, int, float]]:
     """(label, taken for, count, share of the label), most frequent first, then in the order of the classes."""
     totals = confusion.sum(axis=1)
     wrong = [(int(label), int(estimated)) for label, estimated in np.argwhere(confusion) if label != estimated]

@@ -1,8 +1,9 @@
 """What a report is made of: plain references to what the stages computed."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence
 
 from n2d2py.export import KernelChoice
 from n2d2py.graph import Graph, QuantGraph

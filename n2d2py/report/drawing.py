@@ -1,4 +1,5 @@
 """The drawing of a network: boxes with name, operator, shape and number type; edges downwards."""
+
 from __future__ import annotations
 
 from n2d2py.graph import QuantGraph, QuantNode
@@ -28,8 +29,11 @@ def _dims(graph: QuantGraph, tensor: str) -> str:
 def _operator_text(node: QuantNode) -> str:
     """Operator with kernel and stride, such as "Conv depthwise 3×3 /2"."""
     text = layer_type(node)
-    kernel = node.params["weights"].shape[2:] if isinstance(node.op, Conv) else (
-        node.op.kernel if isinstance(node.op, Pool) else None)
+    kernel = (
+        node.params["weights"].shape[2:]
+        if isinstance(node.op, Conv)
+        else (node.op.kernel if isinstance(node.op, Pool) else None)
+    )
     if kernel:
         text += f" {kernel[0]}×{kernel[1]}"
         stride = node.op.stride
@@ -52,7 +56,7 @@ def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int
         here = len(sizes)
         sizes.append(_BOX)
         edges += [(producer[name], here) for name in node.inputs]
-        producer.update({name: here for name in node.outputs})
+        producer.update(dict.fromkeys(node.outputs, here))
     for name in graph.outputs:
         edges.append((producer[name], len(sizes)))
         sizes.append(_END)
@@ -80,8 +84,15 @@ def _draw_layer(svg: Svg, item: Item, graph: QuantGraph, node: QuantNode) -> Non
     out = node.outputs[0]
     macs = int(node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(out), node))
     count = sum(int(array.size) for array in stored_parameters(node))
-    svg.rect(x, y, item.width, item.height, "box", 4,
-             title=f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters")
+    svg.rect(
+        x,
+        y,
+        item.width,
+        item.height,
+        "box",
+        4,
+        title=f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters",
+    )
     svg.rect(x, y, 5, item.height, _style(node), 2)
     svg.text(x + 13, y + 15, shorten(node.name, 31), "name", anchor="start")
     svg.text(x + 13, y + 28, shorten(f"{_operator_text(node)} → {_dims(graph, out)}", 40), "info", anchor="start")
@@ -102,8 +113,7 @@ def _draw_edges(svg: Svg, layout: Layout) -> None:
         for upper, lower in zip(items, items[1:]):
             y0, y1 = upper.y + upper.height / 2, lower.y - lower.height / 2
             if lower.column != upper.column:
-                lane = lanes.setdefault((upper.column, route[0]),
-                                        sum(1 for column, _ in lanes if column == upper.column))
+                lane = lanes.setdefault((upper.column, route[0]), sum(1 for column, _ in lanes if column == upper.column))
                 parts.append(_over(layout, upper, lower, y0, y1, lane))
             elif abs(upper.x - lower.x) < 0.05:
                 parts.append(f"V{number(y1)}")

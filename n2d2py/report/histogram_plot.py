@@ -1,4 +1,5 @@
 """A histogram with its thresholds as SVG: logarithmic counts, the chosen threshold, the candidates."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ import numpy as np
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import shorten
 
-__all__ = ["HistogramPlot", "draw_histogram", "CANDIDATE_CLASSES"]
+__all__ = ["CANDIDATE_CLASSES", "HistogramPlot", "draw_histogram"]
 
 CANDIDATE_CLASSES = {"None": "c0", "MSE": "c1", "KL-Divergence": "c2", "Quantile": "c3"}
 """Style class of each clipping mode, for pictures and legends."""
@@ -67,8 +68,14 @@ def draw_histogram(plot: HistogramPlot, *, width: int, height: int, title: str =
     for mode, value in plot.candidates.items():
         for at in (value, -value) if low < 0 else (value,):
             if low <= at <= reach:
-                svg.line(x(at), top, x(at), top + 0.3 * (bottom - top), f"candidate {CANDIDATE_CLASSES[mode]}",
-                         title=f"{mode} {value:.4g}")
+                svg.line(
+                    x(at),
+                    top,
+                    x(at),
+                    top + 0.3 * (bottom - top),
+                    f"candidate {CANDIDATE_CLASSES[mode]}",
+                    title=f"{mode} {value:.4g}",
+                )
     if plot.threshold is not None:
         for at in (plot.threshold, -plot.threshold) if low < 0 else (plot.threshold,):
             svg.line(x(at), top, x(at), bottom, "threshold", title=f"threshold {plot.threshold:.6g}")

@@ -1,10 +1,11 @@
 """The table of layers: shapes, cost, number types, rescale and geometry of each."""
+
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from n2d2py.operators import Conv, ElemWise, Pool
 from n2d2py.report.text import decimal, grouped
 from n2d2py.targets import text_table
 
-__all__ = ["LayerRow", "Totals", "layer_rows", "layer_type", "totals", "layers_csv", "layers_text",
-           "stored_parameters"]
+__all__ = ["LayerRow", "Totals", "layer_rows", "layer_type", "layers_csv", "layers_text", "stored_parameters", "totals"]
 
 _GENERATED = ("multipliers", "offset")
 """Roles of constants that are part of the generated code, not of the stored parameters."""
@@ -82,8 +82,7 @@ def layer_type(node: QuantNode) -> str:
     """The operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
     op = node.op
     if isinstance(op, Conv):
-        return "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else (
-            "Conv grouped" if op.groups > 1 else "Conv")
+        return "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else ("Conv grouped" if op.groups > 1 else "Conv")
     if isinstance(op, Pool):
         return f"Pool {op.mode}"
     if isinstance(op, ElemWise):
@@ -108,18 +107,30 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     conv = isinstance(op, Conv)
     window = conv or isinstance(op, Pool)
     return LayerRow(
-        node.name, layer_type(node), " + ".join(node.inputs), " + ".join(map(_dims, shapes)), _dims(out.shape),
-        int(op.macs(shapes, out.shape, node)), sum(int(a.size) for a in stored),
-        sum(int(a.nbytes) for a in stored), sum(graph.tensors[name].bytes for name in node.outputs),
-        " + ".join(graph.type(name).name for name in node.inputs), weights.dtype.name if weights is not None else "",
-        f"int{node.acc_bits}" if integer and node.rescale is not None else "", out.type.name,
-        out.type.scale if integer else None, float(factors.min()) if factors is not None else None,
+        node.name,
+        layer_type(node),
+        " + ".join(node.inputs),
+        " + ".join(map(_dims, shapes)),
+        _dims(out.shape),
+        int(op.macs(shapes, out.shape, node)),
+        sum(int(a.size) for a in stored),
+        sum(int(a.nbytes) for a in stored),
+        sum(graph.tensors[name].bytes for name in node.outputs),
+        " + ".join(graph.type(name).name for name in node.inputs),
+        weights.dtype.name if weights is not None else "",
+        f"int{node.acc_bits}" if integer and node.rescale is not None else "",
+        out.type.name,
+        out.type.scale if integer else None,
+        float(factors.min()) if factors is not None else None,
         float(factors.max()) if factors is not None else None,
         f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
-        _pair(kernel), _pair(op.stride) if window else "",
-        " ".join(map(str, op.pads)) if hasattr(op, "pads") else "", _pair(op.dilation) if conv else "",
+        _pair(kernel),
+        _pair(op.stride) if window else "",
+        " ".join(map(str, op.pads)) if hasattr(op, "pads") else "",
+        _pair(op.dilation) if conv else "",
         str(op.groups) if conv else "",
-        *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ()))
+        *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ()),
+    )
 
 
 def layer_rows(graph: QuantGraph, kernels: Mapping[str, KernelChoice] | None = None) -> list[LayerRow]:
@@ -129,8 +140,13 @@ def layer_rows(graph: QuantGraph, kernels: Mapping[str, KernelChoice] | None = N
 
 def totals(rows: Sequence[LayerRow]) -> Totals:
     """The sums of a table."""
-    return Totals(len(rows), sum(r.macs for r in rows), sum(r.parameters for r in rows),
-                  sum(r.parameter_bytes for r in rows), max((r.activation_bytes for r in rows), default=0))
+    return Totals(
+        len(rows),
+        sum(r.macs for r in rows),
+        sum(r.parameters for r in rows),
+        sum(r.parameter_bytes for r in rows),
+        max((r.activation_bytes for r in rows), default=0),
+    )
 
 
 def layers_csv(rows: Sequence[LayerRow]) -> str:
@@ -145,20 +161,53 @@ def layers_csv(rows: Sequence[LayerRow]) -> str:
 
 def layers_text(rows: Sequence[LayerRow]) -> str:
     """The columns that fit a wide terminal, then the totals."""
-    header = ["layer", "type", "input", "output", "MACs", "parameters", "bytes", "output bytes", "types", "scale",
-              "rescale", "kernel", "stride", "pads"]
+    header = [
+        "layer",
+        "type",
+        "input",
+        "output",
+        "MACs",
+        "parameters",
+        "bytes",
+        "output bytes",
+        "types",
+        "scale",
+        "rescale",
+        "kernel",
+        "stride",
+        "pads",
+    ]
     body = []
     for r in rows:
         types = f"{r.input_types}{' * ' + r.weight_type if r.weight_type else ''} -> {r.output_type}"
         low, high = decimal(r.rescale_min, 4), decimal(r.rescale_max, 4)
-        body.append([r.name, r.type, r.input_dims, r.output_dims, grouped(r.macs), grouped(r.parameters),
-                     grouped(r.parameter_bytes), grouped(r.activation_bytes), types, decimal(r.output_scale),
-                     low if low == high else f"{low}..{high}", r.kernel, r.stride, r.pads])
+        body.append(
+            [
+                r.name,
+                r.type,
+                r.input_dims,
+                r.output_dims,
+                grouped(r.macs),
+                grouped(r.parameters),
+                grouped(r.parameter_bytes),
+                grouped(r.activation_bytes),
+                types,
+                decimal(r.output_scale),
+                low if low == high else f"{low}..{high}",
+                r.kernel,
+                r.stride,
+                r.pads,
+            ]
+        )
     t = totals(rows)
-    body.append(["total", f"{t.layers} layers", "", "", grouped(t.macs), grouped(t.parameters),
-                 grouped(t.parameter_bytes), *[""] * 7])
-    return ("# dimensions X x Y x C; bytes: weights, biases, tables; pads top left bottom right\n"
-            + text_table(header, body, left=4) + _kernels_text(rows))
+    body.append(
+        ["total", f"{t.layers} layers", "", "", grouped(t.macs), grouped(t.parameters), grouped(t.parameter_bytes), *[""] * 7]
+    )
+    return (
+        "# dimensions X x Y x C; bytes: weights, biases, tables; pads top left bottom right\n"
+        + text_table(header, body, left=4)
+        + _kernels_text(rows)
+    )
 
 
 def _kernels_text(rows: Sequence[LayerRow]) -> str:
@@ -166,5 +215,6 @@ def _kernels_text(rows: Sequence[LayerRow]) -> str:
     if not any(r.implementation for r in rows):
         return ""
     body = [[r.name, r.implementation, r.instruction_sets or "all", r.why] for r in rows]
-    return ("\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n"
-            + text_table(["layer", "implementation", "instruction sets", "why"], body, left=4))
+    return "\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n" + text_table(
+        ["layer", "implementation", "instruction sets", "why"], body, left=4
+    )

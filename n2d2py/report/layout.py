@@ -4,13 +4,14 @@ The usual steps (Sugiyama, Tagawa, Toda 1981): rank by longest path, a bend poin
 edge passes, order by barycentres, then positions by least squares under the order (pooling adjacent
 violators). Long networks are folded where few edges cross.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Layout", "Item", "lay_out"]
+__all__ = ["Item", "Layout", "lay_out"]
 
 _BEND_WIDTH = 14.0
 _SWEEPS = 10
@@ -43,8 +44,14 @@ class Layout:
     height: float
 
 
-def lay_out(sizes: list[tuple[float, float]], edges: list[tuple[int, int]], *, gap: tuple[float, float] = (26.0, 22.0),
-            margin: float = 30.0, column_ranks: int = 26) -> Layout:
+def lay_out(
+    sizes: list[tuple[float, float]],
+    edges: list[tuple[int, int]],
+    *,
+    gap: tuple[float, float] = (26.0, 22.0),
+    margin: float = 30.0,
+    column_ranks: int = 26,
+) -> Layout:
     """Places boxes of `sizes` (width, height); edges (from, to) go to a later box. Gaps are (horizontal, vertical).
 
     More than 1.2 x `column_ranks` ranks are folded into columns of about that many.
@@ -148,8 +155,14 @@ def _cuts(items: list[Item], routes: list[list[int]], ranks: int, wanted: int) -
     return starts
 
 
-def _fold(items: list[Item], rows: list[list[int]], routes: list[list[int]], gap: tuple[float, float], margin: float,
-          column_ranks: int) -> tuple[float, float]:
+def _fold(
+    items: list[Item],
+    rows: list[list[int]],
+    routes: list[list[int]],
+    gap: tuple[float, float],
+    margin: float,
+    column_ranks: int,
+) -> tuple[float, float]:
     """Sets columns and y, moves each column's x to its place; returns (width, height)."""
     starts = _cuts(items, routes, len(rows), column_ranks)
     left, tallest = margin, 0.0

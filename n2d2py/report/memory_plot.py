@@ -1,4 +1,5 @@
 """The memory plan as SVG for the page: time to the right, address upwards, a buffer's facts on hovering."""
+
 from __future__ import annotations
 
 from n2d2py.memory import MemoryPlan, MemoryProblem
@@ -56,16 +57,20 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan) -> str:
         for part, (begin, end) in enumerate(plane.intervals()):
             where = f"{facts}, {grouped(begin)} to {grouped(end)}" + (", wrapped part" if part else "")
             width, height = x(until) - x(plane.alloc), y(begin) - y(end)
-            svg.rect(x(plane.alloc), y(end), width, height, f"buffer h{index % _HUES}{' wrapped' if part else ''}",
-                     title=where)
+            svg.rect(x(plane.alloc), y(end), width, height, f"buffer h{index % _HUES}{' wrapped' if part else ''}", title=where)
             if max(width, height) >= 9 * _LETTER and min(width, height) >= _LINE:
                 labels.append((x(plane.alloc) + width / 2, (y(begin) + y(end)) / 2, width, height, layer))
     _label(svg, labels)
     clocks = {step.op: step.clock for step in plan.schedule}
     for name, scratch in plan.scratch.items():
-        svg.rect(x(clocks[name]), y(scratch.offset + scratch.size), column,
-                 y(scratch.offset) - y(scratch.offset + scratch.size), "scratch",
-                 title=f"{name}: scratch of {grouped(scratch.size)} bytes")
+        svg.rect(
+            x(clocks[name]),
+            y(scratch.offset + scratch.size),
+            column,
+            y(scratch.offset) - y(scratch.offset + scratch.size),
+            "scratch",
+            title=f"{name}: scratch of {grouped(scratch.size)} bytes",
+        )
     svg.line(_LEFT, y(plan.arena_bytes), _WIDTH - _RIGHT, y(plan.arena_bytes), "threshold")
     every = _tick_step(last + 1, 24)
     for clock in range(0, last + 1, every):

@@ -1,4 +1,5 @@
 """`report.html`: one file that shows everything, without any other file or host."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -39,19 +40,32 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
     """The text of the page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(loader=FileSystemLoader(folder("export_templates") / "report"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FileSystemLoader(folder("export_templates") / "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters.update(grouped=grouped, bytes=short_bytes, count=short_count, decimal=decimal)
     page = environment.get_template("report.html.j2").render(
-        data=data, rows=rows, totals=totals(rows), tiles=_tiles(data, rows), largest=_largest(rows),
-        precision=_precision(data.qgraph.bits), targets=_targets(data), histograms=_histograms(ranges),
+        data=data,
+        rows=rows,
+        totals=totals(rows),
+        tiles=_tiles(data, rows),
+        largest=_largest(rows),
+        precision=_precision(data.qgraph.bits),
+        targets=_targets(data),
+        histograms=_histograms(ranges),
         modes=[(mode, CANDIDATE_CLASSES[mode]) for mode in CLIPPING_MODES],
         memory=draw_memory(data.problem, data.plan) if data.problem is not None and data.plan is not None else "",
         planes=_planes(data),
         sqnr=draw_sqnr(data.comparisons) if data.comparisons else "",
         comparisons=[(c, identical_word(c)) for c in data.comparisons],
-        levels=[(c, draw_levels(c.levels)) for c in data.comparisons if c.levels is not None], worst=_worst(data),
-        drawing=draw_network(data.qgraph, standalone=False))
+        levels=[(c, draw_levels(c.levels)) for c in data.comparisons if c.levels is not None],
+        worst=_worst(data),
+        drawing=draw_network(data.qgraph, standalone=False),
+    )
     return page if page.endswith("\n") else page + "\n"
 
 
@@ -61,8 +75,10 @@ def _precision(bits: int) -> str:
 
 def _largest(rows: list[LayerRow]) -> dict[str, int]:
     """The largest value of each column that is drawn with bars, at least 1."""
-    return {key: max([1, *(getattr(row, key) for row in rows)])
-            for key in ("macs", "parameters", "parameter_bytes", "activation_bytes")}
+    return {
+        key: max([1, *(getattr(row, key) for row in rows)])
+        for key in ("macs", "parameters", "parameter_bytes", "activation_bytes")
+    }
 
 
 def _score_tile(data: ReportData, label: str) -> Tile:
@@ -75,8 +91,11 @@ def _score_tile(data: ReportData, label: str) -> Tile:
     if score.top1 is None:
         return Tile(f"{label} score", "–", f"{score.stimuli} stimuli without labels")
     note = f"{score.correct} of {score.count}"
-    return Tile(f"{label} score", f"{score.top1:.2f}%",
-                note + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else ""))
+    return Tile(
+        f"{label} score",
+        f"{score.top1:.2f}%",
+        note + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else ""),
+    )
 
 
 def _tiles(data: ReportData, rows: list[LayerRow]) -> list[Tile]:
@@ -84,14 +103,22 @@ def _tiles(data: ReportData, rows: list[LayerRow]) -> list[Tile]:
     tiles = [_score_tile(data, label) for label in SCORE_LABELS]
     if data.plan is not None:
         tiles.append(Tile("arena", short_bytes(data.plan.arena_bytes), f"{grouped(data.plan.arena_bytes)} bytes"))
-    tiles += [Tile("weights", short_bytes(sums.parameter_bytes), f"{grouped(sums.parameter_bytes)} bytes"),
-              Tile("MACs", short_count(sums.macs), f"{grouped(sums.macs)} per inference"),
-              Tile("layers", str(sums.layers), f"{short_count(sums.parameters)} parameters")]
+    tiles += [
+        Tile("weights", short_bytes(sums.parameter_bytes), f"{grouped(sums.parameter_bytes)} bytes"),
+        Tile("MACs", short_count(sums.macs), f"{grouped(sums.macs)} per inference"),
+        Tile("layers", str(sums.layers), f"{short_count(sums.parameters)} parameters"),
+    ]
     tested = [c for c in data.comparisons if c.identical is not None]
     if tested:
         wrong = [c.layer for c in tested if not c.identical]
-        tiles.append(Tile("compiled = simulated", "no" if wrong else "yes",
-                          f"first difference in {wrong[0]}" if wrong else f"all {len(tested)} layers", bool(wrong)))
+        tiles.append(
+            Tile(
+                "compiled = simulated",
+                "no" if wrong else "yes",
+                f"first difference in {wrong[0]}" if wrong else f"all {len(tested)} layers",
+                bool(wrong),
+            )
+        )
     return tiles
 
 
@@ -104,8 +131,17 @@ def _targets(data: ReportData) -> list[dict[str, Any]]:
     for name, rows in grouped_rows.items():
         header, body, note = score_columns(rows)
         shown = rows[-1]
-        result.append({"name": name, "header": header, "body": body, "note": note, "label": shown.label,
-                       "lines": score_lines(shown.score), **_details(shown.score)})
+        result.append(
+            {
+                "name": name,
+                "header": header,
+                "body": body,
+                "note": note,
+                "label": shown.label,
+                "lines": score_lines(shown.score),
+                **_details(shown.score),
+            }
+        )
     return result
 
 
@@ -113,15 +149,20 @@ def _details(score: Score) -> dict[str, Any]:
     confusion, classes = score.confusion, score.classes
     draw = score.count > 0 and 0 < len(classes) <= _PICTURE_CLASSES
     misses = score.misclassified
-    return {"confusion": draw_confusion_svg(confusion, classes) if draw else "", "classes": len(classes),
-            "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
-            "misses": [(miss, classes[miss.label], classes[miss.estimated]) for miss in misses[:_MISSES_SHOWN]],
-            "miss_count": len(misses)}
+    return {
+        "confusion": draw_confusion_svg(confusion, classes) if draw else "",
+        "classes": len(classes),
+        "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
+        "misses": [(miss, classes[miss.label], classes[miss.estimated]) for miss in misses[:_MISSES_SHOWN]],
+        "miss_count": len(misses),
+    }
 
 
 def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
-    return [(r, draw_histogram(HistogramPlot(r.edges, r.counts, r.threshold, r.candidates), width=250, height=92,
-                               standalone=False)) for r in ranges]
+    return [
+        (r, draw_histogram(HistogramPlot(r.edges, r.counts, r.threshold, r.candidates), width=250, height=92, standalone=False))
+        for r in ranges
+    ]
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:
@@ -137,9 +178,15 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
         image = one.picture
         if image is not None and image.ndim == 3 and not red_first:
             image = image[:, :, ::-1].copy()
-        result.append({"stimulus": one, "picture": "" if image is None else inline_picture(image),
-                       "expected": name(one.expected), "found": name(one.found),
-                       "label": name(one.label) if one.label >= 0 else ""})
+        result.append(
+            {
+                "stimulus": one,
+                "picture": "" if image is None else inline_picture(image),
+                "expected": name(one.expected),
+                "found": name(one.found),
+                "label": name(one.label) if one.label >= 0 else "",
+            }
+        )
     return result
 
 
@@ -153,6 +200,12 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
     for name in names:
         plane, step = data.plan.planes[name], writers.get(name)
         parts = plane.intervals()
-        result.append({"name": step.op if step is not None else name, "plane": plane,
-                       "view": step is not None and step.view, "parts": parts})
+        result.append(
+            {
+                "name": step.op if step is not None else name,
+                "plane": plane,
+                "view": step is not None and step.view,
+                "parts": parts,
+            }
+        )
     return result

@@ -1,4 +1,5 @@
 """The figures of an export that other programs read: `statistics/summary.json`."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +9,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, totals
 from n2d2py.targets import agreement
 
-__all__ = ["summary", "SCORE_LABELS"]
+__all__ = ["SCORE_LABELS", "summary"]
 
 SCORE_LABELS = ("float", "simulated", "compiled")
 
@@ -27,18 +28,30 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
     scores = {label: data.score(label) for label in dict.fromkeys((*SCORE_LABELS, *others))}
     result: dict[str, Any] = {
-        "network": data.network, "nbbits": data.qgraph.bits,
+        "network": data.network,
+        "nbbits": data.qgraph.bits,
         "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
-        "weights_bytes": sums.parameter_bytes, "parameters": sums.parameters, "macs": sums.macs, "layers": sums.layers,
-        "scores": {label: score.top1 if score is not None else None for label, score in scores.items()}}
+        "weights_bytes": sums.parameter_bytes,
+        "parameters": sums.parameters,
+        "macs": sums.macs,
+        "layers": sums.layers,
+        "scores": {label: score.top1 if score is not None else None for label, score in scores.items()},
+    }
     base = scores["float"]
     if base is not None and others:
         result["agreement"] = {label: agreement(base, scores[label]) for label in others}
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
-    result["compare"] = {c.layer: {"sqnr_db": _finite(c.sqnr_db), "cosine": c.cosine, "max_error": c.max_error,
-                                   "saturated_percent": 100 * c.saturated, "unused_percent": 100 * c.unused,
-                                   "alone_sqnr_db": None if c.alone_db is None else _finite(c.alone_db),
-                                   "identical": c.identical}
-                         for c in data.comparisons}
+    result["compare"] = {
+        c.layer: {
+            "sqnr_db": _finite(c.sqnr_db),
+            "cosine": c.cosine,
+            "max_error": c.max_error,
+            "saturated_percent": 100 * c.saturated,
+            "unused_percent": 100 * c.unused,
+            "alone_sqnr_db": None if c.alone_db is None else _finite(c.alone_db),
+            "identical": c.identical,
+        }
+        for c in data.comparisons
+    }
     return result

@@ -1,9 +1,10 @@
 """SVG text, element by element; colours come from style classes so that a page can restyle them."""
+
 from __future__ import annotations
 
 from html import escape
 
-__all__ = ["Svg", "number", "STYLE"]
+__all__ = ["STYLE", "Svg", "number"]
 
 STYLE = """
 svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
@@ -37,17 +38,17 @@ class Svg:
         if standalone:
             self._parts.append(f'<style>{STYLE.strip()}</style><rect width="100%" height="100%" fill="#fff"/>')
 
-    def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0,
-             title: str = "") -> None:
+    def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0, title: str = "") -> None:
         """A rectangle; `title` shows when the pointer rests on it."""
         rounded = f' rx="{number(radius)}"' if radius else ""
-        self._element(f'rect class="{style}" x="{number(x)}" y="{number(y)}" width="{number(width)}" '
-                      f'height="{number(height)}"{rounded}', title)
+        self._element(
+            f'rect class="{style}" x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"{rounded}',
+            title,
+        )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str, title: str = "") -> None:
         """A straight line."""
-        self._element(f'line class="{style}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" '
-                      f'y2="{number(y2)}"', title)
+        self._element(f'line class="{style}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"', title)
 
     def path(self, d: str, style: str, title: str = "") -> None:
         """A path in SVG's path language."""
@@ -55,14 +56,17 @@ class Svg:
 
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
         """One line of text with its baseline at y."""
-        self._parts.append(f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">'
-                           f'{escape(text)}</text>')
+        self._parts.append(
+            f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(text)}</text>'
+        )
 
     def upright(self, x: float, y: float, text: str, style: str, anchor: str = "start") -> None:
         """One line of text that runs upwards, anchored at (x, y)."""
-        self._parts.append(f'<text class="{style}" transform="translate({number(x)} {number(y)}) rotate(-90)" '
-                           f'text-anchor="{anchor}">'
-                           f'{escape(text)}</text>')
+        self._parts.append(
+            f'<text class="{style}" transform="translate({number(x)} {number(y)}) rotate(-90)" '
+            f'text-anchor="{anchor}">'
+            f"{escape(text)}</text>"
+        )
 
     def _element(self, opening: str, title: str) -> None:
         name = opening.split(" ", 1)[0]

@@ -1,11 +1,12 @@
 """Numbers and names as the report writes them."""
+
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Iterable
 
-__all__ = ["write_text", "file_stems", "grouped", "short_bytes", "short_count", "shorten", "decimal"]
+__all__ = ["decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten", "write_text"]
 
 
 def write_text(path: Path, text: str) -> None:
@@ -35,7 +36,7 @@ def grouped(value: int) -> str:
 
 def short_bytes(value: int) -> str:
     """Bytes in B, KiB or MiB with about three digits."""
-    for unit, size in (("MiB", 2 ** 20), ("KiB", 2 ** 10)):
+    for unit, size in (("MiB", 2**20), ("KiB", 2**10)):
         if value >= size:
             amount = value / size
             return f"{amount:.2f} {unit}" if amount < 10 else f"{amount:.1f} {unit}"
@@ -44,7 +45,7 @@ def short_bytes(value: int) -> str:
 
 def short_count(value: int) -> str:
     """A count with k, M or G and about three digits."""
-    for unit, size in (("G", 10 ** 9), ("M", 10 ** 6), ("k", 10 ** 3)):
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if value >= size:
             amount = value / size
             return f"{amount:.2f} {unit}" if amount < 10 else f"{amount:.1f} {unit}"
@@ -56,7 +57,7 @@ def shorten(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     head = (length - 1) // 3
-    return text[:head] + "…" + text[len(text) - (length - 1 - head):]
+    return text[:head] + "…" + text[len(text) - (length - 1 - head) :]
 
 
 def decimal(value: float | None, digits: int = 6) -> str:

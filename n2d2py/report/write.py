@@ -1,4 +1,5 @@
 """Writes `statistics/`: every table, picture and figure of an export."""
+
 from __future__ import annotations
 
 import json
@@ -35,8 +36,10 @@ def write_report(data: ReportData, folder: Path) -> None:
     write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
     write_text(folder / "graph" / "graph.json", json.dumps(data.qgraph.dump(), indent=1) + "\n")
     if data.comparisons:
-        write_text(folder / "compare.txt", comparison_text(data.comparisons) + ("\n" + worst_text(data.stimuli)
-                                                                                if data.stimuli else ""))
+        write_text(
+            folder / "compare.txt",
+            comparison_text(data.comparisons) + ("\n" + worst_text(data.stimuli) if data.stimuli else ""),
+        )
         write_text(folder / "compare_levels.csv", levels_csv(data.comparisons))
         write_text(folder / "compare_stimuli.csv", worst_csv(data.stimuli))
         write_text(folder / "compare.csv", comparison_csv(data.comparisons))

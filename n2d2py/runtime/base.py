@@ -1,15 +1,16 @@
 """What compiled and simulated networks share: their description, checks of arrays, quantization."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
-__all__ = ["ArrayError", "TensorInfo", "LayerInfo", "NetworkInfo", "Network"]
+__all__ = ["ArrayError", "LayerInfo", "Network", "NetworkInfo", "TensorInfo"]
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -108,8 +109,7 @@ class Network:
         """
         arrays = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays))
-        stored = (self._stored(inputs) if ready
-                  else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)])
+        stored = self._stored(inputs) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)]
         return self._run_layers(stored)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -123,8 +123,10 @@ class Network:
     def _batches(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The inputs as arrays with the same batch and the network's shapes."""
         if len(inputs) != len(self.info.inputs):
-            raise ArrayError(f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
-                             f"give {', '.join(info.name for info in self.info.inputs)}")
+            raise ArrayError(
+                f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
+                f"give {', '.join(info.name for info in self.info.inputs)}",
+            )
         arrays = [np.asarray(x) for x in inputs]
         for info, x in zip(self.info.inputs, arrays):
             if x.ndim != len(info.shape) or x.shape[1:] != info.shape[1:]:
@@ -132,8 +134,9 @@ class Network:
                 remedy = "add the batch axis with x[None]" if x.shape == info.shape[1:] else "reshape or transpose it"
                 raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not ({wanted})", remedy)
         if len({len(x) for x in arrays}) > 1:
-            raise ArrayError(f"inputs of {', '.join(str(len(x)) for x in arrays)} stimuli",
-                             "give the same number for each input")
+            raise ArrayError(
+                f"inputs of {', '.join(str(len(x)) for x in arrays)} stimuli", "give the same number for each input"
+            )
         return arrays
 
     def _stored(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -145,11 +148,15 @@ class Network:
                     raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", f"give {info.dtype}")
                 continue
             if x.dtype.kind not in "iu":
-                raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}",
-                                 f"give stored integers ({info.dtype}), or call the network with real numbers")
+                raise ArrayError(
+                    f"the input '{info.name}' is an array of {x.dtype}",
+                    f"give stored integers ({info.dtype}), or call the network with real numbers",
+                )
             if x.size and not info.type.qmin <= int(x.min()) <= int(x.max()) <= info.type.qmax:
-                raise ArrayError(f"the input '{info.name}' holds {int(x.min())} to {int(x.max())}",
-                                 f"its integers go from {info.type.qmin} to {info.type.qmax}")
+                raise ArrayError(
+                    f"the input '{info.name}' holds {int(x.min())} to {int(x.max())}",
+                    f"its integers go from {info.type.qmin} to {info.type.qmax}",
+                )
         return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays)]
 
 

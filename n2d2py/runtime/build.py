@@ -1,12 +1,13 @@
 """Building the shared library of an export with make, when it is older than what it is made from."""
+
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -55,8 +56,9 @@ def _make(folder: Path, library: Path) -> None:
 def need_make() -> None:
     """Raises E801 where make is not installed."""
     if shutil.which("make") is None:
-        raise N2D2Error("E801", "the export cannot be built: make is not installed",
-                        remedy="install make and g++ (apt install make g++)")
+        raise N2D2Error(
+            "E801", "the export cannot be built: make is not installed", remedy="install make and g++ (apt install make g++)"
+        )
 
 
 def build_environment() -> dict[str, str]:
@@ -67,19 +69,29 @@ def build_environment() -> dict[str, str]:
 
 def run_make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Runs make with `words` in a folder on all cores; what it prints is in `stdout`."""
-    return subprocess.run(["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", *words], env=build_environment(),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace")
+    return subprocess.run(
+        ["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", *words],
+        env=build_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
 
 
 def build_error(output: str, *, remedy: str) -> N2D2Error:
     """Of what a make that failed has printed: E801 where a program could not be started, else E802 with the first error."""
     lines = [line.strip() for line in output.splitlines()]
-    missing = [line for line in lines if "not found" in line or (
-        line.startswith("make") and "No such file or directory" in line)]
+    missing = [
+        line for line in lines if "not found" in line or (line.startswith("make") and "No such file or directory" in line)
+    ]
     if missing and any(line.endswith("Error 127") for line in lines):
-        return N2D2Error("E801", f"the export cannot be built, its compiler does not run: {missing[0]}",
-                         remedy="install g++ (apt install g++), or name a compiler in the variable CXX")
+        return N2D2Error(
+            "E801",
+            f"the export cannot be built, its compiler does not run: {missing[0]}",
+            remedy="install g++ (apt install g++), or name a compiler in the variable CXX",
+        )
     first = next((line for line in lines if "error" in line.lower()), "make failed")
     return N2D2Error("E802", f"the export cannot be built: {first}", remedy=remedy)
 
@@ -93,8 +105,9 @@ def _alone(folder: Path) -> Iterator[None]:
         (folder / "build").mkdir(exist_ok=True)
         lock = (folder / "build" / "lock").open("w")
     except OSError as reason:
-        raise N2D2Error("E807", f"{folder} cannot be built in: {reason.strerror}",
-                        remedy="copy the export to a folder that you may write") from reason
+        raise N2D2Error(
+            "E807", f"{folder} cannot be built in: {reason.strerror}", remedy="copy the export to a folder that you may write"
+        ) from reason
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

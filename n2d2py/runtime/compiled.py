@@ -1,4 +1,5 @@
 """The compiled export, built and run by the tool in a copy of the project, so that the export itself stays as written."""
+
 from __future__ import annotations
 
 import os
@@ -42,14 +43,15 @@ class CompiledExport(Runner):
         self._source = folder
         self._manifest = manifest
 
-    def __enter__(self) -> "CompiledExport":
+    def __enter__(self) -> CompiledExport:
         self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
         self.folder = Path(self._temporary.name) / "export"
         shutil.copytree(self._source, self.folder)
         (self.folder / MANIFEST).write_text(self._manifest.text(self.folder), encoding="utf-8")
         try:
-            self._command("make", f"-j{cores()}", "all", "lib", what="building the export",
-                          steps=len(list(self.folder.rglob("*.cpp"))))
+            self._command(
+                "make", f"-j{cores()}", "all", "lib", what="building the export", steps=len(list(self.folder.rglob("*.cpp")))
+            )
         except BaseException:
             self._temporary.cleanup()
             raise
@@ -64,15 +66,25 @@ class CompiledExport(Runner):
         Raises:
             N2D2Error: E810 with the first line that tells why when it fails.
         """
-        with subprocess.Popen(words, cwd=self.folder, env=build_environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace") as process:
+        with subprocess.Popen(
+            words,
+            cwd=self.folder,
+            env=build_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
             printed = [line.strip() for line in log.progress(process.stdout, what, total=steps, unit="file")]
         if process.returncode:
             lines = [line for line in printed if "error" in line.lower()]
             reason = (lines or printed[-1:] or [f"exit status {process.returncode}"])[0]
-            raise N2D2Error("E810", f"the compiled export failed: {' '.join(words)}: {reason}",
-                            remedy="install a working g++ (or set CXX), or leave out -test and -compare")
+            raise N2D2Error(
+                "E810",
+                f"the compiled export failed: {' '.join(words)}: {reason}",
+                remedy="install a working g++ (or set CXX), or leave out -test and -compare",
+            )
         return "\n".join(printed)
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
@@ -80,15 +92,25 @@ class CompiledExport(Runner):
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
-        fields = [(f"o{i}", graph.type(name).dtype.newbyteorder("<"),
-                   (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))))
-                  for i, name in enumerate(graph.outputs)]
+        fields = [
+            (
+                f"o{i}",
+                graph.type(name).dtype.newbyteorder("<"),
+                (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
+            )
+            for i, name in enumerate(graph.outputs)
+        ]
         rows = np.fromfile(file, np.dtype(fields))
         if len(rows) != count:
-            raise N2D2Error("E811", f"the compiled export wrote {len(rows)} results for {count} stimuli",
-                            remedy="this is a defect of n2d2py; report it")
-        return {name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
-                for i, name in enumerate(graph.outputs)}
+            raise N2D2Error(
+                "E811",
+                f"the compiled export wrote {len(rows)} results for {count} stimuli",
+                remedy="this is a defect of n2d2py; report it",
+            )
+        return {
+            name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
+            for i, name in enumerate(graph.outputs)
+        }
 
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""

@@ -1,4 +1,5 @@
 """A compiled export, called through its C interface with ctypes."""
+
 from __future__ import annotations
 
 import ctypes
@@ -24,17 +25,35 @@ API_VERSION = 2
 class _Tensor(Structure):
     """`<name>_tensor` of the C interface."""
 
-    _fields_ = [("name", c_char_p), ("operation", c_char_p), ("type", c_char_p), ("element_bytes", c_int),
-                ("rank", c_int), ("height", c_int), ("width", c_int), ("channels", c_int), ("scale", c_double),
-                ("zero_point", c_int), ("low", c_int), ("high", c_int)]
+    _fields_ = [
+        ("name", c_char_p),
+        ("operation", c_char_p),
+        ("type", c_char_p),
+        ("element_bytes", c_int),
+        ("rank", c_int),
+        ("height", c_int),
+        ("width", c_int),
+        ("channels", c_int),
+        ("scale", c_double),
+        ("zero_point", c_int),
+        ("low", c_int),
+        ("high", c_int),
+    ]
 
 
 _CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_int, c_int)
 _FUNCTIONS = {
-    "api_version": (c_int, []), "name": (c_char_p, []), "arena_bytes": (c_size_t, []),
-    "arena_alignment": (c_size_t, []), "input_count": (c_int, []), "output_count": (c_int, []),
-    "layer_count": (c_int, []), "input": (POINTER(_Tensor), [c_int]), "output": (POINTER(_Tensor), [c_int]),
-    "layer": (POINTER(_Tensor), [c_int]), "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
+    "api_version": (c_int, []),
+    "name": (c_char_p, []),
+    "arena_bytes": (c_size_t, []),
+    "arena_alignment": (c_size_t, []),
+    "input_count": (c_int, []),
+    "output_count": (c_int, []),
+    "layer_count": (c_int, []),
+    "input": (POINTER(_Tensor), [c_int]),
+    "output": (POINTER(_Tensor), [c_int]),
+    "layer": (POINTER(_Tensor), [c_int]),
+    "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
     "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
@@ -53,8 +72,11 @@ class _Library:
         except AttributeError as error:
             raise N2D2Error("E803", f"{path} lacks a function: {error}", remedy="export again") from error
         if self.api_version() != API_VERSION:
-            raise N2D2Error("E803", f"{path} has interface {self.api_version()}, not {API_VERSION}",
-                            remedy="export again with this version of n2d2py")
+            raise N2D2Error(
+                "E803",
+                f"{path} has interface {self.api_version()}, not {API_VERSION}",
+                remedy="export again with this version of n2d2py",
+            )
 
 
 def _load_copy(path: Path) -> ctypes.CDLL:
@@ -77,9 +99,12 @@ class Export(Network):
         self._library = _Library(library, prefix)
         lib = self._library
         self.info = NetworkInfo(
-            lib.name().decode(), tuple(_tensor(lib.input(i)) for i in range(lib.input_count())),
+            lib.name().decode(),
+            tuple(_tensor(lib.input(i)) for i in range(lib.input_count())),
             tuple(_tensor(lib.output(i)) for i in range(lib.output_count())),
-            tuple(_tensor(lib.layer(i)) for i in range(lib.layer_count())), lib.arena_bytes())
+            tuple(_tensor(lib.layer(i)) for i in range(lib.layer_count())),
+            lib.arena_bytes(),
+        )
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         def forward(sources, results, arena, index):
@@ -135,10 +160,16 @@ def _tensor(pointer) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
     bits, is_float = 8 * raw.element_bytes, text.startswith("float")
-    kind = NumType(bits, signed=not text.startswith("u"), is_float=is_float, scale=raw.scale, zero_point=raw.zero_point,
-                   full=not is_float and raw.low == -(1 << (bits - 1)), plain=not is_float and raw.low == raw.high == 0)
-    shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width),
-             4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
+    kind = NumType(
+        bits,
+        signed=not text.startswith("u"),
+        is_float=is_float,
+        scale=raw.scale,
+        zero_point=raw.zero_point,
+        full=not is_float and raw.low == -(1 << (bits - 1)),
+        plain=not is_float and raw.low == raw.high == 0,
+    )
+    shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
     if raw.operation:
         return LayerInfo(raw.name.decode(), shape, kind, raw.operation.decode())
     return TensorInfo(raw.name.decode(), shape, kind)

@@ -1,4 +1,5 @@
 """Running an NVDLA export: its loadable on the functional model, stimulus by stimulus."""
+
 from __future__ import annotations
 
 import json
@@ -24,7 +25,7 @@ __all__ = ["LoadableRunner"]
 class _Network:
     """The loadable as a network on stored values of a typed graph."""
 
-    def __init__(self, runner: "LoadableRunner"):
+    def __init__(self, runner: LoadableRunner):
         self._runner = runner
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -52,7 +53,7 @@ class LoadableRunner(Runner):
         self._config = config(self.facts["configuration"])
         self._cache: dict[tuple, np.ndarray] = {}
 
-    def run(self, sample: list[np.ndarray], trace: bool = False):  # noqa: ANN201
+    def run(self, sample: list[np.ndarray], trace: bool = False):
         """One inference of stored inputs (C, H, W) or (C)."""
         tensors = [tensor for _, tensor in self.program.inputs]
         data = [tensor_bytes(tensor, values) for tensor, values in zip(tensors, sample)]
@@ -68,7 +69,9 @@ class LoadableRunner(Runner):
                 c, row, column = place
                 values = trace[layer["task"], number]
                 channels, rows, columns = values.shape
-                whole[c:c + channels, row:row + rows, column:column + columns] = values.astype(np.float32) * layer["scale"]
+                whole[c : c + channels, row : row + rows, column : column + columns] = (
+                    values.astype(np.float32) * layer["scale"]
+                )
         return whole
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
@@ -76,13 +79,19 @@ class LoadableRunner(Runner):
         inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in stimuli_files(len(graph.inputs))]
         tensors = [tensor for _, tensor in self.program.outputs]
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
-        for done in log.progress(ordered_map(lambda sample: self.run(list(sample)), zip(*inputs)), "running the loadable", total=count,
-                                 unit="stimulus"):
+        for done in log.progress(
+            ordered_map(lambda sample: self.run(list(sample)), zip(*inputs)),
+            "running the loadable",
+            total=count,
+            unit="stimulus",
+        ):
             for name, port, tensor, data in zip(graph.outputs, self.facts["outputs"], tensors, done.outputs):
                 real = tensor_array(tensor, data).astype(np.float32) * np.float32(port["scale"])
                 found[name].append(real)
-        return {name: graph.type(name).quantize(np.stack(values)).reshape(count, *graph.shape(name)[1:])
-                for name, values in found.items()}
+        return {
+            name: graph.type(name).quantize(np.stack(values)).reshape(count, *graph.shape(name)[1:])
+            for name, values in found.items()
+        }
 
     def network(self) -> Any:
         """What -compare asks for the layers."""

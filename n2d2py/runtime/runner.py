@@ -1,4 +1,5 @@
 """Running a written export on this machine, whatever its target: the contract and the registry."""
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -44,11 +45,10 @@ class Runner:
         """What this machine lacks to run such exports, as in "no C++ compiler or make"; empty when nothing."""
         return ""
 
-    def __enter__(self) -> "Runner":
+    def __enter__(self) -> Runner:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         return None
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:

@@ -1,4 +1,5 @@
 """An export run in Python: the integers that its compiled form must give."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,8 +23,9 @@ class Simulator(Network):
         def ports(names: list[str]) -> tuple[TensorInfo, ...]:
             return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
 
-        layers = tuple(LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind)
-                       for node in graph.nodes)
+        layers = tuple(
+            LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind) for node in graph.nodes
+        )
         self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, 0)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:

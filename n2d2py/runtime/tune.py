@@ -1,4 +1,5 @@
 """Times the tiles of every convolution of a C++ export in one build that holds them all, and keeps the best."""
+
 from __future__ import annotations
 
 import json
@@ -6,14 +7,14 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.runtime.build import build_error, need_make, run_make
 
-__all__ = ["TUNED_FILE", "check_tunable", "tune_export", "with_tiles", "best_tiles", "tuned_text"]
+__all__ = ["TUNED_FILE", "best_tiles", "check_tunable", "tune_export", "tuned_text", "with_tiles"]
 
 TUNED_FILE = "statistics/tuned.ini"
 _GAIN = 0.97
@@ -24,7 +25,9 @@ def check_tunable(export: str, dispatch: bool) -> None:
     """Raises E808 for an export whose tiles cannot be timed: another than C++, or one for several instruction sets."""
     if export != "CPP" or dispatch:
         reason = "RuntimeDispatch holds several instruction sets" if dispatch else f"the export {export} has no tiles"
-        raise N2D2Error("E808", f"-tune does not fit: {reason}", remedy="leave out -tune, or tune an export for one instruction set")
+        raise N2D2Error(
+            "E808", f"-tune does not fit: {reason}", remedy="leave out -tune, or tune an export for one instruction set"
+        )
 
 
 def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> dict[str, str]:
@@ -41,8 +44,14 @@ def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> d
         _build(copy)
         measured = _run(copy, rounds, command)
     tiles, before, after = best_tiles(measured, layers)
-    log.notice("tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
-               measured["isa"], len(tiles), len(layers), after, before)
+    log.notice(
+        "tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
+        measured["isa"],
+        len(tiles),
+        len(layers),
+        after,
+        before,
+    )
     path = folder / TUNED_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(tuned_text(tiles), encoding="utf-8", newline="\n")
@@ -101,6 +110,9 @@ def _run(folder: Path, rounds: int, command: str) -> dict:
         if done.returncode or not all(key in measured for key in ("isa", "tiles", "us")):
             raise ValueError(f"exit status {done.returncode}")
     except (OSError, ValueError) as problem:
-        raise N2D2Error("E808", f"the tiles cannot be timed with '{' '.join(words)}': {problem}",
-                        remedy="-tune-command must run {binary} with what follows it, and print what it prints") from problem
+        raise N2D2Error(
+            "E808",
+            f"the tiles cannot be timed with '{' '.join(words)}': {problem}",
+            remedy="-tune-command must run {binary} with what follows it, and print what it prints",
+        ) from problem
     return measured

@@ -1,4 +1,5 @@
 """Stage calibrate: float statistics over stimuli, then integers."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -10,8 +11,8 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.operators import is_quantized
+from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.islands import insert_conversions
@@ -24,7 +25,7 @@ from n2d2py.quant.walk import SAMPLE_BATCH, sample_count
 from n2d2py.stages.load import Network
 from n2d2py.stages.settings import Settings, export_folder_name
 
-__all__ = ["Calibration", "calibrate_stage", "STATISTICS_FILE", "calibration_folder_name"]
+__all__ = ["STATISTICS_FILE", "Calibration", "calibrate_stage", "calibration_folder_name"]
 
 _MOST_SAMPLES = {"fast": 32, "default": 64, "best": 256}
 """Stimuli for the corrections by `-quality`; more of them cost time and change little."""
@@ -74,28 +75,47 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     if settings.arguments.calib_reload:
         statistics = Statistics.load(previous_statistics(network, settings), key)
         log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
-        samples = correction_samples(graph, network, settings, statistics.stimuli) if (
-            options.needs_samples or options.mixed) else []
+        samples = (
+            correction_samples(graph, network, settings, statistics.stimuli) if (options.needs_samples or options.mixed) else []
+        )
         graph = scale_channels(graph, statistics.factors)
     else:
         stimuli = calibration_stimuli(network, settings)
-        samples = correction_samples(graph, network, settings, len(stimuli)) if (
-            by_channel or options.needs_samples or options.mixed) else []
+        samples = (
+            correction_samples(graph, network, settings, len(stimuli))
+            if (by_channel or options.needs_samples or options.mixed)
+            else []
+        )
         factors = channel_factors(graph, samples) if by_channel else {}
         graph = scale_channels(graph, factors)
         statistics = _collected(graph, stimuli, key)
         statistics.factors = factors
-    ranges = {name: network.data.value_range for name in graph.inputs}
+    ranges = dict.fromkeys(graph.inputs, network.data.value_range)
     if options.mixed and samples:
         options = replace(options, wide=_wide(graph, statistics, options, ranges, samples))
     quantized, types = quantize(graph, statistics.histograms, options, ranges, samples)
     return Calibration(quantized, graph, statistics, types)
 
 
-_WITHOUT_EFFECT = ("calib", "calib_reload", "act_clipping_mode", "act_quantile_value", "wt_clipping_mode",
-                   "act_rescale_per_output", "quality", "wt_rounding", "no_bias_correction", "input_bits", "output_bits",
-                   "no_unsigned", "no_cle", "mixed_precision", "no_mixed_precision", "sequential_calibration",
-                   "wt_reduce_range")
+_WITHOUT_EFFECT = (
+    "calib",
+    "calib_reload",
+    "act_clipping_mode",
+    "act_quantile_value",
+    "wt_clipping_mode",
+    "act_rescale_per_output",
+    "quality",
+    "wt_rounding",
+    "no_bias_correction",
+    "input_bits",
+    "output_bits",
+    "no_unsigned",
+    "no_cle",
+    "mixed_precision",
+    "no_mixed_precision",
+    "sequential_calibration",
+    "wt_reduce_range",
+)
 """Options that choose integers, which a quantized network brings."""
 
 
@@ -107,24 +127,35 @@ def check_imported(settings: Settings) -> None:
     """
     arguments = settings.arguments
     if arguments.nbbits != 8:
-        raise N2D2Error("E506", f"-nbbits {arguments.nbbits}, but the network is quantized to 8 bits",
-                        remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding")
+        raise N2D2Error(
+            "E506",
+            f"-nbbits {arguments.nbbits}, but the network is quantized to 8 bits",
+            remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
+        )
     if arguments.calibOnly:
         raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
     given = [f"-{key.replace('_', '-')}" for key in _WITHOUT_EFFECT if key in arguments.given]
     if given:
-        log.warning("W503", f"{', '.join(given)} without effect: the network is quantized already, and keeps its scales",
-                    remedy="leave it out, or give the floating-point network")
+        log.warning(
+            "W503",
+            f"{', '.join(given)} without effect: the network is quantized already, and keeps its scales",
+            remedy="leave it out, or give the floating-point network",
+        )
 
 
 def require_calibration(settings: Settings) -> None:
     """Raises E507 where an integer export is asked for without calibration."""
     if settings.arguments.calib == 0 and not settings.arguments.calib_reload:
-        raise N2D2Error("E507", "an integer export needs the ranges of its activations",
-                        remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32")
+        raise N2D2Error(
+            "E507",
+            "an integer export needs the ranges of its activations",
+            remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
+        )
 
 
-def _wide(graph: Graph, statistics: Statistics, options: QuantOptions, ranges: dict, samples: list[np.ndarray]) -> frozenset[str]:
+def _wide(
+    graph: Graph, statistics: Statistics, options: QuantOptions, ranges: dict, samples: list[np.ndarray]
+) -> frozenset[str]:
     """The tensors of `-mixed-precision`, from a few of the samples."""
     types = choose_types(graph, statistics.histograms, ranges, options)
     stimuli = np.concatenate(samples)
@@ -138,8 +169,9 @@ def _wide(graph: Graph, statistics: Statistics, options: QuantOptions, ranges: d
 
 def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:
     size = batch_size(graph)
-    batches = log.progress((x for x, _, _ in stimuli.batches(size)), "calibrating",
-                           total=-(-len(stimuli) // size), unit="batch")
+    batches = log.progress(
+        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
+    )
     statistics = collect(graph, batches, key)
     log.notice("calibration: %d stimuli", statistics.stimuli)
     return statistics
@@ -155,8 +187,9 @@ def correction_samples(graph: Graph, network: Network, settings: Settings, calib
         return []
     count = min(calibrated, sample_count(graph), _MOST_SAMPLES[settings.arguments.quality])
     chosen = spread(spread(set_to_calibrate(network), calibrated), count)
-    batches = log.progress((x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples",
-                           total=-(-len(chosen) // SAMPLE_BATCH), unit="batch")
+    batches = log.progress(
+        (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
+    )
     return list(batches)
 
 
@@ -172,9 +205,12 @@ def calibration_stimuli(network: Network, settings: Settings) -> Stimuli:
     if stimuli is not None and network.data.get("Validation") is None:
         log.notice("there is no validation set: the test set calibrates, so its int8 score is optimistic")
     if stimuli is None:
-        raise N2D2Error("E508", "there are no stimuli to calibrate on",
-                        where=str(network.files[0]),
-                        remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz")
+        raise N2D2Error(
+            "E508",
+            "there are no stimuli to calibrate on",
+            where=str(network.files[0]),
+            remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
+        )
     count = settings.arguments.calib
     return stimuli if count < 0 else spread(stimuli, count)
 

@@ -1,4 +1,5 @@
 """Stage compare: every layer, float against integers, and Python's integers against the compiled ones."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -29,8 +30,9 @@ class Comparison:
     stimuli: list[StimulusComparison] = field(default_factory=list)
 
 
-def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None,
-                  slack: float = 0.0) -> Comparison:
+def compare_stage(
+    graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compiled: Network | None, slack: float = 0.0
+) -> Comparison:
     """Every layer over the stimuli, in the network and in isolation; the compiled values too when a library is given.
 
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
@@ -51,18 +53,30 @@ def compare_stage(graph: Graph, quantized: QuantGraph, stimuli: Stimuli, compile
         if slack and compiled is not None:
             found, stored = _by_layer(quantized, inputs, compiled.layers(*inputs))
             for accumulator in accumulators:
-                accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.tensor), slack,
-                                alone.get(accumulator.tensor))
+                accumulator.add(
+                    real[accumulator.tensor],
+                    stored[accumulator.tensor],
+                    found.get(accumulator.tensor),
+                    slack,
+                    alone.get(accumulator.tensor),
+                )
             continue
         found = compiled.layers(*inputs) if compiled is not None else {}
-        found = {name: np.asarray(values).reshape(stored[tensor].shape) for (name, tensor) in layers
-                 if (values := found.get(name)) is not None}
+        found = {
+            name: np.asarray(values).reshape(stored[tensor].shape)
+            for (name, tensor) in layers
+            if (values := found.get(name)) is not None
+        }
         if quantized.is_mixed and found:
             inside = dict(zip(quantized.inputs, inputs))
             stored = _from_compiled(quantized, {**inside, **{tensor: found[name] for name, tensor in layers if name in found}})
         for accumulator in accumulators:
-            accumulator.add(real[accumulator.tensor], stored[accumulator.tensor], found.get(accumulator.layer),
-                            alone=alone.get(accumulator.tensor))
+            accumulator.add(
+                real[accumulator.tensor],
+                stored[accumulator.tensor],
+                found.get(accumulator.layer),
+                alone=alone.get(accumulator.tensor),
+            )
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result())
 
 
@@ -75,16 +89,19 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
     return expected
 
 
-def _by_layer(quantized: QuantGraph, inputs: list[np.ndarray],
-              layers: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def _by_layer(
+    quantized: QuantGraph, inputs: list[np.ndarray], layers: dict[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(stored values that the target found, those that Python computes from the target's values), by tensor.
 
     What the target merged into the next layer is computed in Python.
     """
     merged = {node.output for node in quantized.nodes} - set(layers)
     quantized = _widened(quantized, merged)
-    found = {name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
-             for name, values in layers.items()}
+    found = {
+        name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
+        for name, values in layers.items()
+    }
     values = dict(zip(quantized.inputs, inputs))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
@@ -98,10 +115,15 @@ def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:
     """The network with 16 bits for the integers of `merged` tensors, which no 8 bits cut on the target."""
     if graph.bits != 8:
         return graph
-    tensors = {name: replace(one, type=replace(one.type, bits=16)) if name in merged else one
-               for name, one in graph.tensors.items()}
-    nodes = [replace(node, clamp=tuple(_widen(edge, graph.type(node.output)) for edge in node.clamp))
-             if node.clamp is not None and len(node.outputs) == 1 and node.output in merged else node for node in graph.nodes]
+    tensors = {
+        name: replace(one, type=replace(one.type, bits=16)) if name in merged else one for name, one in graph.tensors.items()
+    }
+    nodes = [
+        replace(node, clamp=tuple(_widen(edge, graph.type(node.output)) for edge in node.clamp))
+        if node.clamp is not None and len(node.outputs) == 1 and node.output in merged
+        else node
+        for node in graph.nodes
+    ]
     return replace(graph, tensors=tensors, nodes=nodes)
 
 
@@ -121,8 +143,10 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
     for comparison in run:
         if not comparison.identical:
             d = comparison.difference
-            return (f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
-                    f"compiled {d.found:g}")
+            return (
+                f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
+                f"compiled {d.found:g}"
+            )
     if slack:
         return f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"

@@ -1,4 +1,5 @@
 """Stage export: the typed network and its memory plan become a project."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +24,7 @@ from n2d2py.stages.settings import Settings
 from n2d2py.stages.test import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 
-__all__ = ["exported_stimuli", "stored_stimuli", "export_request", "export_stage"]
+__all__ = ["export_request", "export_stage", "exported_stimuli", "stored_stimuli"]
 
 
 def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | None, np.ndarray]:
@@ -31,8 +32,11 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
     chosen = stimuli if count < 0 else spread(stimuli, count)
-    positions = np.arange(len(stimuli)) if chosen is stimuli else np.unique(
-        np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
+    positions = (
+        np.arange(len(stimuli))
+        if chosen is stimuli
+        else np.unique(np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
+    )
     return chosen, positions
 
 
@@ -57,9 +61,12 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
     """
     expected = expected_labels(network, target.name, labels)
     if not target.as_data and expected.max(initial=-1) >= channels(shape):
-        raise N2D2Error("E451", f"a stimulus has label {expected.max()}, but '{target.tensor}' has {channels(shape)} "
-                        "classes", where=target.location or f"[{target.name}]",
-                        remedy="check the network, or set LabelsMapping")
+        raise N2D2Error(
+            "E451",
+            f"a stimulus has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
+            where=target.location or f"[{target.name}]",
+            remedy="check the network, or set LabelsMapping",
+        )
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
         at = fitted_labels(expected, (height(shape), width(shape)), max(channels(shape), 2))
@@ -70,15 +77,24 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
     return np.repeat(known.astype(np.int32)[:, None], positions, axis=1)
 
 
-def export_request(network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli,
-                   settings: Settings) -> ExportRequest:
+def export_request(
+    network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli, settings: Settings
+) -> ExportRequest:
     """Everything that the exporter may use."""
     settings.params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
-    return ExportRequest(graph, stimuli, targets, problem, plan, settings.params.as_dict(),
-                         options=settings.arguments.described(), hashes=network.hashes(),
-                         layer_parameters={name: settings.params.layer(name) for name in settings.params.layer_names()})
+    return ExportRequest(
+        graph,
+        stimuli,
+        targets,
+        problem,
+        plan,
+        settings.params.as_dict(),
+        options=settings.arguments.described(),
+        hashes=network.hashes(),
+        layer_parameters={name: settings.params.layer(name) for name in settings.params.layer_names()},
+    )
 
 
 def export_stage(request: ExportRequest, kind: str, folder: Path) -> list[KernelChoice]:

@@ -1,4 +1,5 @@
 """Stage fuse: fewer, larger layers with the same function."""
+
 from __future__ import annotations
 
 from n2d2py import log

@@ -1,10 +1,11 @@
 """Stage load: the INI or ONNX file becomes a Graph, with its stimuli and targets."""
+
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Sequence
 
 from n2d2py import log
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
@@ -25,7 +26,7 @@ from n2d2py.operators import is_quantized
 from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.stages.settings import Settings
 
-__all__ = ["Network", "DataSet", "load_stage"]
+__all__ = ["DataSet", "Network", "load_stage"]
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,21 @@ def load_stage(settings: Settings) -> Network:
     elif path.suffix == ".ini":
         network = _load_ini(path, settings)
     else:
-        raise N2D2Error("E008", f"'{path.suffix or path.name}' is not a known file type", where=Location(str(path)),
-                        remedy="give an .ini or an .onnx file")
+        raise N2D2Error(
+            "E008",
+            f"'{path.suffix or path.name}' is not a known file type",
+            where=Location(str(path)),
+            remedy="give an .ini or an .onnx file",
+        )
     network.graph = graph = with_layer_precisions(network.graph, settings.params)
     graph.verify()
-    log.notice("%s: %d layers, inputs %s, outputs %s", graph.name, sum(not node.helper for node in graph.nodes),
-               ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
-               ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs))
+    log.notice(
+        "%s: %d layers, inputs %s, outputs %s",
+        graph.name,
+        sum(not node.helper for node in graph.nodes),
+        ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
+        ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
+    )
     return network
 
 
@@ -95,17 +104,25 @@ def _load_ini(path: Path, settings: Settings) -> Network:
     document = load_document(path)
     arguments = settings.arguments
     several = bool(further_inputs(document))
-    provider = build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data and not several else None
+    provider = (
+        build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data and not several else None
+    )
     without_data = arguments.describe or arguments.memory_report
     shape = provider.shape if provider else read_environment(document, for_data=not without_data).shape
     has_validation = provider is not None and provider.sizes().get("Validation", 0) > 0
-    weights = None if arguments.describe else open_weights(
-        arguments.w, has_validation=has_validation, folder=settings.out, ignore_missing=arguments.w_ignore)
+    weights = (
+        None
+        if arguments.describe
+        else open_weights(arguments.w, has_validation=has_validation, folder=settings.out, ignore_missing=arguments.w_ignore)
+    )
     graph = build_graph(document, (1, *shape), weights, arguments.seed)
     if weights is not None and weights.initial and arguments.w is None:
-        log.warning("W420", f"no weights are given: {len(dict.fromkeys(weights.initial))} layers keep their random "
-                    "initial values", where=Location(str(path)),
-                    remedy="give -w PATH, or -w /dev/null if that is meant")
+        log.warning(
+            "W420",
+            f"no weights are given: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
+            where=Location(str(path)),
+            remedy="give -w PATH, or -w /dev/null if that is meant",
+        )
     targets = read_targets(document, graph, describing=arguments.describe)
     for node in [] if arguments.describe else graph.prune():
         log.notice("layer '%s' feeds no target; it is left out", node.name)
@@ -127,16 +144,23 @@ def _load_ini(path: Path, settings: Settings) -> Network:
 
 def graph_files(document: Document) -> list[Path]:
     """The ONNX files that a document names."""
-    named = [section.text("File") for section in document.sections
-             if section.has("Type") and section.text("Type") == "ONNX" and section.has("File")]
+    named = [
+        section.text("File")
+        for section in document.sections
+        if section.has("Type") and section.text("Type") == "ONNX" and section.has("File")
+    ]
     return [path for path in (resolve_path(text, document) for text in named) if path is not None]
 
 
 def _mapping(document: Document, target: Target, labels: Sequence[str]) -> LabelsMapping:
     path = resolve_path(target.mapping, document)
     if path is None:
-        raise N2D2Error("E401", f"the LabelsMapping file '{target.mapping}' does not exist", where=target.location,
-                        remedy="give its path relative to the working directory or to the INI")
+        raise N2D2Error(
+            "E401",
+            f"the LabelsMapping file '{target.mapping}' does not exist",
+            where=target.location,
+            remedy="give its path relative to the working directory or to the INI",
+        )
     return read_labels_mapping(path, labels)
 
 
@@ -155,8 +179,9 @@ def _provided(provider: StimuliProvider, settings: Settings) -> DataSet:
     data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps))
     if settings.arguments.calib_data:
         given = _opened(settings, {"": provider.shape})
-        data = replace(data, sets={**sets, "Validation": given.sets["Validation"]}, value_range=None,
-                       origin=data.origin + given.origin)
+        data = replace(
+            data, sets={**sets, "Validation": given.sets["Validation"]}, value_range=None, origin=data.origin + given.origin
+        )
     return data
 
 
@@ -170,8 +195,11 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
-    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {Path(path).name}",),
-                   origin=f"{Path(path).name} {len(stimuli)} {_input_range(settings)}")
+    return DataSet(
+        sets,
+        steps=(f"{len(stimuli)} stimuli of {Path(path).name}",),
+        origin=f"{Path(path).name} {len(stimuli)} {_input_range(settings)}",
+    )
 
 
 def _input_range(settings: Settings) -> tuple[float, float]:
@@ -201,6 +229,10 @@ def _load_onnx(path: Path, settings: Settings) -> Network:
             count = settings.arguments.calib if settings.arguments.calib > 0 else 32
             low, high = _input_range(settings)
             noise = synthetic(shape, count, settings.arguments.seed, (low, high))
-            data = DataSet({"Validation": noise}, value_range=(low, high), steps=(f"{count} synthetic stimuli",),
-                           origin=f"synthetic {count} {settings.arguments.seed} {low} {high}")
+            data = DataSet(
+                {"Validation": noise},
+                value_range=(low, high),
+                steps=(f"{count} synthetic stimuli",),
+                origin=f"synthetic {count} {settings.arguments.seed} {low} {high}",
+            )
     return Network(graph, targets, data, [path])

@@ -1,4 +1,5 @@
 """`-log-outputs N`: every layer output of one stimulus as text, as N2D2 writes it."""
+
 from __future__ import annotations
 
 import re
@@ -14,7 +15,7 @@ from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference import FloatEngine
 
-__all__ = ["write_outputs", "matrix_text"]
+__all__ = ["matrix_text", "write_outputs"]
 
 
 def matrix_text(values: np.ndarray) -> str:
@@ -23,15 +24,13 @@ def matrix_text(values: np.ndarray) -> str:
         columns = int(np.ceil(np.sqrt(values.size)))
         rows = -(-values.size // columns)
         padded = np.zeros(rows * columns, values.dtype)
-        padded[:values.size] = values
+        padded[: values.size] = values
         values = padded.reshape(1, rows, columns)
     form = "{:d}".format if values.dtype.kind in "iu" else "{:.9g}".format
-    return "\n".join("".join(" ".join(map(form, row)) + "\n" for row in np.atleast_2d(channel).tolist())
-                     for channel in values)
+    return "\n".join("".join(" ".join(map(form, row)) + "\n" for row in np.atleast_2d(channel).tolist()) for channel in values)
 
 
-def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, number: int, folder: Path,
-                  tag: str) -> None:
+def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, number: int, folder: Path, tag: str) -> None:
     """Writes outputs_<tag>_<number>/env.dat and <layer>.dat for the `number`-th stimulus (from 1).
 
     With a typed network the stored integers are written, else the float values.
@@ -40,12 +39,16 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
         N2D2Error: E513 when there are fewer stimuli.
     """
     if number > len(stimuli):
-        raise N2D2Error("E513", f"-log-outputs {number} is beyond the {len(stimuli)} test stimuli",
-                        remedy=f"give 1 to {len(stimuli)}")
+        raise N2D2Error(
+            "E513", f"-log-outputs {number} is beyond the {len(stimuli)} test stimuli", remedy=f"give 1 to {len(stimuli)}"
+        )
     x = stimuli[number - 1][None]
     if quantized is None:
         nodes = [(node.name, node.output) for node in graph.nodes]
-        values = {**dict(zip(graph.inputs, split_inputs(graph, x))), **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x)}
+        values = {
+            **dict(zip(graph.inputs, split_inputs(graph, x))),
+            **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x),
+        }
     else:
         nodes = [(node.name, node.output) for node in quantized.nodes]
         values = simulate(quantized, quantize_inputs(quantized, [x]), keep=True)

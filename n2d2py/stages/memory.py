@@ -1,4 +1,5 @@
 """Stage memory: every tensor gets its place, and an independent check proves the plan."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -7,12 +8,22 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory import (DEFAULT_STRATEGY, MODES, MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory,
-                           plan_mode, refuse_violations)
+from n2d2py.memory import (
+    DEFAULT_STRATEGY,
+    MODES,
+    MemoryPlan,
+    MemoryProblem,
+    Settings,
+    StreamPlanner,
+    check_plan,
+    plan_memory,
+    plan_mode,
+    refuse_violations,
+)
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
 
-__all__ = ["Memory", "WITH_SUMS", "plan_stage", "plan_by_params", "settings_by_params"]
+__all__ = ["WITH_SUMS", "Memory", "plan_by_params", "plan_stage", "settings_by_params"]
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -42,8 +53,13 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
         plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
     tensors = sum(t.bytes for t in problem.tensors.values())
-    log.notice("memory: %s bytes for %s bytes of tensors (%s%s), checked", f"{plan.arena_bytes:,}", f"{tensors:,}",
-               plan.options.get("MemoryMode", plan.strategy), _bound_text(plan))
+    log.notice(
+        "memory: %s bytes for %s bytes of tensors (%s%s), checked",
+        f"{plan.arena_bytes:,}",
+        f"{tensors:,}",
+        plan.options.get("MemoryMode", plan.strategy),
+        _bound_text(plan),
+    )
     return Memory(problem, plan)
 
 
@@ -79,7 +95,7 @@ def _whole_plan(problem: MemoryProblem, params: Params) -> MemoryPlan | None:
     if budget <= 0:
         plan = plan_mode(problem, settings, mode if mode in _WHOLE else _WHOLE[-1])
         return replace(plan, options={**plan.options, "MemoryMode": "Minimum" if budget == 0 else mode})
-    for each in MODES[:min(MODES.index(mode) + 1, len(_WHOLE))]:
+    for each in MODES[: min(MODES.index(mode) + 1, len(_WHOLE))]:
         plan = plan_mode(problem, settings, each)
         if plan.arena_bytes <= budget:
             return replace(plan, options={**plan.options, "MemoryBudget": budget})
@@ -97,14 +113,25 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
     by_rows = params["StreamInput"]
     if mode == "auto" and budget is None and (strategy != DEFAULT_STRATEGY or not by_rows):
         if by_rows and strategy != "OptimizeStream":
-            raise N2D2Error("E608", f"StreamInput=1 does not go with MemoryManagerStrategy={strategy}",
-                            where="export parameters", remedy="use OptimizeStream, or leave the strategy to MemoryMode")
-        return StreamPlanner(True).plan(problem, settings_by_params(params)) if by_rows else plan_by_params(
-            problem, strategy, params)
+            raise N2D2Error(
+                "E608",
+                f"StreamInput=1 does not go with MemoryManagerStrategy={strategy}",
+                where="export parameters",
+                remedy="use OptimizeStream, or leave the strategy to MemoryMode",
+            )
+        return (
+            StreamPlanner(True).plan(problem, settings_by_params(params))
+            if by_rows
+            else plan_by_params(problem, strategy, params)
+        )
     if strategy != DEFAULT_STRATEGY:
         what = f"MemoryMode={mode}" if mode != "auto" else f"MemoryBudget={budget}"
-        raise N2D2Error("E608", f"{what} chooses the strategy, but MemoryManagerStrategy={strategy} is given too",
-                        where="export parameters", remedy="remove one of them")
+        raise N2D2Error(
+            "E608",
+            f"{what} chooses the strategy, but MemoryManagerStrategy={strategy} is given too",
+            where="export parameters",
+            remedy="remove one of them",
+        )
     if mode == "auto":
         mode = "Small" if budget is None else "Minimum"
     if budget == 0:
@@ -114,17 +141,28 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
 
 def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> MemoryPlan:
     """A plan by one strategy under the other export parameters of the memory."""
-    return plan_memory(problem, strategy=strategy, include_input=params["IncludeInputInBuffer"],
-                       optimize_buffer=params["OptimizeBufferMemory"],
-                       no_branch_concat=params["OptimizeNoBranchConcat"], alignment=params["MemoryAlignment"],
-                       buffer_alignment=params["BufferAlignment"], include_output=_include_output(params))
+    return plan_memory(
+        problem,
+        strategy=strategy,
+        include_input=params["IncludeInputInBuffer"],
+        optimize_buffer=params["OptimizeBufferMemory"],
+        no_branch_concat=params["OptimizeNoBranchConcat"],
+        alignment=params["MemoryAlignment"],
+        buffer_alignment=params["BufferAlignment"],
+        include_output=_include_output(params),
+    )
 
 
 def settings_by_params(params: Params) -> Settings:
     """The settings of a planner that no export can ask for by name."""
-    return Settings(params["IncludeInputInBuffer"], params["OptimizeBufferMemory"], params["OptimizeNoBranchConcat"],
-                    params["MemoryAlignment"], buffer_alignment=params["BufferAlignment"],
-                    include_output=_include_output(params))
+    return Settings(
+        params["IncludeInputInBuffer"],
+        params["OptimizeBufferMemory"],
+        params["OptimizeNoBranchConcat"],
+        params["MemoryAlignment"],
+        buffer_alignment=params["BufferAlignment"],
+        include_output=_include_output(params),
+    )
 
 
 def _include_output(params: Params) -> bool | None:

@@ -1,15 +1,26 @@
 """Stage memory report: what every strategy needs, without an export."""
+
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Callable
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.ini.params import STRATEGIES, Params
-from n2d2py.memory import (MODES, MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, check_plan, listed,
-                           peak_layers, plan_mode)
+from n2d2py.memory import (
+    MODES,
+    MemoryPlan,
+    MemoryProblem,
+    Settings,
+    StreamPlanner,
+    budget_curve,
+    check_plan,
+    listed,
+    peak_layers,
+    plan_mode,
+)
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
 from n2d2py.operators import is_quantized
@@ -35,8 +46,11 @@ def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) 
     """The problem with the sums that convolutions of a C++ export do; the same one where there are none."""
     if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
         return problem
-    fits = summing_layers(quantize_imported(graph, QuantOptions())[0]) if is_quantized(graph) else summing_layers(
-        float_graph(graph, -32), typed=False)
+    fits = (
+        summing_layers(quantize_imported(graph, QuantOptions())[0])
+        if is_quantized(graph)
+        else summing_layers(float_graph(graph, -32), typed=False)
+    )
     return with_sums(problem, residual_sums(problem, fits))
 
 
@@ -50,19 +64,34 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     """
     problem = report_problem(graph, bits)
     fused = _with_sums(graph, problem, bits, params)
-    rows = [_row(problem, name, lambda each, name=name: plan_by_params(each, name, params), fused if name in WITH_SUMS else problem)
-            for name in STRATEGIES]
+    rows = [
+        _row(problem, name, lambda each, name=name: plan_by_params(each, name, params), fused if name in WITH_SUMS else problem)
+        for name in STRATEGIES
+    ]
     settings = settings_by_params(params)
     rows.append(_row(problem, "OptimizeStream, input by rows", lambda each: StreamPlanner(True).plan(each, settings), problem))
-    rows += [_row(problem, f"MemoryMode={mode}", lambda each, mode=mode: plan_mode(each, settings, mode),
-                  fused if mode in MODES[:2] else problem) for mode in MODES]
+    rows += [
+        _row(
+            problem,
+            f"MemoryMode={mode}",
+            lambda each, mode=mode: plan_mode(each, settings, mode),
+            fused if mode in MODES[:2] else problem,
+        )
+        for mode in MODES
+    ]
     tensors = list(problem.tensors.values())
-    head = (f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
-            f"bytes, {abs(bits)}-bit elements\n")
+    head = (
+        f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
+        f"bytes, {abs(bits)}-bit elements\n"
+    )
     titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
-    lines = ["  ".join(cell.ljust(width) if i in (0, 5) else cell.rjust(width)
-                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in [titles, *rows]]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in (0, 5) else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in [titles, *rows]
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return head + "\n".join(lines) + "\n\n" + _curves(problem, settings)
 
@@ -78,7 +107,9 @@ def _curves(problem: MemoryProblem, settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _row(problem: MemoryProblem, title: str, make: Callable[[MemoryProblem], MemoryPlan], fused: MemoryProblem) -> tuple[str, ...]:
+def _row(
+    problem: MemoryProblem, title: str, make: Callable[[MemoryProblem], MemoryPlan], fused: MemoryProblem
+) -> tuple[str, ...]:
     """`fused`: the problem with sums in convolutions, or itself."""
     start = time.perf_counter()
     try:
@@ -90,5 +121,11 @@ def _row(problem: MemoryProblem, title: str, make: Callable[[MemoryProblem], Mem
     planned = time.perf_counter()
     proved = not check_plan(problem, plan)
     seconds = time.perf_counter() - planned
-    return (title, f"{plan.arena_bytes:,}" if proved else "unsafe", "" if plan.bound is None else f"{plan.bound:,}",
-            f"{planned - start:.2f}", f"{seconds:.2f}", listed(peak_layers(problem, plan), 2))
+    return (
+        title,
+        f"{plan.arena_bytes:,}" if proved else "unsafe",
+        "" if plan.bound is None else f"{plan.bound:,}",
+        f"{planned - start:.2f}",
+        f"{seconds:.2f}",
+        listed(peak_layers(problem, plan), 2),
+    )

@@ -1,4 +1,5 @@
 """Precisions of single layers: what the export parameters say overrules what the INI says."""
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Precision

@@ -1,4 +1,5 @@
 """Stage report: statistics, pictures and report.html of the run; the score tables on stdout."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -17,22 +18,40 @@ from n2d2py.stages.settings import Settings
 from n2d2py.stages.test import Scores
 from n2d2py.targets import ScoreRow, score_lines, score_table
 
-__all__ = ["report_stage", "print_scores"]
+__all__ = ["print_scores", "report_stage"]
 
 
-def report_stage(network: Network, calibration: Calibration, memory: Memory | None, scores: Scores,
-                 compared: Comparison, fused: FuseReport, settings: Settings, folder: Path,
-                 kernels: list[KernelChoice] | None = None) -> None:
+def report_stage(
+    network: Network,
+    calibration: Calibration,
+    memory: Memory | None,
+    scores: Scores,
+    compared: Comparison,
+    fused: FuseReport,
+    settings: Settings,
+    folder: Path,
+    kernels: list[KernelChoice] | None = None,
+) -> None:
     """Writes everything under statistics/."""
     statistics, types = calibration.statistics, calibration.types
     data = ReportData(
-        network.graph.name, calibration.float_graph, calibration.graph, settings.arguments.described(),
+        network.graph.name,
+        calibration.float_graph,
+        calibration.graph,
+        settings.arguments.described(),
         settings.quant if settings.integer else None,
-        statistics.histograms if statistics else {}, types.thresholds if types else {},
-        memory.problem if memory else None, memory.plan if memory else None,
+        statistics.histograms if statistics else {},
+        types.thresholds if types else {},
+        memory.problem if memory else None,
+        memory.plan if memory else None,
         [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],
-        compared.layers, fused.lines(), [_without_folder(warning) for warning in log.warnings_seen()], network.data.steps,
-        compared.stimuli, {one.layer: one for one in kernels or []})
+        compared.layers,
+        fused.lines(),
+        [_without_folder(warning) for warning in log.warnings_seen()],
+        network.data.steps,
+        compared.stimuli,
+        {one.layer: one for one in kernels or []},
+    )
     write_report(data, folder / "statistics")
 
 

@@ -1,4 +1,5 @@
 """`-sensitivity N`: the layers ranked by what they cost; and the same, unasked, where integers lose too much."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,8 +23,9 @@ _STIMULI = 10
 _WORST = 5
 
 
-def sensitivity_stage(calibration: Calibration, settings: Settings, stimuli: Stimuli | None, scores: Scores,
-                      folder: Path) -> str:
+def sensitivity_stage(
+    calibration: Calibration, settings: Settings, stimuli: Stimuli | None, scores: Scores, folder: Path
+) -> str:
     """The text for the user of what was asked for, or of what a large loss calls for; "" when nothing does.
 
     With it statistics/sensitivity.csv is written.
@@ -40,8 +42,11 @@ def sensitivity_stage(calibration: Calibration, settings: Settings, stimuli: Sti
     (folder / "statistics" / "sensitivity.csv").write_text(sensitivity_csv(losses))
     text = sensitivity_text(losses) if asked else ""
     if lost > LARGE_LOSS:
-        log.warning("W504", f"the integers score {lost:.2f} points less than floating point",
-                    remedy="see below which layers cost most and what to try" if losses else None)
+        log.warning(
+            "W504",
+            f"the integers score {lost:.2f} points less than floating point",
+            remedy="see below which layers cost most and what to try" if losses else None,
+        )
         text += sensitivity_advice(losses[:_WORST], settings.arguments.quality)
     return text
 

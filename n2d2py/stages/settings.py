@@ -1,4 +1,5 @@
 """What the command line asks of the stages, in their own terms."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from n2d2py.ini.params import Params, load_params
 from n2d2py.options import Arguments
 from n2d2py.quant.options import QuantOptions
 
-__all__ = ["Settings", "read_settings", "export_folder_name"]
+__all__ = ["Settings", "export_folder_name", "read_settings"]
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,23 @@ class Settings:
         a = self.arguments
         best, fast = a.quality == "best", a.quality == "fast"
         rounding = a.wt_rounding or ("nearest" if fast else "adaptive")
-        return QuantOptions(a.nbbits, a.act_clipping_mode, a.act_quantile_value, a.wt_clipping_mode,
-                            a.act_rescaling_mode, bool(a.act_rescale_per_output),
-                            not a.no_unsigned and a.export != "NVDLA", not a.no_cle,
-                            correct_bias=not (fast or a.no_bias_correction), adaptive_rounding=rounding == "adaptive",
-                            input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
-                            output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
-                            mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision
-                            and a.export != "NVDLA", sequential=a.sequential_calibration,
-                            reduce_range=a.wt_reduce_range)
+        return QuantOptions(
+            a.nbbits,
+            a.act_clipping_mode,
+            a.act_quantile_value,
+            a.wt_clipping_mode,
+            a.act_rescaling_mode,
+            bool(a.act_rescale_per_output),
+            not a.no_unsigned and a.export != "NVDLA",
+            not a.no_cle,
+            correct_bias=not (fast or a.no_bias_correction),
+            adaptive_rounding=rounding == "adaptive",
+            input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
+            output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
+            mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision and a.export != "NVDLA",
+            sequential=a.sequential_calibration,
+            reduce_range=a.wt_reduce_range,
+        )
 
     @property
     def needs_data(self) -> bool:
@@ -47,8 +56,17 @@ class Settings:
         a = self.arguments
         if a.describe or a.memory_report:
             return False
-        return bool(a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
-                    or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
+        return bool(
+            a.test
+            or a.calib
+            or a.calib_reload
+            or a.compare
+            or a.sensitivity
+            or a.calibOnly
+            or a.log_outputs
+            or a.pre_samples >= 0
+            or (a.export is not None and a.db_export != 0)
+        )
 
     @property
     def calibrates(self) -> bool:
@@ -70,14 +88,17 @@ def read_settings(arguments: Arguments) -> Settings:
     """
     a = arguments
     if a.nbbits not in (8, 16, 32, -16, -32, -64):
-        raise N2D2Error("E506", f"-nbbits {a.nbbits} is not supported",
-                        remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision")
+        raise N2D2Error(
+            "E506",
+            f"-nbbits {a.nbbits} is not supported",
+            remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
+        )
     if not 0 < a.act_quantile_value <= 1:
-        raise N2D2Error("E003", f"-act-quantile-value {a.act_quantile_value} is not a share",
-                        remedy="give a number above 0 and at most 1")
+        raise N2D2Error(
+            "E003", f"-act-quantile-value {a.act_quantile_value} is not a share", remedy="give a number above 0 and at most 1"
+        )
     if a.act_rescale_per_output not in (0, 1):
-        raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1",
-                        remedy="give 0 or 1")
+        raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
     for name, bits in (("input-bits", a.input_bits), ("output-bits", a.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")

@@ -1,9 +1,10 @@
 """Stage test: the scores of the float network, of its integers, and of the compiled export."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Sequence
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from n2d2py.stages.load import Network
 from n2d2py.stages.settings import Settings
 from n2d2py.targets import Score, Scorer, write_target_files
 
-__all__ = ["Scores", "test_stimuli", "test_stage", "expected_labels", "simulated_name", "compiled_scores"]
+__all__ = ["Scores", "compiled_scores", "expected_labels", "simulated_name", "test_stage", "test_stimuli"]
 
 _SLACK = 0.02
 """Share of the range by which integers behind layers in floating point may differ: sums are rounded in another order."""
@@ -63,8 +64,11 @@ def test_stimuli(network: Network, settings: Settings) -> Stimuli | None:
         return None
     if arguments.test_index >= 0:
         if arguments.test_index >= len(stimuli):
-            raise N2D2Error("E513", f"-test-index {arguments.test_index} is beyond the {len(stimuli)} test stimuli",
-                            remedy=f"give 0 to {len(stimuli) - 1}")
+            raise N2D2Error(
+                "E513",
+                f"-test-index {arguments.test_index} is beyond the {len(stimuli)} test stimuli",
+                remedy=f"give 0 to {len(stimuli) - 1}",
+            )
         return stimuli.take([arguments.test_index])
     return stimuli if arguments.nb_test < 0 else spread(stimuli, arguments.nb_test)
 
@@ -87,8 +91,9 @@ def class_names(network: Network, target: Target) -> Sequence[str]:
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
 
-def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli,
-               folder: Path, as_json: bool = False) -> Scores:
+def test_stage(
+    network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
+) -> Scores:
     """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with
     the results of every stimulus as JSON).
 
@@ -107,12 +112,14 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
 
     floats = [Scorer(t, class_names(network, t)) for t in network.targets]
-    typed = [] if quantized is None else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor))
-                                          for t in network.targets]
+    typed = (
+        []
+        if quantized is None
+        else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor)) for t in network.targets]
+    )
     size = batch_size(graph)
     batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size)))
-    for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size),
-                                                           unit="batch"):
+    for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
         for index, target in enumerate(network.targets):
             expected = expected_labels(network, target.name, labels)
             floats[index].add(values[target.tensor], expected, names, inputs=x)
@@ -123,13 +130,15 @@ def test_stage(network: Network, graph: Graph, quantized: QuantGraph | None, sti
         scores.add("float", floats[index].result())
         if typed:
             scores.add(simulated_name(quantized.bits), typed[index].result())
-        write_target_files(folder, (typed or floats)[index].result(), "export" if typed else "test",
-                           network.targets[index].hue, as_json)
+        write_target_files(
+            folder, (typed or floats)[index].result(), "export" if typed else "test", network.targets[index].hue, as_json
+        )
     return scores
 
 
-def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored: StoredStimuli,
-                    positions: np.ndarray, scores: Scores) -> None:
+def compiled_scores(
+    network: Network, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
+) -> None:
     """Adds the running export's scores on the exported stimuli, and checks its outputs against the simulation.
 
     Integers must be identical, unless layers before them compute in floating point. `positions` are the places of the exported stimuli among the tested ones.
@@ -145,17 +154,25 @@ def compiled_scores(network: Network, graph: QuantGraph, project: Runner, stored
             continue
         found = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
         if found is not None:
-            raise N2D2Error("E812", f"the {project.label} output '{name}' differs from the simulated one at element "
-                            f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
-                            remedy="run again with -compare to see the first layer; this is a defect, report it")
+            raise N2D2Error(
+                "E812",
+                f"the {project.label} output '{name}' differs from the simulated one at element "
+                f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
+                remedy="run again with -compare to see the first layer; this is a defect, report it",
+            )
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     for target, labels in zip(network.targets, stored.labels):
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape
         pixels = labels.shape[1] > 1 and not target.as_data
-        scorer.add(outputs[target.tensor], labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
-                   stored.names, inputs=real, indices=positions)
+        scorer.add(
+            outputs[target.tensor],
+            labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
+            stored.names,
+            inputs=real,
+            indices=positions,
+        )
         scores.add(project.label, scorer.result())
 
 
@@ -170,5 +187,8 @@ def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.nda
     cosine = float(a @ b) / norm if norm else 1.0
     log.notice("%s '%s': cosine %.6f with the simulated output", label, name, cosine)
     if cosine < 0.9:
-        raise N2D2Error("E812", f"the {label} output '{name}' is another than the simulated one: their cosine is "
-                        f"{cosine:.3f}", remedy="run again with -compare to see the first layer; this is a defect, report it")
+        raise N2D2Error(
+            "E812",
+            f"the {label} output '{name}' is another than the simulated one: their cosine is {cosine:.3f}",
+            remedy="run again with -compare to see the first layer; this is a defect, report it",
+        )

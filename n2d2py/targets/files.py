@@ -1,4 +1,5 @@
 """The folder of a target: confusion matrix, misclassified stimuli, running success, log of all stimuli."""
+
 from __future__ import annotations
 
 import json
@@ -42,8 +43,10 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         _write(home / tag / "classif.json", [json.dumps(_stimuli(score), indent=1)])
     if score.errors is not None:
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
-        lines += [f"{index} {label} {error:.9g} {_quoted(name)}" for index, label, error, name in
-                  zip(score.indices, score.labels, score.errors, score.names)]
+        lines += [
+            f"{index} {label} {error:.9g} {_quoted(name)}"
+            for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names)
+        ]
         _write(home / f"Errors_{tag}.dat", lines)
         return home
     log = home / tag
@@ -61,8 +64,9 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
             _write(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
         if score.topn is not None:
             _write(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
-            draw_curve(100 * _rates(score, score.top_n)[2], f"top-{score.top_n} recognition rate",
-                       home / f"SuccessTopN_{tag}.png")
+            draw_curve(
+                100 * _rates(score, score.top_n)[2], f"top-{score.top_n} recognition rate", home / f"SuccessTopN_{tag}.png"
+            )
         if len(score.classes) <= _PICTURE_CLASSES:
             draw_confusion(score, home / f"ConfusionMatrix_{tag}.png")
             draw_class_scores(score, home / f"ConfusionMatrix_{tag}_score.png")
@@ -93,7 +97,7 @@ def _quoted(name: str) -> str:
 
 
 def _classification_lines(score: Score) -> list[str]:
-    lines = ["# stimulus \"name\" label, then estimated and value, best first"]
+    lines = ['# stimulus "name" label, then estimated and value, best first']
     for i, name in enumerate(score.names):
         found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i]))
         lines.append(f"{score.indices[i]} {_quoted(name)} {score.labels[i]} {found}")
@@ -113,8 +117,8 @@ def _confusion_lines(score: Score) -> list[str]:
 
 def _misclassified_lines(score: Score) -> list[str]:
     return ["# stimulus label estimated value name"] + [
-        f"{miss.index} {miss.label} {miss.estimated} {miss.value:.7g} {_quoted(miss.name)}"
-        for miss in score.misclassified]
+        f"{miss.index} {miss.label} {miss.estimated} {miss.value:.7g} {_quoted(miss.name)}" for miss in score.misclassified
+    ]
 
 
 def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,8 +133,7 @@ def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
-    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit:.6g} {rate:.6f}"
-                                      for i, hit, rate in zip(*_rates(score, top))]
+    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top))]
 
 
 def _class_lines(score: Score) -> list[str]:

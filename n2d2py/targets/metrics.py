@@ -1,11 +1,12 @@
 """Figures of merit of a confusion matrix, each class against all others."""
+
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
-__all__ = ["Metrics", "class_metrics", "mean_metrics", "area_under_roc"]
+__all__ = ["Metrics", "area_under_roc", "class_metrics", "mean_metrics"]
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,15 @@ def class_metrics(confusion: np.ndarray) -> list[Metrics]:
     with np.errstate(invalid="ignore", divide="ignore"):
         sensitivity = true_positive / (true_positive + false_negative)
         specificity = true_negative / (true_negative + false_positive)
-        columns = (sensitivity, specificity, true_positive / (true_positive + false_positive),
-                   (true_positive + true_negative) / total,
-                   2 * true_positive / (2 * true_positive + false_positive + false_negative),
-                   sensitivity + specificity - 1,
-                   true_positive / (true_positive + false_positive + false_negative))
+        columns = (
+            sensitivity,
+            specificity,
+            true_positive / (true_positive + false_positive),
+            (true_positive + true_negative) / total,
+            2 * true_positive / (2 * true_positive + false_positive + false_negative),
+            sensitivity + specificity - 1,
+            true_positive / (true_positive + false_positive + false_negative),
+        )
     return [Metrics(*(float(column[k]) for column in columns)) for k in range(len(matrix))]
 
 

@@ -1,4 +1,5 @@
 """Pictures of a score: confusion matrix, figures by class, rate over the stimuli, segmented images."""
+
 from __future__ import annotations
 
 from colorsys import hsv_to_rgb
@@ -11,7 +12,7 @@ from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pixels import Pixels
 from n2d2py.targets.score import Score
 
-__all__ = ["draw_confusion", "draw_class_scores", "draw_curve", "write_segmentation", "palette"]
+__all__ = ["draw_class_scores", "draw_confusion", "draw_curve", "palette", "write_segmentation"]
 
 _NUMBERED_CLASSES = 20
 _NAMED_CLASSES = 50
@@ -63,8 +64,15 @@ def draw_confusion(score: Score, path: Path) -> None:
         axes.set_yticks(range(size), texts, fontsize=8)
     if size <= _NUMBERED_CLASSES:
         for label, estimated in np.argwhere(score.confusion):
-            axes.text(estimated, label, str(score.confusion[label, estimated]), ha="center", va="center", fontsize=7,
-                      color="white" if shares[label, estimated] > 0.3 else "black")
+            axes.text(
+                estimated,
+                label,
+                str(score.confusion[label, estimated]),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if shares[label, estimated] > 0.3 else "black",
+            )
     axes.set_xlabel("estimated")
     axes.set_ylabel("label")
     axes.set_title(f"{score.correct} of {int(score.confusion.sum())} right: {score.top1:.2f}%", fontsize=10)

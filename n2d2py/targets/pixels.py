@@ -1,11 +1,12 @@
 """Targets with a label for each position: segmentation."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Pixels", "Shown", "fitted_labels", "count_pixels"]
+__all__ = ["Pixels", "Shown", "count_pixels", "fitted_labels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,7 @@ def fitted_labels(labels: np.ndarray, size: tuple[int, int], classes: int) -> np
     best, result = np.zeros((len(labels), *size), np.int64), np.full((len(labels), *size), -1, np.int64)
     starts = [np.arange(after) * whole // after for whole, after in zip(before, size)]
     for label in range(classes):
-        counts = np.add.reduceat(np.add.reduceat((labels == label).astype(np.int64), starts[0], axis=1), starts[1],
-                                 axis=2)
+        counts = np.add.reduceat(np.add.reduceat((labels == label).astype(np.int64), starts[0], axis=1), starts[1], axis=2)
         more = counts > best
         best[more], result[more] = counts[more], label
     return result

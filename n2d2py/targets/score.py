@@ -1,4 +1,5 @@
 """The result of scoring one target over a set of stimuli."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -112,8 +113,10 @@ class Score:
     @cached_property
     def misclassified(self) -> tuple[Miss, ...]:
         """The counted stimuli whose best output is not the label, in order."""
-        return tuple(Miss(int(self.indices[i]), self.names[i], int(self.labels[i]), int(self.best[i, 0]),
-                          float(self.values[i, 0])) for i in np.flatnonzero(self.ranks > 0))
+        return tuple(
+            Miss(int(self.indices[i]), self.names[i], int(self.labels[i]), int(self.best[i, 0]), float(self.values[i, 0]))
+            for i in np.flatnonzero(self.ranks > 0)
+        )
 
     @property
     def metrics(self) -> Metrics | None:

@@ -1,7 +1,8 @@
 """Scores the outputs of a network, batch by batch."""
+
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,8 +26,9 @@ class Scorer:
     class 1 when its real value is above the target's threshold.
     """
 
-    def __init__(self, target: Target, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None,
-                 type: NumType = FLOAT64):
+    def __init__(
+        self, target: Target, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None, type: NumType = FLOAT64
+    ):
         """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the label id is the output.
 
         `type` tells what stored integers stand for; the default takes outputs as real values.
@@ -35,8 +37,12 @@ class Scorer:
             N2D2Error: E220 a kind of target that is not scored.
         """
         if target.kind not in ("TargetScore", "TargetCompare"):
-            raise N2D2Error("E220", f"Type={target.kind} is not supported by -test", where=target.location,
-                            remedy="use TargetScore, or export without -test")
+            raise N2D2Error(
+                "E220",
+                f"Type={target.kind} is not supported by -test",
+                where=target.location,
+                remedy="use TargetScore, or export without -test",
+            )
         self.target = target
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._labels = tuple(labels)
@@ -49,8 +55,15 @@ class Scorer:
         self._confusion: np.ndarray | None = None
         self._shown: list[Shown] = []
 
-    def add(self, outputs: np.ndarray, labels: np.ndarray | None, names: Sequence[str] = (), *,
-            inputs: np.ndarray | None = None, indices: Sequence[int] | None = None) -> None:
+    def add(
+        self,
+        outputs: np.ndarray,
+        labels: np.ndarray | None,
+        names: Sequence[str] = (),
+        *,
+        inputs: np.ndarray | None = None,
+        indices: Sequence[int] | None = None,
+    ) -> None:
         """Scores a batch.
 
         `outputs` (n, C) or (n, C, 1, 1); for targets whose data are the target any shape, with the real
@@ -66,8 +79,12 @@ class Scorer:
         count = len(stored)
         where = self.target.location or f"[{self.target.name}]"
         if not np.all(np.isfinite(stored)):
-            raise N2D2Error("E453", f"the outputs of '{self.target.tensor}' hold NaN or infinite values", where=where,
-                            remedy="check the weights and the pre-processing")
+            raise N2D2Error(
+                "E453",
+                f"the outputs of '{self.target.tensor}' hold NaN or infinite values",
+                where=where,
+                remedy="check the weights and the pre-processing",
+            )
         numbers = np.arange(self._next, self._next + count) if indices is None else np.asarray(indices, np.int64)
         self._next = int(numbers[-1]) + 1 if count else self._next
         texts = list(names) if len(names) else [str(number) for number in numbers]
@@ -82,10 +99,14 @@ class Scorer:
             part = self._errors(stored, ids if ids.ndim == 1 else np.full(count, -1, np.int64), inputs)
         else:
             if stored.reshape(count, -1).shape[1] != stored.shape[1]:
-                raise N2D2Error("E452", f"the output '{self.target.tensor}' has {'x'.join(map(str, stored.shape[1:]))} "
-                                "values; classification needs one per class", where=where,
-                                remedy="put the target on the layer that gives one value per class, or use data with "
-                                "a label for each pixel")
+                raise N2D2Error(
+                    "E452",
+                    f"the output '{self.target.tensor}' has {'x'.join(map(str, stored.shape[1:]))} "
+                    "values; classification needs one per class",
+                    where=where,
+                    remedy="put the target on the layer that gives one value per class, or use data with "
+                    "a label for each pixel",
+                )
             part = self._ranked(stored.reshape(count, -1), ids, where)
         self._names += texts
         self._parts.append({"indices": numbers, **part})
@@ -97,8 +118,13 @@ class Scorer:
         real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)
         errors = np.mean((real - inputs.reshape(len(stored), -1)) ** 2, axis=1)
         nothing = np.zeros((len(stored), 0), np.int64)
-        return {"labels": ids, "best": nothing, "values": nothing.astype(np.float64),
-                "ranks": np.full(len(stored), -1, np.int64), "errors": errors}
+        return {
+            "labels": ids,
+            "best": nothing,
+            "values": nothing.astype(np.float64),
+            "ranks": np.full(len(stored), -1, np.int64),
+            "errors": errors,
+        }
 
     def _ranked(self, stored: np.ndarray, ids: np.ndarray, where: object) -> dict[str, np.ndarray]:
         """Best outputs, their values and the rank of the label, for stored (n, C)."""
@@ -116,8 +142,12 @@ class Scorer:
         own = np.take_along_axis(wide, np.maximum(labels, 0)[:, None], axis=1)
         before = np.arange(channels) < labels[:, None]
         ranks = np.count_nonzero((wide > own) | ((wide == own) & before), axis=1)
-        return {"labels": labels, "best": best, "values": np.take_along_axis(real, best, axis=1),
-                "ranks": np.where(labels < 0, -1, ranks)}
+        return {
+            "labels": labels,
+            "best": best,
+            "values": np.take_along_axis(real, best, axis=1),
+            "ranks": np.where(labels < 0, -1, ranks),
+        }
 
     def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: object) -> dict:
         """Counts over the positions of outputs (n, C, h, w) for labels (n, H, W)."""
@@ -132,11 +162,16 @@ class Scorer:
         hits, counted, matrix = count_pixels(estimated, labels, classes)
         self._confusion = matrix if self._confusion is None else self._confusion + matrix
         for index in range(min(len(stored), SHOWN - len(self._shown))):
-            self._shown.append(Shown(int(numbers[index]), estimated[index].astype(np.int16),
-                                     labels[index].astype(np.int16)))
+            self._shown.append(Shown(int(numbers[index]), estimated[index].astype(np.int16), labels[index].astype(np.int16)))
         none, nothing = np.full(len(stored), -1, np.int64), np.zeros((len(stored), 0), np.int64)
-        return {"labels": none, "best": nothing, "values": nothing.astype(np.float64), "ranks": none, "hits": hits,
-                "counted": counted}
+        return {
+            "labels": none,
+            "best": nothing,
+            "values": nothing.astype(np.float64),
+            "ranks": none,
+            "hits": hits,
+            "counted": counted,
+        }
 
     def _expected(self, ids: np.ndarray, outputs: int, where: object) -> np.ndarray:
         """The output expected for each label id, -1 for ignored ones."""
@@ -144,12 +179,20 @@ class Scorer:
         for label in (int(v) for v in np.unique(ids)):
             name = f"{label} ('{self._labels[label]}')" if 0 <= label < len(self._labels) else str(label)
             if self._mapping is not None and label >= 0 and label not in self._mapping:
-                raise N2D2Error("E450", f"the label {name} is mapped to no output", where=where,
-                                remedy="add it to the LabelsMapping file, or a line 'default'")
+                raise N2D2Error(
+                    "E450",
+                    f"the label {name} is mapped to no output",
+                    where=where,
+                    remedy="add it to the LabelsMapping file, or a line 'default'",
+                )
             output = label if self._mapping is None or label < 0 else self._mapping[label]
             if output >= outputs:
-                raise N2D2Error("E451", f"the label {name} means output {output}, but '{self.target.tensor}' has "
-                                f"{outputs} classes", where=where, remedy="check the network, or set LabelsMapping")
+                raise N2D2Error(
+                    "E451",
+                    f"the label {name} means output {output}, but '{self.target.tensor}' has {outputs} classes",
+                    where=where,
+                    remedy="check the network, or set LabelsMapping",
+                )
             wanted[label] = max(output, -1)
         known, inverse = np.unique(ids, return_inverse=True)
         return np.array([wanted[int(v)] for v in known], np.int64)[inverse].reshape(ids.shape)
@@ -163,8 +206,9 @@ class Scorer:
             output = label if self._mapping is None else self._mapping.get(label, -1)
             if 0 <= output < len(held):
                 held[output].append(name)
-        return tuple(names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k)
-                     for k, names in enumerate(held))
+        return tuple(
+            names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else str(k) for k, names in enumerate(held)
+        )
 
     @property
     def rate(self) -> float | None:
@@ -175,6 +219,7 @@ class Scorer:
 
     def result(self) -> Score:
         """The score of all batches so far."""
+
         def joined(key: str, empty: np.ndarray) -> np.ndarray:
             return np.concatenate([part[key] for part in self._parts]) if self._parts else empty
 
@@ -183,6 +228,16 @@ class Scorer:
         pixels = None
         if self._confusion is not None:
             pixels = Pixels(joined("hits", numbers), joined("counted", numbers), self._confusion, tuple(self._shown))
-        return Score(self.target.name, self._classes(), self.target.top_n, tuple(self._names),
-                     joined("indices", numbers), joined("labels", numbers), joined("best", table),
-                     joined("values", table.astype(np.float64)), joined("ranks", numbers), errors, pixels)
+        return Score(
+            self.target.name,
+            self._classes(),
+            self.target.top_n,
+            tuple(self._names),
+            joined("indices", numbers),
+            joined("labels", numbers),
+            joined("best", table),
+            joined("values", table.astype(np.float64)),
+            joined("ranks", numbers),
+            errors,
+            pixels,
+        )

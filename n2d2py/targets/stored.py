@@ -1,4 +1,5 @@
 """Tensors in files that a layer's output is compared with: TargetCompare."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -41,19 +42,25 @@ class StoredTensors:
             N2D2Error: E455 no such folder, no file, none for a stimulus, or one that is unreadable or of another size.
         """
         if not self.folder.is_dir():
-            raise N2D2Error("E455", f"DataPath={self.folder} is not a folder", where=self.where,
-                            remedy="give the folder of the tensors")
+            raise N2D2Error(
+                "E455", f"DataPath={self.folder} is not a folder", where=self.where, remedy="give the folder of the tensors"
+            )
         files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
         if not files:
-            raise N2D2Error("E455", f"{self.folder} holds no file {self.matching}", where=self.where,
-                            remedy="check DataPath and Matching")
+            raise N2D2Error(
+                "E455", f"{self.folder} holds no file {self.matching}", where=self.where, remedy="check DataPath and Matching"
+            )
         size = int(np.prod(shape))
         each = max(self._values(files[0]).size // size, 1)
         result = np.empty((len(indices), *shape))
         for row, index in enumerate(int(index) for index in indices):
             if index // each >= len(files):
-                raise N2D2Error("E455", f"{self.folder} holds {len(files)} files of {each} tensors, none for stimulus "
-                                f"{index}", where=self.where, remedy="run as many stimuli with -nb-test")
+                raise N2D2Error(
+                    "E455",
+                    f"{self.folder} holds {len(files)} files of {each} tensors, none for stimulus {index}",
+                    where=self.where,
+                    remedy="run as many stimuli with -nb-test",
+                )
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
 
@@ -68,9 +75,13 @@ class StoredTensors:
         if values.size > size and not values.size % size == 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
-            raise N2D2Error("E455", f"{file.name} holds {values.size} values, the layer gives {size} "
-                            f"({'x'.join(map(str, shape))})", where=self.where, remedy="check the layer and TargetFormat")
-        flat = values[place * size:(place + 1) * size]
+            raise N2D2Error(
+                "E455",
+                f"{file.name} holds {values.size} values, the layer gives {size} ({'x'.join(map(str, shape))})",
+                where=self.where,
+                remedy="check the layer and TargetFormat",
+            )
+        flat = values[place * size : (place + 1) * size]
         if len(shape) != 3:
             return flat.reshape(shape)
         sizes = dict(zip("CHW", shape))
@@ -91,5 +102,6 @@ def _read(file: Path) -> np.ndarray:
         lines = file.read_text(encoding="utf-8").splitlines()
         return np.array([float(word) for line in lines for word in line.partition("#")[0].split()])
     except (OSError, ValueError, EOFError) as error:
-        raise N2D2Error("E455", f"{file} cannot be read as a tensor: {error}",
-                        remedy="store numbers as text, .npy, or float32 in .bin") from None
+        raise N2D2Error(
+            "E455", f"{file} cannot be read as a tensor: {error}", remedy="store numbers as text, .npy, or float32 in .bin"
+        ) from None

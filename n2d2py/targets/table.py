@@ -1,8 +1,9 @@
 """Scores as text: the lines of one score, the table that compares several."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 
@@ -24,8 +25,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int =
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):
-        cells = [cell.ljust(width) if k < left else cell.rjust(width)
-                 for k, (cell, width) in enumerate(zip(row, widths))]
+        cells = [cell.ljust(width) if k < left else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
@@ -45,10 +45,11 @@ def score_lines(score: Score) -> list[str]:
     if score.topn is not None:
         lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
     m = score.metrics
-    shares = zip(("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness", "IU"),
-                 (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness, m.iu))
-    return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%")
-                                        for name, v in shares)]
+    shares = zip(
+        ("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness", "IU"),
+        (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness, m.iu),
+    )
+    return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%") for name, v in shares)]
 
 
 def _difference(base: Score, other: Score) -> str:
@@ -58,8 +59,10 @@ def _difference(base: Score, other: Score) -> str:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
     if base.pixels is not None and other.pixels is not None:
-        rates = [float(score.pixels.hits[where].sum() / max(score.pixels.counted[where].sum(), 1))
-                 for score, where in ((base, left), (other, right))]
+        rates = [
+            float(score.pixels.hits[where].sum() / max(score.pixels.counted[where].sum(), 1))
+            for score, where in ((base, left), (other, right))
+        ]
         return f"{100 * (rates[1] - rates[0]):+.2f}"
     counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)
     if not counted.any():
@@ -73,18 +76,42 @@ def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]],
     base = rows[0].score
     if base.errors is not None:
         header = ["", "stimuli", "MSE", "AUC", "MSE difference"]
-        return header, [[row.label, str(row.score.stimuli), "-" if row.score.mse is None else f"{row.score.mse:.6g}",
-                         "-" if row.score.auc is None else f"{row.score.auc:.4f}",
-                         "" if row is rows[0] else _difference(base, row.score)] for row in rows], ""
+        return (
+            header,
+            [
+                [
+                    row.label,
+                    str(row.score.stimuli),
+                    "-" if row.score.mse is None else f"{row.score.mse:.6g}",
+                    "-" if row.score.auc is None else f"{row.score.auc:.4f}",
+                    "" if row is rows[0] else _difference(base, row.score),
+                ]
+                for row in rows
+            ],
+            "",
+        )
     ranked = base.top_n > 1 and base.pixels is None
-    header = ["", "stimuli", "top-1" if base.pixels is None else "pixels", *([f"top-{base.top_n}"] if ranked else []), f"agrees with {rows[0].label}",
-              "points"]
+    header = [
+        "",
+        "stimuli",
+        "top-1" if base.pixels is None else "pixels",
+        *([f"top-{base.top_n}"] if ranked else []),
+        f"agrees with {rows[0].label}",
+        "points",
+    ]
     body = []
     for row in rows:
         score, first = row.score, row is rows[0]
-        body.append([row.label, str(score.count or score.stimuli), _percent(score.top1),
-                     *([_percent(score.topn)] if ranked else []),
-                     "" if first else _percent(agreement(base, score)), "" if first else _difference(base, score)])
+        body.append(
+            [
+                row.label,
+                str(score.count or score.stimuli),
+                _percent(score.top1),
+                *([_percent(score.topn)] if ranked else []),
+                "" if first else _percent(agreement(base, score)),
+                "" if first else _difference(base, score),
+            ]
+        )
     partial = [row.label for row in rows[1:] if row.score.stimuli != base.stimuli]
     note = f"agreement and points of {', '.join(partial)}: on the stimuli shared with {rows[0].label}"
     return header, body, note if partial else ""

@@ -1,4 +1,5 @@
 """Who may import whom: the order of the house, and libraries only where they belong."""
+
 from __future__ import annotations
 
 import ast
@@ -31,8 +32,11 @@ TOGETHER = {("graph", "operators"), ("operators", "graph"), ("ini", "resources")
 """Pairs of one rank that belong together: a node holds an operator, an operator asks for shapes; ini finds
 models/; log prints errors."""
 
-ONNX_ONLY = {"onnx": ("frontend/onnx/", "reference/"), "onnxscript": ("frontend/onnx/",),
-             "onnxruntime": ("reference/", "frontend/onnx/folding.py")}
+ONNX_ONLY = {
+    "onnx": ("frontend/onnx/", "reference/"),
+    "onnxscript": ("frontend/onnx/",),
+    "onnxruntime": ("reference/", "frontend/onnx/folding.py"),
+}
 LATE = ("matplotlib", "PIL", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
 
@@ -104,8 +108,11 @@ def test_no_room_imports_a_higher_one():
 
 @pytest.mark.parametrize("library", sorted(ONNX_ONLY))
 def test_onnx_libraries_stay_where_onnx_is_read_or_run(library):
-    wrong = [f"{one.file}:{one.line}" for one in IMPORTS if one.module.split(".")[0] == library
-             and not one.file.startswith(ONNX_ONLY[library])]
+    wrong = [
+        f"{one.file}:{one.line}"
+        for one in IMPORTS
+        if one.module.split(".")[0] == library and not one.file.startswith(ONNX_ONLY[library])
+    ]
     assert wrong == []
 
 
@@ -115,14 +122,20 @@ def test_the_frontends_do_not_know_each_other():
 
 
 def test_an_exporter_knows_no_frontend_and_no_data():
-    wrong = [f"{one.file}:{one.line} {one.module}" for one in IMPORTS if home(one.file) in ("export", "memory", "quant")
-             and room(one.module) in ("frontend", "data", "passes")]
+    wrong = [
+        f"{one.file}:{one.line} {one.module}"
+        for one in IMPORTS
+        if home(one.file) in ("export", "memory", "quant") and room(one.module) in ("frontend", "data", "passes")
+    ]
     assert wrong == []
 
 
 def test_pictures_and_plots_are_imported_late():
-    wrong = [f"{one.file}:{one.line} {one.module}" for one in IMPORTS
-             if one.early and one.module.split(".")[0] in ("matplotlib", "PIL")]
+    wrong = [
+        f"{one.file}:{one.line} {one.module}"
+        for one in IMPORTS
+        if one.early and one.module.split(".")[0] in ("matplotlib", "PIL")
+    ]
     assert wrong == []
 
 
@@ -130,7 +143,9 @@ def test_help_and_version_load_no_heavy_library():
     import subprocess
     import sys
 
-    code = ("import sys; from n2d2py.cli import main; main(['-h']); import n2d2py; "
-            f"print([name for name in {LATE!r} if name in sys.modules])")
+    code = (
+        "import sys; from n2d2py.cli import main; main(['-h']); import n2d2py; "
+        f"print([name for name in {LATE!r} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

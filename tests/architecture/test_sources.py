@@ -1,4 +1,5 @@
 """What holds for every file: no print outside the command line, no path of a machine, LF, a docstring."""
+
 from __future__ import annotations
 
 import ast
@@ -12,31 +13,38 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "n2d2py"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-MAY_PRINT = ("cli.py", "docs.py", "pipeline.py", "report/", "stages/report.py",
-             "nvdla/cli.py")
+MAY_PRINT = ("cli.py", "docs.py", "pipeline.py", "report/", "stages/report.py", "nvdla/cli.py")
 MACHINE = re.compile(rb"(?<![\w./{}$-])/(?:work|root|opt|home|mnt)/[\w.-]")
 TEXTS = (".py", ".md", ".ini", ".cfg", ".hpp", ".j2", ".txt", ".toml", ".in", ".yml", ".sh", "")
 
 
 def calls(path: Path, name: str) -> list[int]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name) and node.func.id == name]
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
 
 
 def tracked() -> list[Path]:
     """The files of the repository: those that git would keep, else all that are no build products."""
     try:
-        done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True,
-                              capture_output=True, check=True)
+        done = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
     return [ROOT / line for line in done.stdout.splitlines() if (ROOT / line).is_file()]
 
 
 def test_only_the_command_line_prints():
-    wrong = [f"{path.relative_to(ROOT)}:{line}" for path in FILES for line in calls(path, "print")
-             if not path.relative_to(PACKAGE).as_posix().startswith(MAY_PRINT)]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in FILES
+        for line in calls(path, "print")
+        if not path.relative_to(PACKAGE).as_posix().startswith(MAY_PRINT)
+    ]
     assert wrong == []
 
 
@@ -46,8 +54,9 @@ def test_no_text_is_run_as_code(name):
 
 
 def test_every_module_says_what_it_is_for():
-    without = [str(path.relative_to(ROOT)) for path in FILES
-               if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    without = [
+        str(path.relative_to(ROOT)) for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
     assert without == []
 
 
@@ -73,11 +82,13 @@ def test_no_file_holds_a_path_of_a_machine():
 
 
 def test_text_files_end_their_lines_with_lf():
-    assert [str(path.relative_to(ROOT)) for path in tracked()
-            if path.suffix in TEXTS and b"\r\n" in path.read_bytes() and b"\0" not in path.read_bytes()] == []
+    assert [
+        str(path.relative_to(ROOT))
+        for path in tracked()
+        if path.suffix in TEXTS and b"\r\n" in path.read_bytes() and b"\0" not in path.read_bytes()
+    ] == []
 
 
 def test_nothing_is_left_for_later():
     mark = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X:")).encode())
-    assert [str(path.relative_to(ROOT)) for path in tracked()
-            if path.suffix in TEXTS and mark.search(path.read_bytes())] == []
+    assert [str(path.relative_to(ROOT)) for path in tracked() if path.suffix in TEXTS and mark.search(path.read_bytes())] == []

@@ -1,4 +1,5 @@
 """Exact integer sums by floating-point products."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,14 +21,22 @@ def reference_conv(x, w, stride, dilation, groups):
             for j in range(ow):
                 for u in range(kh):
                     for v in range(kw):
-                        a = x[:, first:first + per, i * stride[0] + u * dilation[0], j * stride[1] + v * dilation[1]]
+                        a = x[:, first : first + per, i * stride[0] + u * dilation[0], j * stride[1] + v * dilation[1]]
                         y[:, k, i, j] += (a.astype(np.int64) * w[k, :, u, v].astype(np.int64)).sum(axis=1)
     return y
 
 
-@pytest.mark.parametrize("channels, outputs, groups, kernel, stride, dilation", [
-    (3, 4, 1, (3, 3), (1, 1), (1, 1)), (4, 4, 4, (3, 3), (2, 2), (1, 1)), (4, 8, 4, (3, 2), (1, 2), (1, 1)),
-    (6, 4, 2, (1, 1), (1, 1), (1, 1)), (5, 7, 1, (1, 1), (2, 1), (1, 1)), (2, 3, 1, (2, 3), (1, 1), (2, 3))])
+@pytest.mark.parametrize(
+    "channels, outputs, groups, kernel, stride, dilation",
+    [
+        (3, 4, 1, (3, 3), (1, 1), (1, 1)),
+        (4, 4, 4, (3, 3), (2, 2), (1, 1)),
+        (4, 8, 4, (3, 2), (1, 2), (1, 1)),
+        (6, 4, 2, (1, 1), (1, 1), (1, 1)),
+        (5, 7, 1, (1, 1), (2, 1), (1, 1)),
+        (2, 3, 1, (2, 3), (1, 1), (2, 3)),
+    ],
+)
 def test_conv_sums(channels, outputs, groups, kernel, stride, dilation):
     generator = np.random.default_rng(channels)
     x = generator.integers(0, 256, (2, channels, 9, 11)).astype(np.uint8)
@@ -41,14 +50,14 @@ def test_matmul_beyond_float32_is_exact():
     w = np.full((2, 4096), 127, np.int8)
     w[1, 0] = 126
     bound = 4096 * 255 * 127
-    assert bound > 2 ** 24
+    assert bound > 2**24
     assert matmul_sums(x, w, bound).tolist() == [[bound, bound - 255]]
 
 
 def test_exact_float_limits():
-    assert exact_float(2 ** 24) == np.float32 and exact_float(2 ** 24 + 1) == np.float64
+    assert exact_float(2**24) == np.float32 and exact_float(2**24 + 1) == np.float64
     with pytest.raises(InternalError):
-        exact_float(2 ** 53 + 1)
+        exact_float(2**53 + 1)
 
 
 def test_numtype_round_trip_and_limits():

@@ -1,4 +1,5 @@
 """The functions that are made of correctly rounded operations, against the C library's: within a few of the last bits."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,17 +7,38 @@ import pytest
 
 from n2d2py.arithmetic import functions
 
-LIBRARY = {"exp": np.exp, "log": np.log, "expm1": np.expm1, "log1p": np.log1p, "tanh": np.tanh, "sin": np.sin, "cos": np.cos,
-           "tan": np.tan, "atan": np.arctan, "asin": np.arcsin, "acos": np.arccos, "sinh": np.sinh, "cosh": np.cosh,
-           "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh}
+LIBRARY = {
+    "exp": np.exp,
+    "log": np.log,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "tanh": np.tanh,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "atan": np.arctan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 0.25, -0.25, 22.0, -22.0, 1e8, 1.6e6])
 
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_near_the_library(name):
     rng = np.random.default_rng(1)
-    x = np.concatenate([rng.normal(size=20000) * 10.0 ** rng.integers(-8, 5, 20000), rng.uniform(-1, 1, 20000),
-                        np.arange(-200, 200) * (np.pi / 4), SPECIAL])
+    x = np.concatenate(
+        [
+            rng.normal(size=20000) * 10.0 ** rng.integers(-8, 5, 20000),
+            rng.uniform(-1, 1, 20000),
+            np.arange(-200, 200) * (np.pi / 4),
+            SPECIAL,
+        ]
+    )
     x = np.abs(x) + 1 if name == "acosh" else x
     if name in ("sin", "cos", "tan"):
         x = x[(np.abs(x) < 1e6) & (x != 0) | ~np.isfinite(x)]

@@ -1,4 +1,5 @@
 """The rescaling modes against exact rational arithmetic."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -32,8 +33,8 @@ def test_fixed_point_without_shift_is_a_product():
 
 
 def test_float_converts_large_accumulators_like_a_cast():
-    acc = np.array([2 ** 24 + 1, 2 ** 24 + 3, -(2 ** 31) + 1], np.int64)
-    factor = np.float32(2.0 ** -20)
+    acc = np.array([2**24 + 1, 2**24 + 3, -(2**31) + 1], np.int64)
+    factor = np.float32(2.0**-20)
     expected = [int(np.rint(np.float32(a) * factor)) for a in acc]
     assert FloatRescale([factor]).apply(acc, -3000, 3000).tolist() == expected
 
@@ -45,7 +46,7 @@ def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
     factors = 10.0 ** generator.uniform(-6, -0.1, 8)
     rescale, replaced = make_rescale(mode, factors)
     assert not replaced
-    acc = generator.integers(-2 ** 31 + 1, 2 ** 31, (50, 8))
+    acc = generator.integers(-(2**31) + 1, 2**31, (50, 8))
     result = rescale.apply(acc, LOW, HIGH)
     for channel in range(8):
         if isinstance(rescale, FixedPointRescale):
@@ -53,11 +54,11 @@ def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
         else:
             m, shift = int(rescale.multipliers[channel]), int(rescale.second[channel])
         for row in range(50):
-            exact = Fraction(int(acc[row, channel]) * m, 2 ** shift) + (Fraction(1, 2) if shift else 0)
+            exact = Fraction(int(acc[row, channel]) * m, 2**shift) + (Fraction(1, 2) if shift else 0)
             assert result[row, channel] == clamp(exact.numerator // exact.denominator)
 
 
-@pytest.mark.parametrize("mode, tolerance", [("Fixed-point16", 2.0 ** -9), ("Fixed-point32", 2.0 ** -20)])
+@pytest.mark.parametrize("mode, tolerance", [("Fixed-point16", 2.0**-9), ("Fixed-point32", 2.0**-20)])
 def test_fixed_point_factor_is_near(mode, tolerance):
     factors = np.array([0.013, 0.004, 0.9])
     rescale, _ = make_rescale(mode, factors)
@@ -70,7 +71,7 @@ def test_shifts_are_never_below_the_factor():
     double, _ = make_rescale("Double-shift", factors)
     assert (single.effective() >= factors).all() and (single.effective() < 2 * factors).all()
     assert (double.effective() >= factors).all() and (double.effective() <= 1.34 * factors).all()
-    assert single.effective().tolist() == [0.5, 0.25, 2.0 ** -6, 1.0, 1.0]
+    assert single.effective().tolist() == [0.5, 0.25, 2.0**-6, 1.0, 1.0]
 
 
 def test_factor_above_one_leaves_the_shift_modes():
@@ -82,6 +83,6 @@ def test_factor_above_one_leaves_the_shift_modes():
 
 def test_products_stay_within_63_bits():
     rescale, _ = make_rescale("Fixed-point32", np.array([0.9999]), acc_bits=45)
-    assert int(np.max(rescale.multipliers)) < 2 ** 18
+    assert int(np.max(rescale.multipliers)) < 2**18
     shift = ShiftRescale(np.array([40]), np.array([10]))
-    assert shift.apply(np.array([2 ** 31 - 1]), LOW, HIGH).tolist() == [127]
+    assert shift.apply(np.array([2**31 - 1]), LOW, HIGH).tolist() == [127]

@@ -1,4 +1,5 @@
 """The command as a program: what goes to stdout, what to stderr, twice the same, and its exit status."""
+
 from __future__ import annotations
 
 import json
@@ -21,8 +22,14 @@ LENET = [str(MODELS / "LeNet.ini"), "-w", str(MODELS / "LeNet.npz")]
 def run(*words: str, folder: Path, **changes: str) -> subprocess.CompletedProcess:
     """n2d2py as a process of its own, with no data and no terminal."""
     environment = {k: v for k, v in os.environ.items() if k not in ("N2D2_DATA", "N2D2_MODELS")}
-    return subprocess.run([sys.executable, "-m", "n2d2py", *words], cwd=folder, text=True, capture_output=True,
-                          env={**environment, "PYTHONPATH": str(ROOT), **changes}, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "n2d2py", *words],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        env={**environment, "PYTHONPATH": str(ROOT), **changes},
+        timeout=120,
+    )
 
 
 def described(capsys, path: Path) -> dict:
@@ -44,9 +51,16 @@ def test_describe_lenet(capsys):
     assert found["inputs"] == {"sp": [32, 32, 1]} and found["outputs"] == ["softmax"]
     layers = {layer["name"]: layer for layer in found["layers"]}
     assert {name: (layer["type"], layer["output_dims"]) for name, layer in layers.items()} == {
-        "conv1": ("Conv", [28, 28, 6]), "pool1": ("Pool", [14, 14, 6]), "conv2": ("Conv", [10, 10, 16]),
-        "pool2": ("Pool", [5, 5, 16]), "conv3": ("Conv", [1, 1, 120]), "fc1": ("Fc", [1, 1, 84]),
-        "drop1": ("Dropout", [1, 1, 84]), "fc2": ("Fc", [1, 1, 10]), "softmax": ("Softmax", [1, 1, 10])}
+        "conv1": ("Conv", [28, 28, 6]),
+        "pool1": ("Pool", [14, 14, 6]),
+        "conv2": ("Conv", [10, 10, 16]),
+        "pool2": ("Pool", [5, 5, 16]),
+        "conv3": ("Conv", [1, 1, 120]),
+        "fc1": ("Fc", [1, 1, 84]),
+        "drop1": ("Dropout", [1, 1, 84]),
+        "fc2": ("Fc", [1, 1, 10]),
+        "softmax": ("Softmax", [1, 1, 10]),
+    }
     assert layers["conv2"]["parents"] == ["pool1"] and layers["conv2"]["input_dims"] == [14, 14, 6]
     assert layers["conv1"]["macs"] == 28 * 28 * 6 * 25
     assert layers["conv2"]["params"] == 16 * (6 * 25 + 1) and layers["fc1"]["params"] == 84 * 121
@@ -55,7 +69,7 @@ def test_describe_lenet(capsys):
 
 def test_describe_mobilenet(capsys):
     found = described(capsys, MODELS / "MobileNet.ini")
-    first, = [layer for layer in found["layers"] if layer["parents"] == list(found["inputs"])]
+    (first,) = [layer for layer in found["layers"] if layer["parents"] == list(found["inputs"])]
     assert first["type"] == "Conv" and first["input_dims"] == next(iter(found["inputs"].values()))
     assert [layer["output_dims"] for layer in found["layers"] if layer["name"] == found["outputs"][0]] == [[1, 1, 10]]
     names = {layer["name"] for layer in found["layers"]} | set(found["inputs"])
@@ -91,7 +105,7 @@ def test_quiet_prints_results_only(tmp_path, capsys, monkeypatch):
 def test_quiet_still_prints_warnings(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([LENET[0], "-test", "-nb-test", "20", "-quiet"]) == 0
-    line, = capsys.readouterr().err.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("warning N2D2-W420: ") and "6 layers" not in line and " 5 layers " in line
 
 
@@ -100,11 +114,20 @@ def test_two_runs_print_and_write_the_same(tmp_path):
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
-        done = run(*LENET, "-export", "CPP", "-calib", "10", "-db-export", "3", "-verbose", folder=folder,
-                   PYTHONHASHSEED=str(len(runs)))
+        done = run(
+            *LENET,
+            "-export",
+            "CPP",
+            "-calib",
+            "10",
+            "-db-export",
+            "3",
+            "-verbose",
+            folder=folder,
+            PYTHONHASHSEED=str(len(runs)),
+        )
         assert done.returncode == 0, done.stderr
-        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*"))
-                 if path.is_file()}
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
         runs.append((done.stdout, done.stderr, files))
     assert runs[0][:2] == runs[1][:2]
     assert list(runs[0][2]) == list(runs[1][2])
@@ -112,10 +135,21 @@ def test_two_runs_print_and_write_the_same(tmp_path):
     assert "\r" not in runs[0][1] and str(tmp_path) not in runs[0][1]
 
 
-@pytest.mark.parametrize("words, status", [
-    (["-v"], 0), (["-h"], 0), ([], 2), (["-nope"], 2), (["none.ini"], 1), (["none.ini", "-test"], 1),
-    ([LENET[0], "-calibOnly", "-nbbits", "-32"], 2), ([LENET[0], "-export", "CPP"], 1), ([LENET[0], "-describe"], 0),
-    ([LENET[0], "-test", "-strict", "-nb-test", "1"], 1)])
+@pytest.mark.parametrize(
+    "words, status",
+    [
+        (["-v"], 0),
+        (["-h"], 0),
+        ([], 2),
+        (["-nope"], 2),
+        (["none.ini"], 1),
+        (["none.ini", "-test"], 1),
+        ([LENET[0], "-calibOnly", "-nbbits", "-32"], 2),
+        ([LENET[0], "-export", "CPP"], 1),
+        ([LENET[0], "-describe"], 0),
+        ([LENET[0], "-test", "-strict", "-nb-test", "1"], 1),
+    ],
+)
 def test_exit_status(words, status, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(words) == status
@@ -130,15 +164,22 @@ def test_nothing_to_do_says_so(capsys):
 
 
 def test_the_module_and_the_script_are_the_same_command(tmp_path):
-    script = subprocess.run([str(ROOT / "bin" / "n2d2py"), "-v"], cwd=tmp_path, text=True, capture_output=True,
-                            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    script = subprocess.run(
+        [str(ROOT / "bin" / "n2d2py"), "-v"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+    )
     assert script.returncode == 0, script.stderr
     assert script.stdout == run("-v", folder=tmp_path).stdout == f"n2d2py {n2d2py.__version__}\n"
 
 
 def test_describe_counts_no_bias_where_there_is_none(capsys, tmp_path):
-    text = "[sp]\nSizeX=4\nSizeY=4\n[conv]\nInput=sp\nType=Conv\nKernelDims=3 3\nNbOutputs=5\nConfigSection=plain\n" \
-           "[fc]\nInput=conv\nType=Fc\nNbOutputs=2\nConfigSection=plain\n[plain]\nNoBias="
+    text = (
+        "[sp]\nSizeX=4\nSizeY=4\n[conv]\nInput=sp\nType=Conv\nKernelDims=3 3\nNbOutputs=5\nConfigSection=plain\n"
+        "[fc]\nInput=conv\nType=Fc\nNbOutputs=2\nConfigSection=plain\n[plain]\nNoBias="
+    )
     counts = []
     for without in "01":
         (tmp_path / "net.ini").write_text(text + without + "\n")

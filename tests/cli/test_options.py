@@ -1,4 +1,5 @@
 """The table of options: every option is parsed anywhere on the line, converted, documented and kept."""
+
 from __future__ import annotations
 
 import re
@@ -10,8 +11,7 @@ from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.options import OPTIONS, Option, help_text, options_page, parse_arguments
 
-SAMPLES = {"int": ("12", 12), "float": ("0.25", 0.25), "text": ("word", "word"), "optional-int": ("7", 7),
-           "flag": (None, True)}
+SAMPLES = {"int": ("12", 12), "float": ("0.25", 0.25), "text": ("word", "word"), "optional-int": ("7", 7), "flag": (None, True)}
 
 
 def sample(option: Option) -> tuple[list[str], object]:
@@ -47,13 +47,44 @@ def test_defaults():
     assert arguments.given == frozenset()
     values = {option.name: getattr(arguments, option.key) for option in OPTIONS}
     assert values == {option.name: option.default for option in OPTIONS}
-    assert values | {
-        "seed": 1, "w": None, "w-ignore": False, "test": False, "nb-test": -1, "test-index": -1, "fuse": False,
-        "compare": 0, "describe": False, "export": None, "nbbits": 8, "db-export": -1, "export-parameters": None,
-        "calib": 0, "calib-reload": False, "calibOnly": False, "calib-data": None, "input-range": None,
-        "act-clipping-mode": "MSE", "act-quantile-value": 0.9999, "wt-clipping-mode": "None",
-        "act-rescaling-mode": "Floating-point", "act-rescale-per-output": 1, "no-unsigned": False, "no-cle": False,
-        "o": ".", "log-outputs": 0, "strict": False, "quiet": False, "verbose": False, "h": False, "v": False} == values
+    assert (
+        values
+        | {
+            "seed": 1,
+            "w": None,
+            "w-ignore": False,
+            "test": False,
+            "nb-test": -1,
+            "test-index": -1,
+            "fuse": False,
+            "compare": 0,
+            "describe": False,
+            "export": None,
+            "nbbits": 8,
+            "db-export": -1,
+            "export-parameters": None,
+            "calib": 0,
+            "calib-reload": False,
+            "calibOnly": False,
+            "calib-data": None,
+            "input-range": None,
+            "act-clipping-mode": "MSE",
+            "act-quantile-value": 0.9999,
+            "wt-clipping-mode": "None",
+            "act-rescaling-mode": "Floating-point",
+            "act-rescale-per-output": 1,
+            "no-unsigned": False,
+            "no-cle": False,
+            "o": ".",
+            "log-outputs": 0,
+            "strict": False,
+            "quiet": False,
+            "verbose": False,
+            "h": False,
+            "v": False,
+        }
+        == values
+    )
 
 
 def test_the_last_value_counts():
@@ -83,8 +114,16 @@ def test_options_of_training_are_refused(name):
     assert caught.value.code == "E005" and f"-{name} " in caught.value.what
 
 
-@pytest.mark.parametrize("typed, meant", [("-exprot", "-export"), ("-calib-onyl", "-calibOnly"),
-                                          ("-desribe", "-describe"), ("--nb-bits", "-nbbits"), ("-Test", "-test")])
+@pytest.mark.parametrize(
+    "typed, meant",
+    [
+        ("-exprot", "-export"),
+        ("-calib-onyl", "-calibOnly"),
+        ("-desribe", "-describe"),
+        ("--nb-bits", "-nbbits"),
+        ("-Test", "-test"),
+    ],
+)
 def test_an_unknown_option_names_the_nearest(typed, meant):
     with pytest.raises(N2D2Error) as caught:
         parse_arguments(["net.ini", typed])
@@ -103,8 +142,9 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
         parse_arguments(["net.ini", f"-{option.name}", str(limit - 1)])
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int")],
-                         ids=lambda option: option.name)
+@pytest.mark.parametrize(
+    "option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int")], ids=lambda option: option.name
+)
 def test_an_option_is_no_value(option):
     for line in (["net.ini", f"-{option.name}"], ["net.ini", f"-{option.name}", "-strict"]):
         with pytest.raises(N2D2Error, match="E003.* needs a value"):
@@ -141,4 +181,5 @@ def test_the_page_has_a_row_of_three_cells_for_each_option():
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in options_page().splitlines() if line.startswith("| `-")]
     assert [len(row) for row in rows] == [3] * len(OPTIONS)
     assert [row[0].strip(" `").split()[0] for row in rows] == [
-        f"-{o.name}" for group in dict.fromkeys(o.group for o in OPTIONS) for o in OPTIONS if o.group == group]
+        f"-{o.name}" for group in dict.fromkeys(o.group for o in OPTIONS) for o in OPTIONS if o.group == group
+    ]

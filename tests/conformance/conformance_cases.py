@@ -4,13 +4,14 @@ Every test whose tensors are numbers or truth values of fixed shapes counts. A t
 run time and, where that is refused, with all but one of them constant, as a deployed network has them. A refusal has to
 be an error of the tool with its code; anything else is a failure of this sweep.
 """
+
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
-from typing import Iterator
 
 import numpy as np
 import onnx
@@ -24,30 +25,121 @@ from n2d2py.reference import run_graph
 __all__ = ["EXCLUDED", "LISTED", "Case", "Outcome", "load_cases", "run_case", "share_of"]
 
 LISTED = (
-    "Conv", "ConvTranspose", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool",
-    "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "BatchNormalization", "InstanceNormalization",
-    "LayerNormalization", "LRN", "Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Pow", "Relu", "LeakyRelu",
-    "PRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Swish", "Tanh", "Softplus", "Elu", "Selu", "Gelu", "Erf",
-    "Exp", "Log", "Sqrt", "Abs", "Neg", "Softmax", "LogSoftmax", "ArgMax", "Concat", "Split", "Slice", "Gather", "Pad",
-    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout", "Cast", "Expand", "Tile", "Resize",
-    "Upsample", "DepthToSpace", "SpaceToDepth", "Where", "Equal", "Less", "Greater", "Constant", "ConstantOfShape",
-    "Shape", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-    "MatMulInteger")
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "MaxPool",
+    "AveragePool",
+    "GlobalMaxPool",
+    "GlobalAveragePool",
+    "ReduceMean",
+    "ReduceSum",
+    "ReduceMax",
+    "ReduceMin",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "LRN",
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Max",
+    "Min",
+    "Sum",
+    "Mean",
+    "Pow",
+    "Relu",
+    "LeakyRelu",
+    "PRelu",
+    "Clip",
+    "Sigmoid",
+    "HardSigmoid",
+    "HardSwish",
+    "Swish",
+    "Tanh",
+    "Softplus",
+    "Elu",
+    "Selu",
+    "Gelu",
+    "Erf",
+    "Exp",
+    "Log",
+    "Sqrt",
+    "Abs",
+    "Neg",
+    "Softmax",
+    "LogSoftmax",
+    "ArgMax",
+    "Concat",
+    "Split",
+    "Slice",
+    "Gather",
+    "Pad",
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "Identity",
+    "Dropout",
+    "Cast",
+    "Expand",
+    "Tile",
+    "Resize",
+    "Upsample",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "Where",
+    "Equal",
+    "Less",
+    "Greater",
+    "Constant",
+    "ConstantOfShape",
+    "Shape",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "QLinearConv",
+    "QLinearMatMul",
+    "ConvInteger",
+    "MatMulInteger",
+)
 """The operators that deployed convolutional networks use: all their tests pass, but for those named below."""
 
 EXCLUDED = {
     "test_constant": "a network without input",
-    **dict.fromkeys(("test_constantofshape_float_ones", "test_constantofshape_int_zeros"),
-                    "the shape of the result is an input"),
-    **dict.fromkeys(("test_batchnorm_example_training_mode", "test_batchnorm_epsilon_training_mode",
-                     "test_training_dropout_default", "test_training_dropout_default_mask", "test_training_dropout",
-                     "test_training_dropout_mask"), "training"),
+    **dict.fromkeys(
+        ("test_constantofshape_float_ones", "test_constantofshape_int_zeros"), "the shape of the result is an input"
+    ),
+    **dict.fromkeys(
+        (
+            "test_batchnorm_example_training_mode",
+            "test_batchnorm_epsilon_training_mode",
+            "test_training_dropout_default",
+            "test_training_dropout_default_mask",
+            "test_training_dropout",
+            "test_training_dropout_mask",
+        ),
+        "training",
+    ),
 }
 """Tests of listed operators that are refused, with the reason."""
 
 _REALS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_TYPES = (*_REALS, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16, TensorProto.INT32,
-          TensorProto.INT64, TensorProto.BOOL, TensorProto.UINT32, TensorProto.UINT64)
+_TYPES = (
+    *_REALS,
+    TensorProto.UINT8,
+    TensorProto.INT8,
+    TensorProto.UINT16,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.INT64,
+    TensorProto.BOOL,
+    TensorProto.UINT32,
+    TensorProto.UINT64,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +166,7 @@ class Outcome:
     feeds: dict[str, np.ndarray] | None = None
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_cases() -> tuple[Case, ...]:
     """All node tests with tensors of numbers or truth values and fixed shapes (with elements), in the order of the onnx package."""
     from onnx.backend.test.loader import load_model_tests
@@ -93,15 +185,24 @@ def _case(test) -> Case | None:
     if not all(value.type.HasField("tensor_type") for value in values):
         return None
     types = {value.type.tensor_type.elem_type for value in values}
-    if not types <= set(_TYPES) or not all(
-            d.dim_value > 0 for v in values for d in v.type.tensor_type.shape.dim):
+    if not types <= set(_TYPES) or not all(d.dim_value > 0 for v in values for d in v.type.tensor_type.shape.dim):
         return None
-    inputs, outputs = ([numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
-                        for array in arrays] for arrays in sets[0])
+    inputs, outputs = (
+        [numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array) for array in arrays]
+        for arrays in sets[0]
+    )
     nodes = model.graph.node
     operator = nodes[0].op_type if len(nodes) == 1 and not model.functions else ""
-    return Case(test.name, operator, model, dict(zip((v.name for v in model.graph.input), inputs)), outputs,
-                bool(types & set(_REALS)), max(test.rtol, 1e-3), max(test.atol, 1e-6))
+    return Case(
+        test.name,
+        operator,
+        model,
+        dict(zip((v.name for v in model.graph.input), inputs)),
+        outputs,
+        bool(types & set(_REALS)),
+        max(test.rtol, 1e-3),
+        max(test.atol, 1e-6),
+    )
 
 
 def share_of(case: Case, shares: int) -> int:
@@ -118,8 +219,9 @@ def _variants(case: Case) -> Iterator[onnx.ModelProto]:
         kept = [value for value in model.graph.input if value.name in dynamic]
         del model.graph.input[:]
         model.graph.input.extend(kept)
-        model.graph.initializer.extend(numpy_helper.from_array(case.inputs[name], name)
-                                       for name in names if name not in dynamic)
+        model.graph.initializer.extend(
+            numpy_helper.from_array(case.inputs[name], name) for name in names if name not in dynamic
+        )
         yield model
 
 

@@ -1,4 +1,5 @@
 """Makes the helpers of this folder, and those that build exports, importable by their names."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 """`python tests/conformance/operators_page.py` writes docs/operators.md: every operator with what became of its node tests."""
+
 from __future__ import annotations
 
 import sys
@@ -25,24 +26,33 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
     by_operator: dict[str, list[tuple[Case, Outcome]]] = defaultdict(list)
     for case, outcome in outcomes:
         by_operator[case.operator].append((case, outcome))
-    reals, listed = ([o.state for c, o in outcomes if chosen(c)] for chosen in (
-        lambda c: c.is_real, lambda c: c.operator in LISTED))
+    reals, listed = (
+        [o.state for c, o in outcomes if chosen(c)] for chosen in (lambda c: c.is_real, lambda c: c.operator in LISTED)
+    )
     lines = [
-        "# ONNX operators", "",
+        "# ONNX operators",
+        "",
         "Written by `python tests/conformance/operators_page.py` from the node tests of the onnx package "
         f"{onnx.__version__} (opsets up to {onnx.defs.onnx_opset_version()}): those whose tensors are numbers or truth "
         "values of fixed sizes. Each is imported with all inputs at run time and, where that is refused, with all but one "
         "constant. A test passes when the result is right in Python; the compiled C++ is compared by "
-        "`tests/conformance` (`N2D2PY_NIGHTLY=1 bin/test -m slow tests/conformance` for all of them).", "",
+        "`tests/conformance` (`N2D2PY_NIGHTLY=1 bin/test -m slow tests/conformance` for all of them).",
+        "",
         f"- tests with floating-point tensors: {reals.count('passed')} of {len(reals)} pass "
         f"({100 * reals.count('passed') // len(reals)} %), the others are refused, {reals.count('wrong')} are wrong",
         f"- tests of the operators marked *: {listed.count('passed')} of {len(listed)} pass, "
         f"{listed.count('refused')} are refused for the reasons given",
         "- quantized operators with scales that are inputs compute with integers of fixed types; networks of static scales keep "
-        "them: see [quantized models](quantized_models.md)", "", "Integer export: *integers* throughout, in *floating point* between conversions (bit for bit the same in Python "
+        "them: see [quantized models](quantized_models.md)",
+        "",
+        "Integer export: *integers* throughout, in *floating point* between conversions (bit for bit the same in Python "
         "and C++), *fixed types* (integers and truth values, the same in every export), or *refused*; single nodes, before "
         "anything is fused. Operators without tests of their own, and those that ONNX defines by others, work as far "
-        "as their parts do.", "", "| operator | passed | integer export | refused |", "|---|---|---|---|"]
+        "as their parts do.",
+        "",
+        "| operator | passed | integer export | refused |",
+        "|---|---|---|---|",
+    ]
     for operator in sorted(by_operator.keys() - {""}):
         lines.append(_row(operator, by_operator[operator]))
     rest = by_operator[""]
@@ -54,18 +64,23 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
 def _row(operator: str, pairs: list[tuple[Case, Outcome]]) -> str:
     passed = [outcome for _, outcome in pairs if outcome.state == "passed"]
     forms = Counter(_form(outcome) for outcome in passed)
-    reasons = Counter(EXCLUDED.get(case.name) or _reason(outcome.reason) for case, outcome in pairs if outcome.state == "refused")
+    reasons = Counter(
+        EXCLUDED.get(case.name) or _reason(outcome.reason) for case, outcome in pairs if outcome.state == "refused"
+    )
     texts = [f"{reason} ({count})" for reason, count in reasons.most_common(3)]
     texts += [f"{sum(reasons.values()) - sum(c for _, c in reasons.most_common(3))} others"] if len(reasons) > 3 else []
     star = " *" if operator in LISTED else ""
-    return (f"| {operator}{star} | {len(passed)} of {len(pairs)} | {', '.join(form for form, _ in forms.most_common())} | "
-            f"{'; '.join(texts)} |")
+    return (
+        f"| {operator}{star} | {len(passed)} of {len(pairs)} | {', '.join(form for form, _ in forms.most_common())} | "
+        f"{'; '.join(texts)} |"
+    )
 
 
 def _form(outcome: Outcome) -> str:
     graph = outcome.graph
     if any(tensor.kind for tensor in graph.tensors.values()) and not any(
-            not tensor.kind for name, tensor in graph.tensors.items() if name not in graph.inputs):
+        not tensor.kind for name, tensor in graph.tensors.items() if name not in graph.inputs
+    ):
         return "fixed types"
     try:
         insert_conversions(graph)

@@ -1,4 +1,5 @@
 """The node tests of the onnx package: right in Python and in compiled C++, or refused with a reason; never wrong."""
+
 from __future__ import annotations
 
 import os
@@ -6,10 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from export_build import need
-
 from conformance_build import differences
 from conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case, share_of
+from export_build import need
 from operators_page import PAGE, page
 
 SHARES, TODAY = 3, 0
@@ -26,8 +26,11 @@ def outcomes_of(cases: list[Case]) -> list[tuple[Case, Outcome]]:
 def check(outcomes: list[tuple[Case, Outcome]]) -> None:
     wrong = [f"{case.name}: {outcome.reason}" for case, outcome in outcomes if outcome.state == "wrong"]
     assert not wrong, "\n".join(wrong)
-    missing = [f"{case.name}: {outcome.reason}" for case, outcome in outcomes
-               if case.operator in LISTED and outcome.state != "passed" and case.name not in EXCLUDED]
+    missing = [
+        f"{case.name}: {outcome.reason}"
+        for case, outcome in outcomes
+        if case.operator in LISTED and outcome.state != "passed" and case.name not in EXCLUDED
+    ]
     assert not missing, "listed operators:\n" + "\n".join(missing)
     for case, outcome in outcomes:
         if outcome.state == "refused":
@@ -52,11 +55,16 @@ def test_all_in_python(capsys):
 
 def report(outcomes: list[tuple[Case, Outcome]], capsys) -> None:
     with capsys.disabled():
-        for title, chosen in (("with reals", [o for c, o in outcomes if c.is_real]),
-                              ("of listed operators", [o for c, o in outcomes if c.operator in LISTED])):
+        for title, chosen in (
+            ("with reals", [o for c, o in outcomes if c.is_real]),
+            ("of listed operators", [o for c, o in outcomes if c.operator in LISTED]),
+        ):
             states = Counter(outcome.state for outcome in chosen)
-            print(f"\nONNX node tests {title}: {states['passed']} of {len(chosen)} pass, {states['refused']} are refused, "
-                  f"{states['wrong']} are wrong", end="")
+            print(
+                f"\nONNX node tests {title}: {states['passed']} of {len(chosen)} pass, {states['refused']} are refused, "
+                f"{states['wrong']} are wrong",
+                end="",
+            )
 
 
 def run_compiled(cases: list[Case], folder: Path) -> None:
@@ -64,7 +72,7 @@ def run_compiled(cases: list[Case], folder: Path) -> None:
     assert passed
     lines = []
     for first in range(0, len(passed), GROUP):
-        lines += differences(passed[first:first + GROUP], folder / str(first))
+        lines += differences(passed[first : first + GROUP], folder / str(first))
     assert not lines, "\n".join(lines)
 
 
@@ -75,8 +83,9 @@ def test_a_third_compiled(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("N2D2PY_NIGHTLY"), reason="the nightly sweep: N2D2PY_NIGHTLY=1 bin/test -m slow "
-                    "tests/conformance")
+@pytest.mark.skipif(
+    not os.environ.get("N2D2PY_NIGHTLY"), reason="the nightly sweep: N2D2PY_NIGHTLY=1 bin/test -m slow tests/conformance"
+)
 def test_the_others_compiled(tmp_path):
     need("g++")
     run_compiled([case for case in load_cases() if share_of(case, SHARES) != TODAY], tmp_path)

@@ -1,4 +1,5 @@
 """What other tools export silently wrong: here it is right, float and int8, in compiled C++, or refused by name."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,59 +20,103 @@ def _f(*values: float) -> np.ndarray:
 
 
 ZERO, SIX = _f(0).reshape(()), _f(6).reshape(())
-NORM = {"s": np.linspace(0.5, 1.5, 27, dtype=np.float32), "o": np.linspace(-1, 1, 27, dtype=np.float32),
-        "m": np.linspace(-0.3, 0.3, 27, dtype=np.float32), "v": np.linspace(0.5, 2, 27, dtype=np.float32)}
+NORM = {
+    "s": np.linspace(0.5, 1.5, 27, dtype=np.float32),
+    "o": np.linspace(-1, 1, 27, dtype=np.float32),
+    "m": np.linspace(-0.3, 0.3, 27, dtype=np.float32),
+    "v": np.linspace(0.5, 2, 27, dtype=np.float32),
+}
 
 NETWORKS = {
-    "clip that no calibration sees": ("float[1,3,8,8] x => float[1,24,8,8] y", "c = Conv(x, w)\n y = Clip(c, zero, six)",
-                                      {"w": (24, 3, 1, 1), "zero": ZERO, "six": SIX}),
+    "clip that no calibration sees": (
+        "float[1,3,8,8] x => float[1,24,8,8] y",
+        "c = Conv(x, w)\n y = Clip(c, zero, six)",
+        {"w": (24, 3, 1, 1), "zero": ZERO, "six": SIX},
+    ),
     "concatenation of 24, 27 and 3 channels": (
         "float[1,3,8,8] x => float[1,54,8,8] y",
         "a = Conv(x, w1)\n b = Conv<pads=[1,1,1,1]>(x, w2)\n br = Relu(b)\n y = Concat<axis=1>(a, br, x)",
-        {"w1": (24, 3, 1, 1), "w2": (27, 3, 3, 3)}),
-    "reshape before a matrix": ("float[1,3,6,5] x => float[1,7] y",
-                                "c = Conv<pads=[1,1,1,1]>(x, w1)\n r = Reshape(c, flat)\n y = Gemm<transB=1>(r, w2, b2)",
-                                {"w1": (27, 3, 3, 3), "flat": np.array([1, -1]), "w2": (7, 27 * 30), "b2": (7,)}),
-    "LeakyRelu of 27 channels": ("float[1,3,8,8] x => float[1,27,8,8] y", "c = Conv(x, w)\n y = LeakyRelu<alpha=0.2>(c)",
-                                 {"w": (27, 3, 1, 1)}),
+        {"w1": (24, 3, 1, 1), "w2": (27, 3, 3, 3)},
+    ),
+    "reshape before a matrix": (
+        "float[1,3,6,5] x => float[1,7] y",
+        "c = Conv<pads=[1,1,1,1]>(x, w1)\n r = Reshape(c, flat)\n y = Gemm<transB=1>(r, w2, b2)",
+        {"w1": (27, 3, 3, 3), "flat": np.array([1, -1]), "w2": (7, 27 * 30), "b2": (7,)},
+    ),
+    "LeakyRelu of 27 channels": (
+        "float[1,3,8,8] x => float[1,27,8,8] y",
+        "c = Conv(x, w)\n y = LeakyRelu<alpha=0.2>(c)",
+        {"w": (27, 3, 1, 1)},
+    ),
     "BatchNormalization that nothing takes": (
         "float[1,27,8,8] x => float[1,27,4,4] y",
-        "p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)\n y = BatchNormalization(p, s, o, m, v)", NORM),
+        "p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)\n y = BatchNormalization(p, s, o, m, v)",
+        NORM,
+    ),
     "residual Add of 27 channels, then ReLU6": (
         "float[1,27,6,6] x => float[1,27,6,6] y",
-        "c = Conv<pads=[1,1,1,1]>(x, w)\n a = Add(c, x)\n y = Clip(a, zero, six)", {"w": (27, 27, 3, 3), "zero": ZERO, "six": SIX}),
-    "ReduceMean that drops its axes": ("float[1,3,8,8] x => float[1,5] y",
-                                       "c = Conv(x, w1)\n m = ReduceMean<axes=[2,3], keepdims=0>(c)\n y = MatMul(m, w2)",
-                                       {"w1": (24, 3, 1, 1), "w2": (24, 5)}),
+        "c = Conv<pads=[1,1,1,1]>(x, w)\n a = Add(c, x)\n y = Clip(a, zero, six)",
+        {"w": (27, 27, 3, 3), "zero": ZERO, "six": SIX},
+    ),
+    "ReduceMean that drops its axes": (
+        "float[1,3,8,8] x => float[1,5] y",
+        "c = Conv(x, w1)\n m = ReduceMean<axes=[2,3], keepdims=0>(c)\n y = MatMul(m, w2)",
+        {"w1": (24, 3, 1, 1), "w2": (24, 5)},
+    ),
     "an operator without integers in the middle": (
         "float[1,3,8,8] x => float[1,6,8,8] y",
         "c = Conv(x, w1)\n n = InstanceNormalization(c, g, h)\n r = Relu(n)\n y = Conv(r, w2)",
-        {"w1": (8, 3, 1, 1), "g": np.linspace(0.5, 1.5, 8, dtype=np.float32), "h": np.zeros(8, np.float32), "w2": (6, 8, 1, 1)}),
-    "grouped convolution": ("float[1,12,7,7] x => float[1,24,7,7] y", "y = Conv<group=3, pads=[1,1,1,1]>(x, w)",
-                            {"w": (24, 4, 3, 3)}),
-    "MatMul behind Flatten": ("float[1,3,4,4] x => float[1,5] y", "c = Conv(x, w1)\n f = Flatten(c)\n y = MatMul(f, w2)",
-                              {"w1": (27, 3, 1, 1), "w2": (27 * 16, 5)}),
-    "padding of one side with stride 2": ("float[1,3,9,8] x => float[1,8,4,4] y", "y = Conv<strides=[2,2], pads=[0,1,1,0]>(x, w)",
-                                          {"w": (8, 3, 3, 3)}),
-    "average pool with padding": ("float[1,27,7,7] x => float[1,27,4,4] y",
-                                  "y = AveragePool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x)", {}),
+        {"w1": (8, 3, 1, 1), "g": np.linspace(0.5, 1.5, 8, dtype=np.float32), "h": np.zeros(8, np.float32), "w2": (6, 8, 1, 1)},
+    ),
+    "grouped convolution": (
+        "float[1,12,7,7] x => float[1,24,7,7] y",
+        "y = Conv<group=3, pads=[1,1,1,1]>(x, w)",
+        {"w": (24, 4, 3, 3)},
+    ),
+    "MatMul behind Flatten": (
+        "float[1,3,4,4] x => float[1,5] y",
+        "c = Conv(x, w1)\n f = Flatten(c)\n y = MatMul(f, w2)",
+        {"w1": (27, 3, 1, 1), "w2": (27 * 16, 5)},
+    ),
+    "padding of one side with stride 2": (
+        "float[1,3,9,8] x => float[1,8,4,4] y",
+        "y = Conv<strides=[2,2], pads=[0,1,1,0]>(x, w)",
+        {"w": (8, 3, 3, 3)},
+    ),
+    "average pool with padding": (
+        "float[1,27,7,7] x => float[1,27,4,4] y",
+        "y = AveragePool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x)",
+        {},
+    ),
     "MaxPool of negative values with padding": (
         "float[1,3,7,7] x => float[1,24,4,4] y",
         "c = Conv(x, w, b)\n y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(c)",
-        {"w": (24, 3, 1, 1), "b": np.full(24, -9, np.float32)}),
-    "a tensor that is output and read": ("float[1,3,8,8] x => float[1,24,8,8] c, float[1,5,8,8] y",
-                                         "c = Conv(x, w1)\n r = Relu(c)\n y = Conv(r, w2)", {"w1": (24, 3, 1, 1), "w2": (5, 24, 1, 1)}),
-    "one initializer of two layers": ("float[1,8,6,6] x => float[1,8,6,6] y",
-                                      "a = Conv<pads=[1,1,1,1]>(x, w)\n r = Relu(a)\n y = Conv<pads=[1,1,1,1]>(r, w)", {"w": (8, 8, 3, 3)}),
-    "one tensor twice in an Add": ("float[1,3,8,8] x => float[1,24,8,8] y", "c = Conv(x, w)\n y = Add(c, c)", {"w": (24, 3, 1, 1)}),
+        {"w": (24, 3, 1, 1), "b": np.full(24, -9, np.float32)},
+    ),
+    "a tensor that is output and read": (
+        "float[1,3,8,8] x => float[1,24,8,8] c, float[1,5,8,8] y",
+        "c = Conv(x, w1)\n r = Relu(c)\n y = Conv(r, w2)",
+        {"w1": (24, 3, 1, 1), "w2": (5, 24, 1, 1)},
+    ),
+    "one initializer of two layers": (
+        "float[1,8,6,6] x => float[1,8,6,6] y",
+        "a = Conv<pads=[1,1,1,1]>(x, w)\n r = Relu(a)\n y = Conv<pads=[1,1,1,1]>(r, w)",
+        {"w": (8, 8, 3, 3)},
+    ),
+    "one tensor twice in an Add": (
+        "float[1,3,8,8] x => float[1,24,8,8] y",
+        "c = Conv(x, w)\n y = Add(c, c)",
+        {"w": (24, 3, 1, 1)},
+    ),
 }
 
 
 def build(name: str) -> onnx.ModelProto:
     signature, body, constants = NETWORKS[name]
     inputs, outputs = signature.split("=>")
-    model = parser.parse_model(f'<ir_version: 9, opset_import: ["": 17]> net ({inputs.strip()}) => ({outputs.strip()}) '
-                               f'{{ {body} }}')
+    model = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": 17]> net ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
+    )
     rng = np.random.default_rng(len(name))
     for key, value in constants.items():
         if isinstance(value, tuple):
@@ -114,8 +159,9 @@ def test_float(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_integers(name, tmp_path, monkeypatch, capsys):
     """Bit for bit what Python computes, and near what the file gives."""
-    want = exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "16", "-db-export", "2", "-compare", "4",
-                    "-input-range", "-2:2")
+    want = exported(
+        name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "16", "-db-export", "2", "-compare", "4", "-input-range", "-2:2"
+    )
     assert "compiled values identical to Python's" in capsys.readouterr().out
     got = as_tuple(load_export(tmp_path / "export_CPP_int8")(inputs_of(name)))
     for expected, found in zip(want, got, strict=True):
@@ -125,8 +171,9 @@ def test_integers(name, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_inputs_of_0_to_255(tmp_path, monkeypatch, capsys):
     name = "grouped convolution"
-    exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "16", "-db-export", "2", "-compare", "4",
-             "-input-range", "0:255")
+    exported(
+        name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "16", "-db-export", "2", "-compare", "4", "-input-range", "0:255"
+    )
     assert "compiled values identical to Python's" in capsys.readouterr().out
     x = np.random.default_rng(5).integers(0, 256, inputs_of(name).shape).astype(np.float32)
     want = original_engine(tmp_path / "net.onnx").run(x)["y"]

@@ -1,4 +1,5 @@
 """What the tests of the data share: INI texts as documents, pictures, folders of real data."""
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,21 +16,25 @@ def _fresh_log():
 @pytest.fixture
 def ini(tmp_path):
     """A function from an INI text to its document, in tmp_path/net.ini."""
+
     def make(text):
         path = tmp_path / "net.ini"
         path.write_text(text)
         return load_document(path)
+
     return make
 
 
 @pytest.fixture
 def picture(tmp_path):
     """A function that writes a PNG of RGB (H, W, 3) or gray (H, W) bytes below tmp_path."""
+
     def write(name, pixels):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.asarray(pixels, np.uint8)).save(path)
         return path
+
     return write
 
 

@@ -4,6 +4,7 @@ Not a test and not needed to run them: `python tests/data/make_opencv_filters.py
 opencv-python-headless installed. Made with OpenCV 4.14.0. The chains of calls are those that N2D2's
 transformations make (its src/Transformation).
 """
+
 from pathlib import Path
 
 import cv2
@@ -11,8 +12,13 @@ import numpy as np
 
 KERNEL = np.array([[0, -1, 2, 0.5], [-1, 4, -1, 0], [3, -1, 0, -0.25]])
 SHAPES = {"Rectangular": cv2.MORPH_RECT, "Elliptic": cv2.MORPH_ELLIPSE, "Cross": cv2.MORPH_CROSS}
-OPERATIONS = {"Opening": cv2.MORPH_OPEN, "Closing": cv2.MORPH_CLOSE, "Gradient": cv2.MORPH_GRADIENT,
-              "TopHat": cv2.MORPH_TOPHAT, "BlackHat": cv2.MORPH_BLACKHAT}
+OPERATIONS = {
+    "Opening": cv2.MORPH_OPEN,
+    "Closing": cv2.MORPH_CLOSE,
+    "Gradient": cv2.MORPH_GRADIENT,
+    "TopHat": cv2.MORPH_TOPHAT,
+    "BlackHat": cv2.MORPH_BLACKHAT,
+}
 SPACES = {"HSV": "HSV", "HLS": "HLS", "YCrCb": "YCrCb", "CIELab": "Lab", "CIELuv": "Luv"}
 
 
@@ -20,18 +26,16 @@ def gradient(name: str, image: np.ndarray, size: int) -> np.ndarray:
     if name == "Laplacian":
         return np.abs(cv2.Laplacian(image, cv2.CV_32F, ksize=size, scale=0.5, delta=0.1))
     if name == "Sobel":
-        across, down = (cv2.Sobel(image, cv2.CV_32F, *order, ksize=size, scale=0.5, delta=0.1)
-                        for order in ((1, 0), (0, 1)))
+        across, down = (cv2.Sobel(image, cv2.CV_32F, *order, ksize=size, scale=0.5, delta=0.1) for order in ((1, 0), (0, 1)))
     else:
-        across, down = (cv2.Scharr(image, cv2.CV_32F, *order, scale=0.5, delta=0.1)
-                        for order in ((1, 0), (0, 1)))
+        across, down = (cv2.Scharr(image, cv2.CV_32F, *order, scale=0.5, delta=0.1) for order in ((1, 0), (0, 1)))
     return cv2.addWeighted(np.abs(across), 0.5, np.abs(down), 0.5, 0)
 
 
 def wallis(image: np.ndarray, size: int) -> np.ndarray:
-    kernel = np.full((size, size), 1.0 / size ** 2, np.float32)
+    kernel = np.full((size, size), 1.0 / size**2, np.float32)
     mean = cv2.filter2D(image, -1, kernel, borderType=cv2.BORDER_REPLICATE)
-    square = cv2.filter2D(image ** 2, -1, kernel, borderType=cv2.BORDER_REPLICATE)
+    square = cv2.filter2D(image**2, -1, kernel, borderType=cv2.BORDER_REPLICATE)
     return (image - mean) / np.sqrt(np.maximum(square - mean * mean, 1e-6))
 
 
@@ -41,9 +45,13 @@ def main() -> None:
     scene = cv2.normalize(scene, None, 0, 255, cv2.NORM_MINMAX)
     plane = np.ascontiguousarray(scene[:, :, 1])
     real = (plane / 100).astype(np.float32)
-    vectors = {"scene": scene, "real": real, "kernel": KERNEL,
-               "filter_u8": cv2.filter2D(scene, -1, KERNEL),
-               "filter_f32": cv2.filter2D(real, -1, KERNEL)}
+    vectors = {
+        "scene": scene,
+        "real": real,
+        "kernel": KERNEL,
+        "filter_u8": cv2.filter2D(scene, -1, KERNEL),
+        "filter_f32": cv2.filter2D(real, -1, KERNEL),
+    }
     unit = (plane / 255).astype(np.float32)
     for name, sizes in (("Sobel", (1, 3, 5, 7)), ("Scharr", (3,)), ("Laplacian", (1, 3, 5))):
         for size in sizes:
@@ -59,8 +67,7 @@ def main() -> None:
             vectors[f"morphology_Erode_{key}"] = cv2.erode(plane, element, iterations=iterations)
             vectors[f"morphology_Dilate_{key}"] = cv2.dilate(plane, element, iterations=iterations)
             for operation, code in OPERATIONS.items():
-                vectors[f"morphology_{operation}_{key}"] = cv2.morphologyEx(
-                    plane, code, element, iterations=iterations)
+                vectors[f"morphology_{operation}_{key}"] = cv2.morphologyEx(plane, code, element, iterations=iterations)
     padded = cv2.copyMakeBorder(real.astype(np.float64), 0, 1, 0, 1, cv2.BORDER_CONSTANT)
     both = np.stack([padded, np.zeros_like(padded)], axis=2)
     vectors["dft_2d"] = cv2.dft(both)

@@ -1,4 +1,5 @@
 """Transformations of channels: branches of the pipeline, side by side in the stimulus."""
+
 import numpy as np
 import pytest
 
@@ -24,8 +25,8 @@ def provide(ini, picture):
     picture("data/b/1.png", RGB)
 
     def make(channels, text, database=DATABASE):
-        return build_provider(ini(f"{database}[sp]\nSizeX=2\nSizeY=2\nNbChannels={channels}\n"
-                                  + text))
+        return build_provider(ini(f"{database}[sp]\nSizeX=2\nSizeY=2\nNbChannels={channels}\n" + text))
+
     return make
 
 
@@ -47,47 +48,60 @@ def test_each_section_without_channel_makes_one(provide):
 
 def test_channel_goes_on_with_one_and_channels_with_all(provide):
     flip = {"HorizontalFlip": 1}
-    provider = provide(2, _extract("r", "Red") + _extract("b", "Blue")
-                       + _section("ChannelTransformation-2", "Flip", Channel=1, **flip)
-                       + _section("ChannelsTransformation-3", "Flip", VerticalFlip=1))
+    provider = provide(
+        2,
+        _extract("r", "Red")
+        + _extract("b", "Blue")
+        + _section("ChannelTransformation-2", "Flip", Channel=1, **flip)
+        + _section("ChannelsTransformation-3", "Flip", VerticalFlip=1),
+    )
     red, _, blue = np.moveaxis(np.array(RGB), 2, 0)
     np.testing.assert_array_equal(_first(provider), [red[::-1], blue[::-1, ::-1]])
 
 
 def test_the_order_is_whole_channel_whole_on_the_fly_channel_on_the_fly(provide):
-    provider = provide(1, _section("ChannelOnTheFlyTransformation-4", "RangeAffine",
-                                   FirstOperator="Multiplies", FirstValue=3)
-                       + _section("OnTheFlyTransformation-3", "RangeAffine", FirstOperator="Plus",
-                                  FirstValue=1)
-                       + _section("ChannelTransformation-2", "ChannelExtraction", CSChannel="Red",
-                                  Channel=0)
-                       + _section("Transformation-1", "Flip", HorizontalFlip=1))
+    provider = provide(
+        1,
+        _section("ChannelOnTheFlyTransformation-4", "RangeAffine", FirstOperator="Multiplies", FirstValue=3)
+        + _section("OnTheFlyTransformation-3", "RangeAffine", FirstOperator="Plus", FirstValue=1)
+        + _section("ChannelTransformation-2", "ChannelExtraction", CSChannel="Red", Channel=0)
+        + _section("Transformation-1", "Flip", HorizontalFlip=1),
+    )
     assert [point.step.split("(")[0] for point in provider.describe()] == [
-        "as read", "Flip", "channel 0: ChannelExtraction", "channel 0: RangeAffine",
-        "channel 0: RangeAffine", "channels together"]
+        "as read",
+        "Flip",
+        "channel 0: ChannelExtraction",
+        "channel 0: RangeAffine",
+        "channel 0: RangeAffine",
+        "channels together",
+    ]
     red = np.array(RGB)[:, ::-1, 0]
     np.testing.assert_array_equal(provider.stimuli("Test")[0], [(red + 1) * 3])
     assert provider.value_range == (3.0, 768.0)
 
 
 def test_a_learning_step_makes_its_channel_too(provide):
-    provider = provide(4, _extract("r", "Red") + _section(
-        "ChannelTransformation-d", "Distortion", ApplyTo="LearnOnly"))
+    provider = provide(4, _extract("r", "Red") + _section("ChannelTransformation-d", "Distortion", ApplyTo="LearnOnly"))
     red = np.array(RGB)[:, :, 0]
     np.testing.assert_array_equal(_first(provider)[0], red)
     np.testing.assert_array_equal(_first(provider)[1:], np.array(RGB).transpose(2, 0, 1)[::-1])
 
 
-@pytest.mark.parametrize("text, message", [
-    (_section("ChannelsTransformation", "Flip"), "E417: {}:9 [sp.ChannelsTransformation]: there is "
-     "no channel yet; put ChannelTransformation sections before"),
-    (_extract("r", "Red", Channel=0), "E417: {}:12 [sp.ChannelTransformation-r]: there is no "
-     "channel 0 yet, but 0"),
-    (_extract("r", "Red") + _section("ChannelTransformation-s", "Rescale", Width=1, Height=1),
-     "E407: {}:5 [sp]: the channels of stimulus a/0.png differ in size or type: 2x2 uint8, "
-     "1x1 uint8"),
-    (_extract("r", "Red") + _extract("g", "Green"), "expected data size is 2x2x1, but size after "
-     "transformations is 2x2x2")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            _section("ChannelsTransformation", "Flip"),
+            "E417: {}:9 [sp.ChannelsTransformation]: there is no channel yet; put ChannelTransformation sections before",
+        ),
+        (_extract("r", "Red", Channel=0), "E417: {}:12 [sp.ChannelTransformation-r]: there is no channel 0 yet, but 0"),
+        (
+            _extract("r", "Red") + _section("ChannelTransformation-s", "Rescale", Width=1, Height=1),
+            "E407: {}:5 [sp]: the channels of stimulus a/0.png differ in size or type: 2x2 uint8, 1x1 uint8",
+        ),
+        (_extract("r", "Red") + _extract("g", "Green"), "expected data size is 2x2x1, but size after transformations is 2x2x2"),
+    ],
+)
 def test_errors(provide, tmp_path, text, message):
     line = _error(lambda: provide(1, text).stimuli("Test")[0])
     assert message.replace("{}", str(tmp_path / "net.ini")) in line
@@ -110,5 +124,6 @@ def test_labels_are_filtered_in_the_sets_that_it_applies_to(provide):
 def test_a_label_that_is_not_there(provide, tmp_path):
     text = _section("Transformation", "LabelFilter", Labels="/c /a")
     line = _error(lambda: provide(3, text).stimuli("Test"))
-    assert line.startswith(f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: "
-                           "LabelFilterTransformation: the database has no label '/c'")
+    assert line.startswith(
+        f"N2D2-E408: {tmp_path}/net.ini:9 [sp.Transformation]: LabelFilterTransformation: the database has no label '/c'"
+    )

@@ -1,11 +1,11 @@
 """Crops by content, stripes, reconstruction, kernels, global contrast: values by hand."""
+
 import numpy as np
 import pytest
 
-from n2d2py.data.pipelines import read_pipelines
 from n2d2py.data.environment import read_environment
-from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations import kernels
+from n2d2py.data.pipelines import read_pipelines
+from n2d2py.data.transformations import Inapplicable, kernels
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
 from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter, correlate
 from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology
@@ -51,8 +51,7 @@ def test_stripes():
 def test_trim_cuts_the_uniform_border():
     image = _image([[7, 7, 7, 7, 7], [7, 7, 9, 7, 7], [7, 7, 7, 3, 7], [7, 7, 7, 7, 7]])
     assert _rows(Trim(0).apply(image)) == [[9, 7], [7, 3]]
-    assert _rows(Trim(2).apply(_image([[0, 10, 9], [2, 200, 0], [1, 0, 250]]))) == [[200, 0],
-                                                                                   [0, 250]]
+    assert _rows(Trim(2).apply(_image([[0, 10, 9], [2, 200, 0], [1, 0, 250]]))) == [[200, 0], [0, 250]]
     with pytest.raises(Inapplicable, match="all of one value"):
         Trim(2).apply(_image([[1, 2], [3, 4]]))
     with pytest.raises(Inapplicable, match="8-bit"):
@@ -108,9 +107,11 @@ def test_the_gradient_is_of_values_over_the_largest_of_their_type():
 
 
 def test_kernels_sum_to_what_they_should():
-    for kernel in (kernels.laplacian_of_gaussian(7, 5, 1.2),
-                   kernels.difference_of_gaussians(7, 7, 2.0, 1.0),
-                   kernels.gabor(9, 7, 0.3, 1.4, 10.0, np.pi / 2, 0.5)):
+    for kernel in (
+        kernels.laplacian_of_gaussian(7, 5, 1.2),
+        kernels.difference_of_gaussians(7, 7, 2.0, 1.0),
+        kernels.gabor(9, 7, 0.3, 1.4, 10.0, np.pi / 2, 0.5),
+    ):
         np.testing.assert_allclose([kernel[kernel > 0].sum(), kernel[kernel < 0].sum()], [1, -1])
     assert kernels.gaussian(31, 31, 2.0).sum() == pytest.approx(1, abs=1e-6)
     assert kernels.gaussian(3, 1, 1.0)[0, 0] == pytest.approx(np.exp(-0.5) / (2 * np.pi))
@@ -139,41 +140,47 @@ def _step(ini, text):
     return pipelines["Test"].steps[0].transformation
 
 
-@pytest.mark.parametrize("keys, expected", [
-    ("Kernel=*\nKernel.Mat=1 2 3 4", [[1, 2], [3, 4]]),
-    ("Kernel=*\nKernel.Mat=1 2 3 4\nKernel.SizeX=4", [[1, 2, 3, 4]]),
-    ("Kernel=*\nKernel.Mat=1 2\nKernel.SizeY=2", [[1], [2]]),
-    ("Kernel=Gaussian\nKernel.SizeX=3\nKernel.SizeY=1\nKernel.Positive=0",
-     -kernels.gaussian(3, 1, 2 ** 0.5)),
-    ("Kernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3",
-     kernels.difference_of_gaussians(3, 3, 2.0, 1.0)),
-    ("Kernel=LoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma=1",
-     kernels.laplacian_of_gaussian(3, 3, 1.0)),
-    ("Kernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Theta=90",
-     kernels.gabor(3, 3, np.pi / 2, 2 ** 0.5, 10.0, np.pi / 2, 0.5))])
+@pytest.mark.parametrize(
+    "keys, expected",
+    [
+        ("Kernel=*\nKernel.Mat=1 2 3 4", [[1, 2], [3, 4]]),
+        ("Kernel=*\nKernel.Mat=1 2 3 4\nKernel.SizeX=4", [[1, 2, 3, 4]]),
+        ("Kernel=*\nKernel.Mat=1 2\nKernel.SizeY=2", [[1], [2]]),
+        ("Kernel=Gaussian\nKernel.SizeX=3\nKernel.SizeY=1\nKernel.Positive=0", -kernels.gaussian(3, 1, 2**0.5)),
+        ("Kernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3", kernels.difference_of_gaussians(3, 3, 2.0, 1.0)),
+        ("Kernel=LoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma=1", kernels.laplacian_of_gaussian(3, 3, 1.0)),
+        (
+            "Kernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Theta=90",
+            kernels.gabor(3, 3, np.pi / 2, 2**0.5, 10.0, np.pi / 2, 0.5),
+        ),
+    ],
+)
 def test_the_keys_of_kernels(ini, keys, expected):
     step = _step(ini, f"Type=FilterTransformation\n{keys}\n")
     np.testing.assert_allclose(np.array(step.kernel), expected)
     assert str(step) == f"Filter({keys.split()[0][7:]}, {len(expected[0])}x{len(expected)})"
 
 
-@pytest.mark.parametrize("text, message", [
-    ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat has 3 values for a kernel of "
-                                                         "1x1"),
-    ("FilterTransformation\nKernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3",
-     "the kernel Gabor needs Kernel.Theta"),
-    ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3", "the kernel DoG needs Kernel.SizeY"),
-    ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma1=0",
-     "{}:9 [sp.Transformation]: Kernel.Sigma1=0 is not positive"),
-    ("GradientFilterTransformation\nKernelSize=4", "KernelSize=4 is even"),
-    ("GradientFilterTransformation\nApplyToLabels=1", "ApplyToLabels=1 acts on pixel-wise labels"),
-    ("MorphologyTransformation\nOperation=Erode\nSize=3\nApplyToLabels=1", "pixel-wise labels"),
-    ("MorphologyTransformation\nOperation=Open\nSize=3", "did you mean 'Opening'?"),
-    ("TrimTransformation\nNbLevels=1", "NbLevels=1 tells nothing apart"),
-    ("TrimTransformation\nNbLevels=4\nMethod=Reduce", "Method=Reduce clusters from random centres"),
-    ("StripeRemoveTransformation\nAxis=0\nOffset=0\nLength=1\nRandomOffset=1",
-     "RandomOffset=1 is random"),
-    ("CentroidCropTransformation\nAxis=2", "Axis=2 is above 1")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat has 3 values for a kernel of 1x1"),
+        ("FilterTransformation\nKernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3", "the kernel Gabor needs Kernel.Theta"),
+        ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3", "the kernel DoG needs Kernel.SizeY"),
+        (
+            "FilterTransformation\nKernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma1=0",
+            "{}:9 [sp.Transformation]: Kernel.Sigma1=0 is not positive",
+        ),
+        ("GradientFilterTransformation\nKernelSize=4", "KernelSize=4 is even"),
+        ("GradientFilterTransformation\nApplyToLabels=1", "ApplyToLabels=1 acts on pixel-wise labels"),
+        ("MorphologyTransformation\nOperation=Erode\nSize=3\nApplyToLabels=1", "pixel-wise labels"),
+        ("MorphologyTransformation\nOperation=Open\nSize=3", "did you mean 'Opening'?"),
+        ("TrimTransformation\nNbLevels=1", "NbLevels=1 tells nothing apart"),
+        ("TrimTransformation\nNbLevels=4\nMethod=Reduce", "Method=Reduce clusters from random centres"),
+        ("StripeRemoveTransformation\nAxis=0\nOffset=0\nLength=1\nRandomOffset=1", "RandomOffset=1 is random"),
+        ("CentroidCropTransformation\nAxis=2", "Axis=2 is above 1"),
+    ],
+)
 def test_wrong_parameters(ini, tmp_path, text, message):
     with pytest.raises(N2D2Error) as caught:
         _step(ini, f"Type={text}\n")

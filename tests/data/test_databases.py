@@ -1,4 +1,5 @@
 """Each type of database: labels, sets, names and stimuli; what is refused."""
+
 import gzip
 import struct
 
@@ -34,8 +35,7 @@ def _gray(value):
 
 
 def _labelled(database, name="Test"):
-    return [(database.items.name(index), database.label_names[database.labels[index]])
-            for index in database.sets[name]]
+    return [(database.items.name(index), database.label_names[database.labels[index]]) for index in database.sets[name]]
 
 
 # --- DIR_Database
@@ -51,20 +51,20 @@ def tree(tmp_path, picture):
 
 
 def test_directory_labels_are_folders_in_order(tree):
-    assert _labelled(directory_database(tree, IN_ORDER)) == [
-        ("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]
+    assert _labelled(directory_database(tree, IN_ORDER)) == [("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]
 
 
-@pytest.mark.parametrize("options, expected", [
-    ({"depth": -1}, [("a/0.png", "/a"), ("a/x/deep.png", "/a"), ("b/1.png", "/b"),
-                     ("b/2.png", "/b")]),
-    ({"depth": 2, "label_depth": 2}, [("a/0.png", "/a"), ("a/x/deep.png", "/a/x"),
-                                      ("b/1.png", "/b"), ("b/2.png", "/b")]),
-    ({"label_depth": 0, "label_name": "all"}, [("a/0.png", "all"), ("b/1.png", "all"),
-                                               ("b/2.png", "all")]),
-    ({"label_name": "L"}, [("a/0.png", "L/a"), ("b/1.png", "L/b"), ("b/2.png", "L/b")]),
-    ({"ignore_masks": ("b/1", "a/*.png")}, [("b/2.png", "/b")]),
-    ({"ignore_masks": ("2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")])])
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"depth": -1}, [("a/0.png", "/a"), ("a/x/deep.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
+        ({"depth": 2, "label_depth": 2}, [("a/0.png", "/a"), ("a/x/deep.png", "/a/x"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
+        ({"label_depth": 0, "label_name": "all"}, [("a/0.png", "all"), ("b/1.png", "all"), ("b/2.png", "all")]),
+        ({"label_name": "L"}, [("a/0.png", "L/a"), ("b/1.png", "L/b"), ("b/2.png", "L/b")]),
+        ({"ignore_masks": ("b/1", "a/*.png")}, [("b/2.png", "/b")]),
+        ({"ignore_masks": ("2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
+    ],
+)
 def test_directory_options(tree, options, expected):
     assert _labelled(directory_database(tree, IN_ORDER, **options)) == expected
 
@@ -78,8 +78,7 @@ def test_directory_extensions(tree, picture):
     picture("root/a/9.bmp", _gray(3))
     found = directory_database(tree, IN_ORDER, valid_extensions=("BMP",))
     assert _labelled(found) == [("a/9.bmp", "/a")]
-    assert "holds no stimulus" in _error(
-        lambda: directory_database(tree, IN_ORDER, valid_extensions=("jpg",)))
+    assert "holds no stimulus" in _error(lambda: directory_database(tree, IN_ORDER, valid_extensions=("jpg",)))
 
 
 def test_files_beside_labelled_folders_are_a_warning(tree, picture):
@@ -91,11 +90,15 @@ def test_files_beside_labelled_folders_are_a_warning(tree, picture):
 def test_directory_from_an_ini_with_more_folders(ini, tree, picture):
     picture("more/a/7.png", _gray(2))
     picture("more/c/8.png", _gray(2))
-    database = read_database(ini("[database]\nType=DIR_Database\nDataPath=root\nLearn=0.5\n"
-                                 "EquivLabelPartitioning=0\nRandomPartitioning=0\n"
-                                 "LoadMore=database.more\nLabelDepth=1\n\n"
-                                 "[database.more]\nDataPath=more\nLearn=0\nTest=1\n"
-                                 "RandomPartitioning=0\n"))
+    database = read_database(
+        ini(
+            "[database]\nType=DIR_Database\nDataPath=root\nLearn=0.5\n"
+            "EquivLabelPartitioning=0\nRandomPartitioning=0\n"
+            "LoadMore=database.more\nLabelDepth=1\n\n"
+            "[database.more]\nDataPath=more\nLearn=0\nTest=1\n"
+            "RandomPartitioning=0\n"
+        )
+    )
     assert database.label_names == ("/a", "/b", "/c")
     assert _labelled(database, "Learn") == [("a/0.png", "/a"), ("b/1.png", "/b")]
     assert _labelled(database) == [("b/2.png", "/b"), ("a/7.png", "/a"), ("c/8.png", "/c")]
@@ -103,8 +106,7 @@ def test_directory_from_an_ini_with_more_folders(ini, tree, picture):
 
 
 def test_a_circular_chain_of_folders(ini, tree):
-    document = ini("[database]\nType=DIR_Database\nDataPath=root\nLoadMore=more\n\n"
-                   "[more]\nDataPath=root\nLoadMore=database\n")
+    document = ini("[database]\nType=DIR_Database\nDataPath=root\nLoadMore=more\n\n[more]\nDataPath=root\nLoadMore=database\n")
     assert "N2D2-E419: " in _error(lambda: read_database(document))
 
 
@@ -120,8 +122,7 @@ def _idx(path, array, compress=False):
 def idx_folder(tmp_path, request):
     images = np.arange(10 * 6, dtype=np.uint8).reshape(10, 2, 3)
     for prefix, count in (("train", 10), ("t10k", 4)):
-        for kind, data in (("images-idx3", images[:count]),
-                           ("labels-idx1", np.arange(count, dtype=np.uint8))):
+        for kind, data in (("images-idx3", images[:count]), ("labels-idx1", np.arange(count, dtype=np.uint8))):
             suffix = ".gz" if request.param else ""
             _idx(tmp_path / f"{prefix}-{kind}-ubyte{suffix}", data, request.param)
     return tmp_path
@@ -145,8 +146,7 @@ def test_idx_damages(idx_folder):
     path.write_bytes(b"")
     assert "E402" in _error(lambda: idx_database(idx_folder))
     path.unlink()
-    assert f"holds neither {path.name.removesuffix('.gz')} nor" in _error(
-        lambda: idx_database(idx_folder))
+    assert f"holds neither {path.name.removesuffix('.gz')} nor" in _error(lambda: idx_database(idx_folder))
 
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder):
@@ -171,9 +171,14 @@ def test_cifar(tmp_path):
     _cifar(tmp_path / "data_batch_1.bin", [1, 0, 1, 0])
     _cifar(tmp_path / "test_batch.bin", [1, 0])
     (tmp_path / "batches.meta.txt").write_text("plane\ncar\n\n")
-    database = cifar_database(tmp_path, learn_files=("data_batch_1.bin", "data_batch_2.bin"),
-                              test_file="test_batch.bin", names_file="batches.meta.txt",
-                              validation=0.25, test_validates=True)
+    database = cifar_database(
+        tmp_path,
+        learn_files=("data_batch_1.bin", "data_batch_2.bin"),
+        test_file="test_batch.bin",
+        names_file="batches.meta.txt",
+        validation=0.25,
+        test_validates=True,
+    )
     assert database.sizes() == {"Learn": 3, "Validation": 3, "Test": 2}
     assert _labelled(database) == [("test_batch.bin[0]", "car"), ("test_batch.bin[1]", "plane")]
     assert database.items.read(4)[0, 0].tolist() == [30, 20, 10]  # blue first
@@ -189,8 +194,12 @@ def test_cifar_100_coarse_labels(tmp_path, ini, monkeypatch):
 
 def test_cifar_damages(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"12345")
-    call = lambda: cifar_database(tmp_path, learn_files=(), test_file="test_batch.bin",  # noqa: E731
-                                  names_file="batches.meta.txt")
+    call = lambda: cifar_database(
+        tmp_path,
+        learn_files=(),
+        test_file="test_batch.bin",  # noqa: E731
+        names_file="batches.meta.txt",
+    )
     assert "test_batch.bin has 5 bytes, not a multiple of 3073" in _error(call)
     (tmp_path / "test_batch.bin").unlink()
     assert "N2D2-E401: " in _error(call)
@@ -201,8 +210,7 @@ def test_cifar_damages(tmp_path):
 
 @pytest.fixture
 def imagenet(tmp_path, picture):
-    for name in ("train/n01/b.png", "train/n01/a.png", "train/n02/c.png", "val/v1.png",
-                 "val/v2.png"):
+    for name in ("train/n01/b.png", "train/n01/a.png", "train/n02/c.png", "val/v1.png", "val/v2.png"):
         picture(name, _gray(1))
     (tmp_path / "synsets.txt").write_text("n02 second thing\nn01 first thing\n")
     (tmp_path / "val.txt").write_text("v1.png 1\nv2.png 0\n")
@@ -211,15 +219,13 @@ def imagenet(tmp_path, picture):
 
 def test_ilsvrc(imagenet):
     database = ilsvrc_database(imagenet, imagenet / "synsets.txt", learn=1.0, shuffle=False)
-    assert _labelled(database) == [("val/v1.png", "n01 first thing"),
-                                   ("val/v2.png", "n02 second thing")]
+    assert _labelled(database) == [("val/v1.png", "n01 first thing"), ("val/v2.png", "n02 second thing")]
     assert database.sets["Validation"].tolist() == database.sets["Test"].tolist()
     assert sorted(_labelled(database, "Learn"))[0] == ("train/n01/a.png", "n01 first thing")
 
 
 def test_ilsvrc_background_shifts_the_labels(imagenet):
-    database = ilsvrc_database(imagenet, imagenet / "synsets.txt", background=True,
-                               use_validation_for_test=False)
+    database = ilsvrc_database(imagenet, imagenet / "synsets.txt", background=True, use_validation_for_test=False)
     assert database.label_names[0] == "background" and database.sizes()["Test"] == 0
     assert database.labels[database.sets["Validation"]].tolist() == [2, 1]
 
@@ -243,8 +249,9 @@ def test_csv(tmp_path):
 
 def test_csv_with_names_in_the_first_column(tmp_path, ini):
     (tmp_path / "t.csv").write_text("cat, 1, 2\ndog, 3, 4\ncat, 5, 6\n")
-    database = read_database(ini("[database]\nType=CSV_Database\nDataPath=t.csv\nLabelColumn=0\n"
-                                 "Learn=0\nValidation=0\nRandomPartitioning=0\n"))
+    database = read_database(
+        ini("[database]\nType=CSV_Database\nDataPath=t.csv\nLabelColumn=0\nLearn=0\nValidation=0\nRandomPartitioning=0\n")
+    )
     assert _labelled(database) == [("t.csv[0]", "cat"), ("t.csv[1]", "dog"), ("t.csv[2]", "cat")]
     assert database.items.read(2).tolist() == [[[5.0], [6.0]]]
 
@@ -257,10 +264,8 @@ def test_csv_errors_come_together(tmp_path):
     lines = [one.line() for one in caught.value.errors]
     assert "t.csv:2: could not convert string to float: 'x'" in lines[0]
     assert "t.csv:3: a row of 2 columns, the first one has 3" in lines[1]
-    assert "no column 3 in rows of 3" in _error(
-        lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
-    assert "holds no row" in _error(
-        lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
+    assert "no column 3 in rows of 3" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
+    assert "holds no row" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
 
 
 # --- Numpy_Database
@@ -288,15 +293,19 @@ def test_numpy_without_labels(tmp_path):
     assert database.labels.tolist() == [-1] * 3 and database.items.read(0).shape == (1, 7, 1)
 
 
-@pytest.mark.parametrize("arrays, message", [
-    ({"x": np.zeros((2, 3), np.int64)}, "E414: d.npz: stimuli of type int64 cannot be used"),
-    ({"x": np.zeros(3)}, "x has 1 axes"),
-    ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
-    ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),
-    ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "y holds <U1"),
-    ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "labels names 1 labels, y has label 2"),
-    ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "holds no array x, but a, b"),
-    ({"x": np.array([[None]])}, "E402: ")])
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"x": np.zeros((2, 3), np.int64)}, "E414: d.npz: stimuli of type int64 cannot be used"),
+        ({"x": np.zeros(3)}, "x has 1 axes"),
+        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
+        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),
+        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "y holds <U1"),
+        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "labels names 1 labels, y has label 2"),
+        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "holds no array x, but a, b"),
+        ({"x": np.array([[None]])}, "E402: "),
+    ],
+)
 def test_numpy_refusals(tmp_path, arrays, message):
     np.savez(tmp_path / "d.npz", **arrays)
     assert message in _error(lambda: numpy_database(tmp_path / "d.npz", IN_ORDER))
@@ -321,9 +330,13 @@ def test_list(tmp_path, picture):
     (tmp_path / "test.txt").write_text("a b.png 1\n# comment\nc.png 0\n")
     (tmp_path / "valid.txt").write_text("v.png 1\n")
     (tmp_path / "names.txt").write_text("no\nyes\nperhaps\n")
-    database = listed_database(tmp_path / "i", tmp_path / "test.txt", IN_ORDER,
-                               validation_file=tmp_path / "valid.txt",
-                               names_file=tmp_path / "names.txt")
+    database = listed_database(
+        tmp_path / "i",
+        tmp_path / "test.txt",
+        IN_ORDER,
+        validation_file=tmp_path / "valid.txt",
+        names_file=tmp_path / "names.txt",
+    )
     assert _labelled(database) == [("a b.png", "yes"), ("c.png", "no")]
     assert _labelled(database, "Validation") == [("v.png", "yes")]
     assert database.label_names == ("no", "yes", "perhaps")
@@ -373,18 +386,23 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
     assert [one.code for one in log.warnings_seen()] == ["W401"]
 
 
-@pytest.mark.parametrize("text, message", [
-    ("Type=MNIST_Database", "net.ini:2 [database]: unknown type of database 'MNIST_Database'; "
-                            "did you mean 'MNIST_IDX_Database'?"),
-    ("Type=DIR_Database", "net.ini:1 [database]: the required property 'DataPath' is missing"),
-    ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
-    ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
-    ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
-    ("Type=DIR_Database\nDataPath=.\nTargetDataPath=t",
-     "E406: {}/net.ini:4 [database]: TargetDataPath=t is not supported"),
-    ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
-    ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
-    ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "Type=MNIST_Database",
+            "net.ini:2 [database]: unknown type of database 'MNIST_Database'; did you mean 'MNIST_IDX_Database'?",
+        ),
+        ("Type=DIR_Database", "net.ini:1 [database]: the required property 'DataPath' is missing"),
+        ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
+        ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
+        ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
+        ("Type=DIR_Database\nDataPath=.\nTargetDataPath=t", "E406: {}/net.ini:4 [database]: TargetDataPath=t is not supported"),
+        ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
+        ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
+        ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1"),
+    ],
+)
 def test_section_errors(ini, monkeypatch, tmp_path, text, message):
     monkeypatch.delenv("N2D2_DATA", raising=False)
     document = ini("[database]\n" + text + "\n")

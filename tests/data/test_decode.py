@@ -1,4 +1,5 @@
 """Pictures of each kind as arrays."""
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -19,8 +20,7 @@ def test_colours_are_blue_green_red(tmp_path):
 
 
 def test_alpha_stays_last(tmp_path):
-    assert _saved(tmp_path / "a.png", Image.new("RGBA", (1, 1), (1, 2, 3, 4))).tolist() == [
-        [[3, 2, 1, 4]]]
+    assert _saved(tmp_path / "a.png", Image.new("RGBA", (1, 1), (1, 2, 3, 4))).tolist() == [[[3, 2, 1, 4]]]
 
 
 def test_gray_stays_one_channel(tmp_path):
@@ -51,19 +51,22 @@ def test_cmyk_is_a_colour_picture(tmp_path):
     assert _saved(tmp_path / "a.jpg", Image.new("CMYK", (8, 8))).shape == (8, 8, 3)
 
 
-@pytest.mark.parametrize("shape, image", [((3, 1, 2), (1, 2, 3)), ((4, 5), (4, 5, 1)),
-                                          ((6,), (1, 6, 1))])
+@pytest.mark.parametrize("shape, image", [((3, 1, 2), (1, 2, 3)), ((4, 5), (4, 5, 1)), ((6,), (1, 6, 1))])
 def test_arrays_are_channels_first(tmp_path, shape, image):
     np.save(tmp_path / "a.npy", np.zeros(shape, ">f8"))
     result = read_stimulus(tmp_path / "a.npy")
     assert result.shape == image and result.dtype == np.float32
 
 
-@pytest.mark.parametrize("name, content, message", [
-    ("a.png", b"", "N2D2-E403: a.png is not a picture"),
-    ("a.jpg", b"\xff\xd8\xff\xe0 nothing", "N2D2-E403: "),
-    ("a.npy", b"\x93NUMPY", "N2D2-E402: a.npy is not a valid .npy file"),
-    ("a.xyz", b"x", "N2D2-E406: a.xyz: files '.xyz' cannot be read as stimuli")])
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.png", b"", "N2D2-E403: a.png is not a picture"),
+        ("a.jpg", b"\xff\xd8\xff\xe0 nothing", "N2D2-E403: "),
+        ("a.npy", b"\x93NUMPY", "N2D2-E402: a.npy is not a valid .npy file"),
+        ("a.xyz", b"x", "N2D2-E406: a.xyz: files '.xyz' cannot be read as stimuli"),
+    ],
+)
 def test_damages(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(N2D2Error) as caught:

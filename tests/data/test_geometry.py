@@ -1,4 +1,5 @@
 """Rescale, PadCrop, SliceExtraction, Flip, Reshape: values by hand, borders as OpenCV's."""
+
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,17 @@ def test_borders_are_those_of_opencv(border):
     np.testing.assert_array_equal(result, VECTORS[f"border_{border}"])
 
 
-@pytest.mark.parametrize("border, expected", [
-    ("ConstantBorder", [9, 9, 1, 2, 4, 9]), ("ReplicateBorder", [1, 1, 1, 2, 4, 4]),
-    ("ReflectBorder", [2, 1, 1, 2, 4, 4]), ("WrapBorder", [2, 4, 1, 2, 4, 1]),
-    ("MinusOneReflectBorder", [4, 2, 1, 2, 4, 2]), ("MeanBorder", [2, 2, 1, 2, 4, 2])])
+@pytest.mark.parametrize(
+    "border, expected",
+    [
+        ("ConstantBorder", [9, 9, 1, 2, 4, 9]),
+        ("ReplicateBorder", [1, 1, 1, 2, 4, 4]),
+        ("ReflectBorder", [2, 1, 1, 2, 4, 4]),
+        ("WrapBorder", [2, 4, 1, 2, 4, 1]),
+        ("MinusOneReflectBorder", [4, 2, 1, 2, 4, 2]),
+        ("MeanBorder", [2, 2, 1, 2, 4, 2]),
+    ],
+)
 def test_borders_by_hand(border, expected):
     assert _flat(add_border(_row(1, 2, 4), (0, 0, 2, 1), border, (9.0,))) == expected
 
@@ -49,11 +57,15 @@ def test_a_border_value_for_each_channel_or_for_all():
         add_border(image, (1, 0, 0, 0), "ConstantBorder", (1.0, 2.0))
 
 
-@pytest.mark.parametrize("target, expected", [
-    (2, [2, 3]),               # d = -3: ceil(-1.5) = -1: 1 cut before, 2 after
-    (4, [1, 2, 3, 4]),         # d = -1: nothing before, 1 after
-    (6, [0, 1, 2, 3, 4, 5]),   # d = 1: 1 before, none after
-    (8, [0, 0, 1, 2, 3, 4, 5, 0])])
+@pytest.mark.parametrize(
+    "target, expected",
+    [
+        (2, [2, 3]),  # d = -3: ceil(-1.5) = -1: 1 cut before, 2 after
+        (4, [1, 2, 3, 4]),  # d = -1: nothing before, 1 after
+        (6, [0, 1, 2, 3, 4, 5]),  # d = 1: 1 before, none after
+        (8, [0, 0, 1, 2, 3, 4, 5, 0]),
+    ],
+)
 def test_pad_crop_puts_the_larger_half_before(target, expected):
     result = PadCrop(target, 1, border="ConstantBorder").apply(_row(1, 2, 3, 4, 5))
     assert _flat(result) == expected

@@ -1,4 +1,5 @@
 """Pixel-wise labels on their way through databases and transformations."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -32,21 +33,30 @@ def arrays(tmp_path, monkeypatch):
 NUMPY = "Type=Numpy_Database\nDataPath=d.npz\n[sp]\nSize=<size>\nCompositeStimuli=1\n"
 
 
-@pytest.mark.parametrize("steps, size, expected", [
-    ("", "8 6 3", lambda y: y),
-    ("Type=FlipTransformation\nHorizontalFlip=1", "8 6 3", lambda y: y[:, ::-1]),
-    ("Type=RescaleTransformation\nWidth=16\nHeight=12", "16 12 3", lambda y: y.repeat(2, 0).repeat(2, 1)),
-    ("Type=RescaleTransformation\nWidth=4\nHeight=3", "4 3 3", lambda y: y[::2, ::2]),
-    ("Type=PadCropTransformation\nWidth=4\nHeight=4", "4 4 3", lambda y: y[1:5, 2:6]),
-    ("Type=PadCropTransformation\nWidth=10\nHeight=6\nBorderType=ConstantBorder", "10 6 3",
-     lambda y: np.pad(y, ((0, 0), (1, 1)), constant_values=-1)),
-    ("Type=PadCropTransformation\nWidth=10\nHeight=6\nBorderType=ReflectBorder", "10 6 3",
-     lambda y: np.pad(y, ((0, 0), (1, 1)), mode="symmetric")),
-    ("Type=SliceExtractionTransformation\nWidth=5\nHeight=2\nOffsetX=3\nOffsetY=1", "5 2 3", lambda y: y[1:3, 3:]),
-    ("Type=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=2", "8 6 3", lambda y: y),
-    ("Type=LabelFilterTransformation\nLabels=b d\nFilter=Merge", "8 6 3", lambda y: np.where(y == 3, 1, y)),
-    ("Type=LabelFilterTransformation\nLabels=b\nDefaultLabel=0", "8 6 3", lambda y: np.where(y == 1, 0, y)),
-])
+@pytest.mark.parametrize(
+    "steps, size, expected",
+    [
+        ("", "8 6 3", lambda y: y),
+        ("Type=FlipTransformation\nHorizontalFlip=1", "8 6 3", lambda y: y[:, ::-1]),
+        ("Type=RescaleTransformation\nWidth=16\nHeight=12", "16 12 3", lambda y: y.repeat(2, 0).repeat(2, 1)),
+        ("Type=RescaleTransformation\nWidth=4\nHeight=3", "4 3 3", lambda y: y[::2, ::2]),
+        ("Type=PadCropTransformation\nWidth=4\nHeight=4", "4 4 3", lambda y: y[1:5, 2:6]),
+        (
+            "Type=PadCropTransformation\nWidth=10\nHeight=6\nBorderType=ConstantBorder",
+            "10 6 3",
+            lambda y: np.pad(y, ((0, 0), (1, 1)), constant_values=-1),
+        ),
+        (
+            "Type=PadCropTransformation\nWidth=10\nHeight=6\nBorderType=ReflectBorder",
+            "10 6 3",
+            lambda y: np.pad(y, ((0, 0), (1, 1)), mode="symmetric"),
+        ),
+        ("Type=SliceExtractionTransformation\nWidth=5\nHeight=2\nOffsetX=3\nOffsetY=1", "5 2 3", lambda y: y[1:3, 3:]),
+        ("Type=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=2", "8 6 3", lambda y: y),
+        ("Type=LabelFilterTransformation\nLabels=b d\nFilter=Merge", "8 6 3", lambda y: np.where(y == 3, 1, y)),
+        ("Type=LabelFilterTransformation\nLabels=b\nDefaultLabel=0", "8 6 3", lambda y: np.where(y == 1, 0, y)),
+    ],
+)
 def test_labels_move_with_the_pixels(steps, size, expected):
     found = provider(NUMPY + (f"[sp.Transformation]\n{steps}\n" if steps else ""), size).stimuli("Test")
     for position in range(4):
@@ -56,8 +66,9 @@ def test_labels_move_with_the_pixels(steps, size, expected):
 
 
 def test_tiles_have_the_labels_of_their_part():
-    found = provider(NUMPY + "[database.slicing]\nWidth=4\nHeight=3\nStrideX=4\nStrideY=3\nRandomShuffle=0\n",
-                     "4 3 3").stimuli("Test")
+    found = provider(NUMPY + "[database.slicing]\nWidth=4\nHeight=3\nStrideX=4\nStrideY=3\nRandomShuffle=0\n", "4 3 3").stimuli(
+        "Test"
+    )
     assert len(found) == 16
     np.testing.assert_array_equal(found.label_map(1), Y[0, 3:, :4])
 
@@ -74,8 +85,10 @@ def test_label_images_of_a_folder():
     for index in range(4):
         Image.fromarray(X[index].transpose(1, 2, 0)).save(f"images/k/{index}.png")
         Image.fromarray(np.where(Y[index] < 0, 255, Y[index]).astype(np.uint8)).save(f"labels/k/{index}.png")
-    text = ("Type=DIR_Database\nDataPath=images\nLabelImagePath=labels\nLabelNames=a b c d e\n[sp]\nSize=8 6 3\n"
-            "CompositeStimuli=1\n")
+    text = (
+        "Type=DIR_Database\nDataPath=images\nLabelImagePath=labels\nLabelNames=a b c d e\n[sp]\nSize=8 6 3\n"
+        "CompositeStimuli=1\n"
+    )
     found = provider(text)
     for position in range(4):
         np.testing.assert_array_equal(found.stimuli("Test").label_map(position), Y[position])
@@ -120,7 +133,8 @@ def test_levels_of_the_stimuli():
 
 def test_the_label_of_a_stimulus_for_every_pixel():
     np.savez("d.npz", x=X, y=[3, -1, 0, 2])
-    found = provider(NUMPY.replace("CompositeStimuli=1\n", "") + "[sp.Transformation]\n"
-                     "Type=ExpandLabelTransformation\n").stimuli("Test")
+    found = provider(
+        NUMPY.replace("CompositeStimuli=1\n", "") + "[sp.Transformation]\nType=ExpandLabelTransformation\n"
+    ).stimuli("Test")
     assert found.label_map(0).tolist() == np.full((6, 8), 3).tolist()
     assert found.take([1]).label_map(0).max() == -1

@@ -1,4 +1,5 @@
 """The file of LabelsMapping."""
+
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ def mapping(tmp_path):
         path = tmp_path / "labels.dat"
         path.write_text(text)
         return read_labels_mapping(path, NAMES)
+
     return read
 
 
@@ -50,13 +52,18 @@ def test_a_label_that_the_database_does_not_have(mapping):
     assert warning.code == "W405" and "did you mean '/cat'?" in warning.line()
 
 
-@pytest.mark.parametrize("text, message", [
-    ("/cat\n", "1: '/cat' is not 'label output'"), ("/cat x\n", "1: 'x' is not the number"),
-    ("\n/cat -2\n", "2: '-2' is not the number of an output"),
-    ("/cat 0\n/c* 1\n", "2: the label '/cat' is mapped twice"),
-    ("/cat 0\n/cat 0\n", "2: the label '/cat' is mapped twice"),
-    ("default 0\ndefault 1\n", "2: the label 'default' is mapped twice"),
-    ('"/cat 0\n', "1: '\"/cat 0' is not 'label output'")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("/cat\n", "1: '/cat' is not 'label output'"),
+        ("/cat x\n", "1: 'x' is not the number"),
+        ("\n/cat -2\n", "2: '-2' is not the number of an output"),
+        ("/cat 0\n/c* 1\n", "2: the label '/cat' is mapped twice"),
+        ("/cat 0\n/cat 0\n", "2: the label '/cat' is mapped twice"),
+        ("default 0\ndefault 1\n", "2: the label 'default' is mapped twice"),
+        ('"/cat 0\n', "1: '\"/cat 0' is not 'label output'"),
+    ],
+)
 def test_malformed_lines(mapping, text, message):
     with pytest.raises(N2D2Error) as caught:
         mapping(text)

@@ -1,4 +1,5 @@
 """Filters, gradients, morphology, spectra, colour spaces, equalization: as OpenCV computes them."""
+
 from pathlib import Path
 
 import numpy as np
@@ -64,13 +65,15 @@ def test_sizes_of_spectra():
     assert [fast_size(size) for size in range(1, 1200)] == VECTORS["optimal"].tolist()
 
 
-@pytest.mark.parametrize("space, there, back", [
-    ("HSV", 0, 1), ("HLS", 1, 1), ("YCrCb", 0, 0), ("CIELab", 0, 1), ("CIELuv", 1, 2)])
+@pytest.mark.parametrize(
+    "space, there, back", [("HSV", 0, 1), ("HLS", 1, 1), ("YCrCb", 0, 0), ("CIELab", 0, 1), ("CIELuv", 1, 2)]
+)
 def test_colour_spaces_within_units(space, there, back):
     colors = VECTORS["colors"]
-    for key, name, source, units in ((f"to_{space}", space, colors, there),
-                                     (f"from_{space}", f"{space}_to_BGR", VECTORS[f"to_{space}"],
-                                      back)):
+    for key, name, source, units in (
+        (f"to_{space}", space, colors, there),
+        (f"from_{space}", f"{space}_to_BGR", VECTORS[f"to_{space}"], back),
+    ):
         result = ColorSpace(name).apply(source)
         assert result.dtype == np.uint8
         difference = np.abs(result.astype(int) - VECTORS[key])
@@ -82,11 +85,11 @@ def test_colour_spaces_within_units(space, there, back):
 @pytest.mark.parametrize("space", ["HSV", "HLS", "YCrCb", "CIELab", "CIELuv"])
 def test_colour_spaces_of_red_green_blue(space):
     colors = VECTORS["colors"]
-    np.testing.assert_array_equal(ColorSpace(f"RGB_to_{space}").apply(colors[:, :, ::-1]),
-                                  ColorSpace(space).apply(colors))
+    np.testing.assert_array_equal(ColorSpace(f"RGB_to_{space}").apply(colors[:, :, ::-1]), ColorSpace(space).apply(colors))
     converted = VECTORS[f"to_{space}"]
-    np.testing.assert_array_equal(ColorSpace(f"{space}_to_RGB").apply(converted)[:, :, ::-1],
-                                  ColorSpace(f"{space}_to_BGR").apply(converted))
+    np.testing.assert_array_equal(
+        ColorSpace(f"{space}_to_RGB").apply(converted)[:, :, ::-1], ColorSpace(f"{space}_to_BGR").apply(converted)
+    )
 
 
 def test_equalization():

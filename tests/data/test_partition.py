@@ -1,4 +1,5 @@
 """Partitions: sizes by hand, determinism, refusals."""
+
 import numpy as np
 import pytest
 
@@ -46,15 +47,20 @@ def test_the_same_number_of_each_label_and_the_rest_tests():
     assert [np.bincount(labels[split[name]]).tolist() for name in SETS] == [[5, 5], [2, 2], [3, 23]]
 
 
-@pytest.mark.parametrize("how, expected", [
-    (Partition(), [0, 0, 40]), (Partition(0.0, 0.0, 0.5), [0, 0, 20]),
-    (Partition(0.0, 1.0), [0, 10 + 10, 0]),        # the rarest label has 10, nothing is left over
-    (Partition(0.0, 1.0, equivalent=False), [0, 40, 0]),
-    (Partition(1.0, equivalent=False), [40, 0, 0]),
-    (Partition(0.5, 0.2, 0.1), [10, 4, 4]),        # test: a tenth of 10 and of 30
-    (Partition(25, 5, per_label=False), [25, 5, 10]),
-    (Partition(25, 5, 2, per_label=False), [25, 5, 2]),
-    (Partition(0.5, 0.25, per_label=False), [20, 10, 10])])
+@pytest.mark.parametrize(
+    "how, expected",
+    [
+        (Partition(), [0, 0, 40]),
+        (Partition(0.0, 0.0, 0.5), [0, 0, 20]),
+        (Partition(0.0, 1.0), [0, 10 + 10, 0]),  # the rarest label has 10, nothing is left over
+        (Partition(0.0, 1.0, equivalent=False), [0, 40, 0]),
+        (Partition(1.0, equivalent=False), [40, 0, 0]),
+        (Partition(0.5, 0.2, 0.1), [10, 4, 4]),  # test: a tenth of 10 and of 30
+        (Partition(25, 5, per_label=False), [25, 5, 10]),
+        (Partition(25, 5, 2, per_label=False), [25, 5, 2]),
+        (Partition(0.5, 0.25, per_label=False), [20, 10, 10]),
+    ],
+)
 def test_sizes(how, expected):
     assert _sizes([0] * 10 + [1] * 30, how) == expected
 
@@ -73,11 +79,15 @@ def test_an_empty_list():
     assert _sizes([], Partition(0.5, 0.5)) == [0, 0, 0]
 
 
-@pytest.mark.parametrize("how, message", [
-    (Partition(0.8, 0.3), "E409: net: Learn (0.8) + Validation (0.3) is more than 1"),
-    (Partition(0.5, -0.1), "E409: net: Validation=-0.1 is negative"),
-    (Partition(30, 20, per_label=False), "Learn (30) + Validation (20) asks for more than the 40"),
-    (Partition(2, 3), "E409: net: Learn (2) + Validation (3) is more than 1")])
+@pytest.mark.parametrize(
+    "how, message",
+    [
+        (Partition(0.8, 0.3), "E409: net: Learn (0.8) + Validation (0.3) is more than 1"),
+        (Partition(0.5, -0.1), "E409: net: Validation=-0.1 is negative"),
+        (Partition(30, 20, per_label=False), "Learn (30) + Validation (20) asks for more than the 40"),
+        (Partition(2, 3), "E409: net: Learn (2) + Validation (3) is more than 1"),
+    ],
+)
 def test_refusals(how, message):
     with pytest.raises(N2D2Error) as error:
         partition(np.zeros(40), how, 1, "net")

@@ -1,4 +1,5 @@
 """-pre-samples: pictures and arrays of one stimulus after each step."""
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -8,12 +9,14 @@ from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.errors import N2D2Error
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
-TEXT = ("[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
-        "[sp]\nSizeX=2\nSizeY=2\nNbChannels=3\n"
-        "[sp.Transformation-1]\nType=FlipTransformation\nHorizontalFlip=1\n"
-        "[sp.Transformation-2]\nType=ColorSpaceTransformation\nColorSpace=RGB\n"
-        "[sp.Transformation-3]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
-        "FirstValue=128\n")
+TEXT = (
+    "[database]\nType=DIR_Database\nDataPath=data\nRandomPartitioning=0\n"
+    "[sp]\nSizeX=2\nSizeY=2\nNbChannels=3\n"
+    "[sp.Transformation-1]\nType=FlipTransformation\nHorizontalFlip=1\n"
+    "[sp.Transformation-2]\nType=ColorSpaceTransformation\nColorSpace=RGB\n"
+    "[sp.Transformation-3]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+    "FirstValue=128\n"
+)
 
 
 @pytest.fixture
@@ -26,13 +29,16 @@ def provider(ini, picture):
 def test_files_of_each_step(provider, tmp_path):
     written = write_pre_samples(provider, 1, tmp_path / "out")
     assert [path.name for path in written] == [
-        "1_00_as_read.png", "1_01_Flip.png", "1_02_ColorSpace.png", "1_03_RangeAffine.npy",
-        "1_03_RangeAffine.png"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
-        path.name for path in written)
+        "1_00_as_read.png",
+        "1_01_Flip.png",
+        "1_02_ColorSpace.png",
+        "1_03_RangeAffine.npy",
+        "1_03_RangeAffine.png",
+    ]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in written)
     flipped = np.array(RGB)[:, ::-1]
     np.testing.assert_array_equal(np.asarray(Image.open(written[0])), RGB)
-    for path in written[1:3]:      # true colours whatever the order in memory
+    for path in written[1:3]:  # true colours whatever the order in memory
         np.testing.assert_array_equal(np.asarray(Image.open(path)), flipped)
     np.testing.assert_array_equal(np.load(written[3]), flipped - 128.0)
     stretched = np.rint((flipped - 10) * (255 / 245))
@@ -41,14 +47,20 @@ def test_files_of_each_step(provider, tmp_path):
 
 def test_channels_and_spectra(ini, picture, tmp_path):
     picture("data/a/0.png", RGB)
-    provider = build_provider(ini(
-        TEXT[:TEXT.index("[sp.")].replace("NbChannels=3", "NbChannels=2")
-        + "[sp.ChannelTransformation]\nType=ChannelExtractionTransformation\nCSChannel=Gray\n"
-        "[sp.ChannelsTransformation]\nType=DFTTransformation\n"))
+    provider = build_provider(
+        ini(
+            TEXT[: TEXT.index("[sp.")].replace("NbChannels=3", "NbChannels=2")
+            + "[sp.ChannelTransformation]\nType=ChannelExtractionTransformation\nCSChannel=Gray\n"
+            "[sp.ChannelsTransformation]\nType=DFTTransformation\n"
+        )
+    )
     written = write_pre_samples(provider, 0, tmp_path / "out")
     assert [path.name for path in written] == [
-        "0_00_as_read.png", "0_01_channel_0_ChannelExtraction.png", "0_02_channel_0_DFT.npy",
-        "0_03_channels_together.npy"]
+        "0_00_as_read.png",
+        "0_01_channel_0_ChannelExtraction.png",
+        "0_02_channel_0_DFT.npy",
+        "0_03_channels_together.npy",
+    ]
     assert np.load(written[2]).shape == (2, 2, 2)
 
 

@@ -1,12 +1,12 @@
 """The provider: sizes, transformations by set and order, implicit normalization, messages."""
+
 import numpy as np
 import pytest
 
 from n2d2py import log
-from n2d2py.data import (build_provider, provider_schemas, read_environment,
-                         transformation_schemas)
-from n2d2py.data.pipelines import read_pipelines
+from n2d2py.data import build_provider, provider_schemas, read_environment, transformation_schemas
 from n2d2py.data.pipeline import normalize_integers
+from n2d2py.data.pipelines import read_pipelines
 from n2d2py.data.transformations.base import Transformation, register
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 
@@ -20,7 +20,7 @@ def _provider(ini, text, database=DATABASE):
 
 
 def _only(provider, name="Test"):
-    (x, _, _), = provider.stimuli(name).batches(4)
+    ((x, _, _),) = provider.stimuli(name).batches(4)
     return x[0]
 
 
@@ -52,35 +52,52 @@ def test_signed_mapping(ini, image):
 
 
 def test_real_data_are_not_normalized(ini, image):
-    provider = _provider(ini, SP + "[sp.Transformation-rgb]\nType=ColorSpaceTransformation\n"
-                         "ColorSpace=RGB\n[sp.Transformation-x]\nType=RangeAffineTransformation\n"
-                         "FirstOperator=Minus\nFirstValue=1 2 3\n")
+    provider = _provider(
+        ini,
+        SP + "[sp.Transformation-rgb]\nType=ColorSpaceTransformation\n"
+        "ColorSpace=RGB\n[sp.Transformation-x]\nType=RangeAffineTransformation\n"
+        "FirstOperator=Minus\nFirstValue=1 2 3\n",
+    )
     np.testing.assert_array_equal(_only(provider), (image - [1, 2, 3]).transpose(2, 0, 1))
     assert provider.value_range == (-3.0, 254.0)
 
 
-@pytest.mark.parametrize("dtype, value, signed, expected", [
-    (np.uint8, 51, False, 0.2), (np.int8, -127, False, -1), (np.uint16, 65535, False, 1),
-    (np.int16, 32767, False, 1), (np.int32, 2 ** 31 - 1, False, 1), (np.uint8, 64, True, -0.5),
-    (np.uint16, 49152, True, 0.5), (np.float32, 7.5, False, 7.5), (np.float32, 7.5, True, 7.5)])
+@pytest.mark.parametrize(
+    "dtype, value, signed, expected",
+    [
+        (np.uint8, 51, False, 0.2),
+        (np.int8, -127, False, -1),
+        (np.uint16, 65535, False, 1),
+        (np.int16, 32767, False, 1),
+        (np.int32, 2**31 - 1, False, 1),
+        (np.uint8, 64, True, -0.5),
+        (np.uint16, 49152, True, 0.5),
+        (np.float32, 7.5, False, 7.5),
+        (np.float32, 7.5, True, 7.5),
+    ],
+)
 def test_normalization_of_each_type(dtype, value, signed, expected):
     result = normalize_integers(np.array([[[value]]], dtype), signed)
     assert result.dtype == np.float32 and result[0, 0, 0] == np.float32(expected)
 
 
 def test_cacheable_steps_come_first_and_sets_have_their_own(ini):
-    text = SP + ("[sp.OnTheFlyTransformation-1]\nType=FlipTransformation\nHorizontalFlip=1\n"
-                 "[sp.Transformation-z]\nType=RescaleTransformation\nWidth=2\nHeight=2\n"
-                 "[sp.Transformation-a]\nType=PadCropTransformation\nWidth=2\nHeight=2\n"
-                 "ApplyTo=TestOnly\n"
-                 "[sp.OnTheFlyTransformation-2]\nType=DistortionTransformation\n"
-                 "ApplyTo=LearnOnly\nElasticSigma=3\n"
-                 "[sp.OnTheFlyTransformation-3]\nType=FlipTransformation\nApplyTo=LearnOnly\n"
-                 "RandomHorizontalFlip=1\n")
+    text = SP + (
+        "[sp.OnTheFlyTransformation-1]\nType=FlipTransformation\nHorizontalFlip=1\n"
+        "[sp.Transformation-z]\nType=RescaleTransformation\nWidth=2\nHeight=2\n"
+        "[sp.Transformation-a]\nType=PadCropTransformation\nWidth=2\nHeight=2\n"
+        "ApplyTo=TestOnly\n"
+        "[sp.OnTheFlyTransformation-2]\nType=DistortionTransformation\n"
+        "ApplyTo=LearnOnly\nElasticSigma=3\n"
+        "[sp.OnTheFlyTransformation-3]\nType=FlipTransformation\nApplyTo=LearnOnly\n"
+        "RandomHorizontalFlip=1\n"
+    )
     document = ini(text)
     pipelines = read_pipelines(document, read_environment(document)).by_set
-    kinds = {name: [step.transformation.type.removesuffix("Transformation")
-                    for step in pipeline.steps] for name, pipeline in pipelines.items()}
+    kinds = {
+        name: [step.transformation.type.removesuffix("Transformation") for step in pipeline.steps]
+        for name, pipeline in pipelines.items()
+    }
     assert kinds == {"Test": ["Rescale", "PadCrop", "Flip"], "Validation": ["Rescale", "Flip"]}
     assert log.warnings_seen() == ()
 
@@ -89,28 +106,35 @@ def test_sets_with_other_steps_give_other_data(ini, picture):
     picture("data/a/0.png", [[0, 255]])
     picture("data/a/1.png", [[0, 255]])
     database = DATABASE + "Validation=0.5\n"
-    provider = _provider(ini, "[sp]\nSizeX=2\nSizeY=1\n[sp.Transformation]\n"
-                         "Type=FlipTransformation\nHorizontalFlip=1\nApplyTo=NoTest\n", database)
+    provider = _provider(
+        ini,
+        "[sp]\nSizeX=2\nSizeY=1\n[sp.Transformation]\nType=FlipTransformation\nHorizontalFlip=1\nApplyTo=NoTest\n",
+        database,
+    )
     assert _only(provider, "Validation").tolist() == [[[1, 0]]]
     assert _only(provider, "Test").tolist() == [[[0, 1]]]
 
 
 def test_describe_follows_the_first_stimulus(ini, image):
-    provider = _provider(ini, "[sp]\nSizeX=4\nSizeY=2\n[sp.Transformation-1]\n"
-                         "Type=ChannelExtractionTransformation\nCSChannel=Red\n"
-                         "[sp.Transformation-2]\nType=RescaleTransformation\nWidth=4\nHeight=2\n")
+    provider = _provider(
+        ini,
+        "[sp]\nSizeX=4\nSizeY=2\n[sp.Transformation-1]\n"
+        "Type=ChannelExtractionTransformation\nCSChannel=Red\n"
+        "[sp.Transformation-2]\nType=RescaleTransformation\nWidth=4\nHeight=2\n",
+    )
     assert [str(point) for point in provider.describe()] == [
         "as read: 2x2x3 uint8, 10 to 255, within [0, 255]",
         "ChannelExtraction(channel=Red): 2x2x1 uint8, 10 to 100, within [0, 255]",
-        "Rescale(width=4, height=2, keep_ratio=False, fit=True): 4x2x1 uint8, 10 to 100, "
-        "within [0, 255]",
-        "implicit normalization of uint8: 4x2x1 float32, 0.0392157 to 0.392157, within [0, 1]"]
+        "Rescale(width=4, height=2, keep_ratio=False, fit=True): 4x2x1 uint8, 10 to 100, within [0, 255]",
+        "implicit normalization of uint8: 4x2x1 float32, 0.0392157 to 0.392157, within [0, 1]",
+    ]
     assert provider.describe("Validation") == []
 
 
 def test_the_known_range_stays_in_that_of_the_type(ini, image):
-    provider = _provider(ini, SP + "[sp.Transformation]\nType=FilterTransformation\nKernel=*\n"
-                         "Kernel.Mat=1 -2\nKernel.SizeX=2\n")
+    provider = _provider(
+        ini, SP + "[sp.Transformation]\nType=FilterTransformation\nKernel=*\nKernel.Mat=1 -2\nKernel.SizeX=2\n"
+    )
     assert provider.value_range == (0.0, 1.0)
     assert str(provider.describe()[1]) == ("Filter(*, 2x1): 2x2x3 uint8, 0 to 75, within [0, 255]")
 
@@ -119,7 +143,7 @@ def test_indices_choose_stimuli(ini, picture):
     for index in range(5):
         picture(f"data/a/{index}.png", [[index]])
     provider = _provider(ini, "[sp]\nSize=1 1 1\n")
-    (x, labels, names), = provider.stimuli("Test", [3, 1]).batches(9)
+    ((x, labels, names),) = provider.stimuli("Test", [3, 1]).batches(9)
     assert names == ["a/3.png", "a/1.png"] and labels.tolist() == [0, 0]
     np.testing.assert_array_equal(x.reshape(-1), np.array([3, 1], np.float32) / np.float32(255))
 
@@ -133,14 +157,24 @@ def test_no_known_range_for_real_data(ini, tmp_path):
 
 def test_the_range_is_known_where_a_step_bounds_it(ini, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.array([[-80.0, 12.0]], np.float32), y=[0])
-    provider = _provider(ini, "[sp]\nSize=2\n[sp.Transformation]\nType=NormalizeTransformation\n"
-                         "NormMin=-1\n", "[database]\nType=Numpy_Database\nDataPath=d.npz\n")
+    provider = _provider(
+        ini,
+        "[sp]\nSize=2\n[sp.Transformation]\nType=NormalizeTransformation\nNormMin=-1\n",
+        "[database]\nType=Numpy_Database\nDataPath=d.npz\n",
+    )
     assert provider.value_range == (-1.0, 1.0) and _only(provider).tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("size, shape", [
-    ("SizeX=3\nSizeY=2", (1, 2, 3)), ("SizeX=3\nSizeY=2\nNbChannels=5", (5, 2, 3)),
-    ("Size=3 2 5", (5, 2, 3)), ("Size=3 5", (5, 1, 3)), ("Size=640", (640,))])
+@pytest.mark.parametrize(
+    "size, shape",
+    [
+        ("SizeX=3\nSizeY=2", (1, 2, 3)),
+        ("SizeX=3\nSizeY=2\nNbChannels=5", (5, 2, 3)),
+        ("Size=3 2 5", (5, 2, 3)),
+        ("Size=3 5", (5, 1, 3)),
+        ("Size=640", (640,)),
+    ],
+)
 def test_declared_sizes(ini, size, shape):
     document = ini(f"[env]\n{size}\nBatchSize=16\n[x]\nA=[env]_SizeX [env]_NbChannels\n")
     environment = read_environment(document)
@@ -157,36 +191,48 @@ def test_the_size_of_an_epoch(ini, picture):
     assert document.section("x").text("A") == "3"
 
 
-@pytest.mark.parametrize("text, message", [
-    ("[x]\nA=1\n", "there is no [sp] (nor [env], [cenv])"),
-    ("[sp]\nSizeX=3\n", "[sp]: SizeY of the input is not given, or 0"),
-    ("[sp]\nNbChannels=3\n", "SizeX and SizeY of the input are not given, or 0"),
-    ("[sp]\nSize=1 2 3 4\n", "an input of 4 axes is not supported"),
-    ("[sp]\nSizeX=1\nSizeY=1\nSizeD=2\n", "inputs with a depth are not supported"),
-    ("[sp]\nSize=3\nSizeX=3\n", "both Size and SizeX or SizeY are given"),
-    ("[sp]\nSize=3\n[env]\nSize=3\n", "[sp] and [env] both declare the input"),
-    ("[sp]\nSize=3 4 5\nNbChannels=3\n", "Size has 3 values beside NbChannels=3")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[x]\nA=1\n", "there is no [sp] (nor [env], [cenv])"),
+        ("[sp]\nSizeX=3\n", "[sp]: SizeY of the input is not given, or 0"),
+        ("[sp]\nNbChannels=3\n", "SizeX and SizeY of the input are not given, or 0"),
+        ("[sp]\nSize=1 2 3 4\n", "an input of 4 axes is not supported"),
+        ("[sp]\nSizeX=1\nSizeY=1\nSizeD=2\n", "inputs with a depth are not supported"),
+        ("[sp]\nSize=3\nSizeX=3\n", "both Size and SizeX or SizeY are given"),
+        ("[sp]\nSize=3\n[env]\nSize=3\n", "[sp] and [env] both declare the input"),
+        ("[sp]\nSize=3 4 5\nNbChannels=3\n", "Size has 3 values beside NbChannels=3"),
+    ],
+)
 def test_size_errors(ini, text, message):
     assert message in _error(lambda: read_environment(ini(text)))
 
 
-@pytest.mark.parametrize("text, message", [
-    ("Type=Rescale", "E405: {}:6 [sp.Transformation]: unknown transformation 'Rescale'; "
-                     "did you mean 'RescaleTransformation'?"),
-    ("Width=3", "the section [sp.Transformation]"),
-    ("Type=RescaleTransformation\nWidth=3", "the required property 'Height' is missing"),
-    ("Type=DistortionTransformation", "{}:5 [sp.Transformation]: DistortionTransformation draws at "
-                                      "random, and applies to the data of inference"),
-    ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn",
-     "LabelExtractionTransformation draws at random"),
-    ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
-    ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
-    ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1",
-     "RandomOffsetX=1 is random"),
-    ("Type=ColorSpaceTransformation\nColorSpace=Rgb", "E122"),
-    ("Type=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=2 0",
-     "{}:8 [sp.Transformation]: FirstValue divides by 0"),
-    ("Type=RangeClippingTransformation\nRangeMin=2\nRangeMax=1", "RangeMin=2 is not below")])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "Type=Rescale",
+            "E405: {}:6 [sp.Transformation]: unknown transformation 'Rescale'; did you mean 'RescaleTransformation'?",
+        ),
+        ("Width=3", "the section [sp.Transformation]"),
+        ("Type=RescaleTransformation\nWidth=3", "the required property 'Height' is missing"),
+        (
+            "Type=DistortionTransformation",
+            "{}:5 [sp.Transformation]: DistortionTransformation draws at random, and applies to the data of inference",
+        ),
+        ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn", "LabelExtractionTransformation draws at random"),
+        ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
+        ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
+        ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1", "RandomOffsetX=1 is random"),
+        ("Type=ColorSpaceTransformation\nColorSpace=Rgb", "E122"),
+        (
+            "Type=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=2 0",
+            "{}:8 [sp.Transformation]: FirstValue divides by 0",
+        ),
+        ("Type=RangeClippingTransformation\nRangeMin=2\nRangeMax=1", "RangeMin=2 is not below"),
+    ],
+)
 def test_transformation_errors(ini, tmp_path, text, message):
     document = ini(SP + "[sp.Transformation]\n" + text + "\n")
     line = _error(lambda: read_pipelines(document, read_environment(document)))
@@ -197,29 +243,43 @@ def test_transformation_errors(ini, tmp_path, text, message):
 
 
 def test_transformation_errors_come_together(ini):
-    document = ini(SP + "[sp.Transformation-1]\nType=CompressionNoiseTransformation\n"
-                   "[sp.ChannelsTransformation-2]\nType=FlipTransformation\n"
-                   "[sp.Transformation-3]\nType=Nothing\n")
+    document = ini(
+        SP + "[sp.Transformation-1]\nType=CompressionNoiseTransformation\n"
+        "[sp.ChannelsTransformation-2]\nType=FlipTransformation\n"
+        "[sp.Transformation-3]\nType=Nothing\n"
+    )
     with pytest.raises(ErrorList) as caught:
         read_pipelines(document, read_environment(document))
     assert [one.code for one in caught.value.errors] == ["E406", "E417", "E405"]
 
 
 def test_a_misspelt_key_of_a_learning_step_is_a_warning(ini):
-    document = ini(SP + "[sp.Transformation]\nType=DistortionTransformation\nApplyTo=LearnOnly\n"
-                   "ElasticSigmas=3\n[sp.Transform-2]\nType=FlipTransformation\n")
+    document = ini(
+        SP + "[sp.Transformation]\nType=DistortionTransformation\nApplyTo=LearnOnly\n"
+        "ElasticSigmas=3\n[sp.Transform-2]\nType=FlipTransformation\n"
+    )
     read_pipelines(document, read_environment(document))
     assert [one.code for one in log.warnings_seen()] == ["W102", "W403"]
     assert "did you mean [sp.Transformation]?" in log.warnings_seen()[1].line()
 
 
-@pytest.mark.parametrize("size, message", [
-    ("SizeX=3\nSizeY=2\nNbChannels=3", "E407: {}:6 [sp]: expected data size is 3x2x3, but size "
-     "after transformations is 2x2x3 for stimulus: a/0.png; add a RescaleTransformation with "
-     "Width=3 and Height=2"),
-    ("SizeX=2\nSizeY=2", "expected data size is 2x2x1, but size after transformations is 2x2x3 for "
-     "stimulus: a/0.png; add a ChannelExtractionTransformation"),
-    ("Size=12", "expected data size is 12, but size after transformations is 2x2x3")])
+@pytest.mark.parametrize(
+    "size, message",
+    [
+        (
+            "SizeX=3\nSizeY=2\nNbChannels=3",
+            "E407: {}:6 [sp]: expected data size is 3x2x3, but size "
+            "after transformations is 2x2x3 for stimulus: a/0.png; add a RescaleTransformation with "
+            "Width=3 and Height=2",
+        ),
+        (
+            "SizeX=2\nSizeY=2",
+            "expected data size is 2x2x1, but size after transformations is 2x2x3 for "
+            "stimulus: a/0.png; add a ChannelExtractionTransformation",
+        ),
+        ("Size=12", "expected data size is 12, but size after transformations is 2x2x3"),
+    ],
+)
 def test_another_size_than_declared(ini, image, tmp_path, size, message):
     provider = _provider(ini, f"[sp]\n{size}\n")
     assert message.replace("{}", str(tmp_path / "net.ini")) in _error(lambda: _only(provider))
@@ -233,8 +293,7 @@ def test_a_gray_image_among_colours(ini, image, picture):
 
 
 def test_a_step_that_cannot_be_applied_names_step_and_stimulus(ini, image, tmp_path):
-    provider = _provider(ini, SP + "[sp.Transformation]\nType=RangeAffineTransformation\n"
-                         "FirstOperator=Plus\nFirstValue=1 2\n")
+    provider = _provider(ini, SP + "[sp.Transformation]\nType=RangeAffineTransformation\nFirstOperator=Plus\nFirstValue=1 2\n")
     line = _error(lambda: provider.stimuli("Test"))
     assert line.startswith(f"N2D2-E408: {tmp_path}/net.ini:10 [sp.Transformation]: ")
     assert "to stimulus a/0.png: there are 2 values for 3 channels" in line
@@ -260,11 +319,9 @@ def test_a_damaged_picture_is_named_in_its_turn(ini, picture, tmp_path):
     line = _error(lambda: next(batches))
     assert line.startswith("N2D2-E403: a/20.png cannot be decoded: ")
     path.write_text("this is text")
-    assert "a/20.png is not a picture of a known format" in _error(
-        lambda: provider.stimuli("Test")[20])
+    assert "a/20.png is not a picture of a known format" in _error(lambda: provider.stimuli("Test")[20])
     path.unlink()
-    assert "N2D2-E401: a/20.png cannot be read: No such file" in _error(
-        lambda: provider.stimuli("Test")[20])
+    assert "N2D2-E401: a/20.png cannot be read: No such file" in _error(lambda: provider.stimuli("Test")[20])
 
 
 def test_values_that_are_not_finite(ini, tmp_path):
@@ -273,12 +330,10 @@ def test_values_that_are_not_finite(ini, tmp_path):
     assert "E418" in _error(lambda: _only(provider))
 
 
-@pytest.mark.parametrize("size", ["SizeX=2\nSizeY=1", "SizeX=1\nSizeY=2", "Size=2",
-                                  "SizeX=1\nSizeY=1\nNbChannels=2"])
+@pytest.mark.parametrize("size", ["SizeX=2\nSizeY=1", "SizeX=1\nSizeY=2", "Size=2", "SizeX=1\nSizeY=1\nNbChannels=2"])
 def test_vectors_lie_along_the_declared_axis(ini, tmp_path, size):
     np.savez(tmp_path / "d.npz", x=np.array([[3.0, 4.0]], np.float32), y=[0])
-    provider = _provider(ini, f"[sp]\n{size}\n",
-                         "[database]\nType=Numpy_Database\nDataPath=d.npz\n")
+    provider = _provider(ini, f"[sp]\n{size}\n", "[database]\nType=Numpy_Database\nDataPath=d.npz\n")
     assert _only(provider).reshape(-1).tolist() == [3, 4]
     assert _only(provider).shape == provider.shape
 
@@ -300,5 +355,4 @@ def test_the_registry_refuses_a_second_type():
 def test_every_key_is_documented():
     schemas = transformation_schemas() + provider_schemas()
     assert len(schemas) == 26 + 11 + 3
-    assert [(schema.name, key.name) for schema in schemas for key in schema.keys
-            if not key.doc] == []
+    assert [(schema.name, key.name) for schema in schemas for key in schema.keys if not key.doc] == []

@@ -1,4 +1,5 @@
 """Resizing against stored results of OpenCV (make_opencv_vectors.py), and by hand."""
+
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,7 @@ SMALL = [index for index, case in enumerate(CASES) if f"resize_{index}_f32_in" i
 
 
 def _case(index, kind):
-    return (VECTORS[f"resize_{index}_{kind}_in"], VECTORS[f"resize_{index}_{kind}_out"],
-            CASES[index][3:])
+    return (VECTORS[f"resize_{index}_{kind}_in"], VECTORS[f"resize_{index}_{kind}_out"], CASES[index][3:])
 
 
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[str(case) for case in CASES])

@@ -1,4 +1,5 @@
 """Stimuli of networks with several inputs: where they are read from, and how they reach the inputs."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -43,7 +44,7 @@ def test_a_folder_with_a_file_for_each_input(tmp_path):
 
 def test_a_folder_with_a_file_for_each_stimulus(tmp_path):
     for index in range(5):
-        np.savez(tmp_path / f"s{index}.npz", **{"left:0": LEFT[index:index + 1], "right": RIGHT[index]})
+        np.savez(tmp_path / f"s{index}.npz", **{"left:0": LEFT[index : index + 1], "right": RIGHT[index]})
     stimuli = open_several(tmp_path, INPUTS)
     np.testing.assert_array_equal(values(stimuli), WANTED)
     assert stimuli.names[2] == "s2.npz"
@@ -60,15 +61,18 @@ def test_split_gives_each_input_its_shape():
     np.testing.assert_array_equal(right, RIGHT.reshape(5, 4))
 
 
-@pytest.mark.parametrize("arrays, code, text", [
-    ({"left:0": LEFT}, "E414", "no array 'right', but left:0"),
-    ({"left:0": LEFT, "right": RIGHT[:3]}, "E414", "right holds 3 stimuli, left:0 5"),
-    ({"left:0": LEFT.transpose(0, 2, 3, 1), "right": RIGHT}, "E414", "transpose it to channels, height, width"),
-    ({"left:0": LEFT, "right": RIGHT[:, :1]}, "E414", "right holds Nx1x2, the network takes 4"),
-    ({"left:0": LEFT[:0], "right": RIGHT[:0]}, "E416", "no stimulus"),
-    ({"left:0": LEFT, "right": RIGHT, "y": np.zeros(3, int)}, "E414", "y has no integer"),
-    ({"left:0": LEFT, "right": np.full((5, 4), "a")}, "E414", "cannot be used"),
-])
+@pytest.mark.parametrize(
+    "arrays, code, text",
+    [
+        ({"left:0": LEFT}, "E414", "no array 'right', but left:0"),
+        ({"left:0": LEFT, "right": RIGHT[:3]}, "E414", "right holds 3 stimuli, left:0 5"),
+        ({"left:0": LEFT.transpose(0, 2, 3, 1), "right": RIGHT}, "E414", "transpose it to channels, height, width"),
+        ({"left:0": LEFT, "right": RIGHT[:, :1]}, "E414", "right holds Nx1x2, the network takes 4"),
+        ({"left:0": LEFT[:0], "right": RIGHT[:0]}, "E416", "no stimulus"),
+        ({"left:0": LEFT, "right": RIGHT, "y": np.zeros(3, int)}, "E414", "y has no integer"),
+        ({"left:0": LEFT, "right": np.full((5, 4), "a")}, "E414", "cannot be used"),
+    ],
+)
 def test_what_does_not_fit(arrays, code, text, tmp_path):
     np.savez(tmp_path / "d.npz", **arrays)
     with pytest.raises(N2D2Error) as caught:

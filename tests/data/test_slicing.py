@@ -1,4 +1,5 @@
 """[database.slicing]: tiles of images; GTSRB and Caltech folders."""
+
 import numpy as np
 import pytest
 
@@ -16,12 +17,15 @@ def _error(call):
     return caught.value.line()
 
 
-@pytest.mark.parametrize("how, expected", [
-    ((5, 2, 2, 2, 2, 2), [(0, 0, 2, 2), (2, 0, 2, 2), (4, 0, 1, 2)]),
-    ((5, 2, 2, 2, 2, 2, True), [(0, 0, 2, 2), (2, 0, 2, 2), (3, 0, 2, 2)]),
-    ((3, 3, 2, 2, 1, 2), [(0, 0, 2, 2), (0, 2, 2, 1), (1, 0, 2, 2), (1, 2, 2, 1), (2, 0, 1, 2),
-                          (2, 2, 1, 1)]),
-    ((1, 3, 2, 2, 2, 2, True), [(0, 0, 1, 2), (0, 1, 1, 2)])])
+@pytest.mark.parametrize(
+    "how, expected",
+    [
+        ((5, 2, 2, 2, 2, 2), [(0, 0, 2, 2), (2, 0, 2, 2), (4, 0, 1, 2)]),
+        ((5, 2, 2, 2, 2, 2, True), [(0, 0, 2, 2), (2, 0, 2, 2), (3, 0, 2, 2)]),
+        ((3, 3, 2, 2, 1, 2), [(0, 0, 2, 2), (0, 2, 2, 1), (1, 0, 2, 2), (1, 2, 2, 1), (2, 0, 1, 2), (2, 2, 1, 1)]),
+        ((1, 3, 2, 2, 2, 2, True), [(0, 0, 1, 2), (0, 1, 1, 2)]),
+    ],
+)
 def test_tiles(how, expected):
     assert tiles(*how) == expected
 
@@ -34,7 +38,7 @@ def pictures(picture):
 
 def test_a_tile_has_the_label_of_its_image(ini, pictures):
     provider = build_provider(ini(DATABASE + SLICING + "[sp]\nSizeX=2\nSizeY=2\n"))
-    (x, labels, names), = provider.stimuli("Test").batches(8)
+    ((x, labels, names),) = provider.stimuli("Test").batches(8)
     assert names == ["a/0.png[0,0]", "a/0.png[2,0]", "b/1.png[0,0]", "b/1.png[2,0]"]
     assert labels.tolist() == [0, 0, 1, 1]
     assert np.rint(x[3, 0] * 255).tolist() == [[10, 11], [14, 15]]
@@ -43,8 +47,7 @@ def test_a_tile_has_the_label_of_its_image(ini, pictures):
 def test_other_sets_keep_their_images(ini, pictures, picture):
     for index in range(2, 6):
         picture(f"data/a/{index}.png", np.zeros((2, 4)))
-    database = read_database(ini(DATABASE + "Learn=0.5\nPerLabelPartitioning=0\n" + SLICING
-                                 + "ApplyTo=NoLearn\n"))
+    database = read_database(ini(DATABASE + "Learn=0.5\nPerLabelPartitioning=0\n" + SLICING + "ApplyTo=NoLearn\n"))
     assert database.sizes() == {"Learn": 3, "Validation": 0, "Test": 6}
     first = int(database.sets["Learn"][0])
     assert database.items.name(first) == "a/0.png" and database.items.read(first).shape == (2, 4, 1)
@@ -58,17 +61,14 @@ def test_tiles_are_shuffled_by_the_seed(ini, pictures):
 
 def test_tiles_of_arrays(ini, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.arange(16, dtype=np.uint8).reshape(2, 2, 4), y=[0, 1])
-    database = read_database(ini("[database]\nType=Numpy_Database\nDataPath=d.npz\n"
-                                 "RandomPartitioning=0\n" + SLICING))
+    database = read_database(ini("[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n" + SLICING))
     assert database.items.read(3)[:, :, 0].tolist() == [[10, 11], [14, 15]]
 
 
 def test_slicing_errors(ini, pictures, tmp_path):
-    assert "StrideX" in _error(lambda: read_database(ini(DATABASE + SLICING.replace(
-        "StrideX=2\n", ""))))
+    assert "StrideX" in _error(lambda: read_database(ini(DATABASE + SLICING.replace("StrideX=2\n", ""))))
     (tmp_path / "data/b/1.png").write_text("no picture")
-    assert "E403: b/1.png is not a picture" in _error(lambda: read_database(ini(
-        DATABASE + SLICING)))
+    assert "E403: b/1.png is not a picture" in _error(lambda: read_database(ini(DATABASE + SLICING)))
 
 
 # --- GTSRB
@@ -76,12 +76,16 @@ def test_slicing_errors(ini, pictures, tmp_path):
 
 @pytest.fixture
 def signs(tmp_path, picture):
-    for name in ("Final_Training/Images/00000/1", "Final_Training/Images/00002/1",
-                 "Final_Training/Images/00002/2", "Final_Test/Images/10", "Final_Test/Images/11"):
+    for name in (
+        "Final_Training/Images/00000/1",
+        "Final_Training/Images/00002/1",
+        "Final_Training/Images/00002/2",
+        "Final_Test/Images/10",
+        "Final_Test/Images/11",
+    ):
         picture(f"gtsrb/{name}.ppm", np.zeros((2, 2, 3)))
     (tmp_path / "gtsrb/Final_Training/Images/00002/GT-00002.csv").write_text("Filename;ClassId\n")
-    (tmp_path / "gtsrb/GT-final_test.csv").write_text(
-        "Filename;Width;ClassId\r\n11.ppm;2;1\r\n10.ppm;2;2\r\n")
+    (tmp_path / "gtsrb/GT-final_test.csv").write_text("Filename;Width;ClassId\r\n11.ppm;2;1\r\n10.ppm;2;2\r\n")
     return tmp_path / "gtsrb"
 
 
@@ -91,18 +95,24 @@ GTSRB = "[database]\nType=GTSRB_DIR_Database\nDataPath=gtsrb\nRandomPartitioning
 def test_traffic_signs(ini, signs):
     database = read_database(ini(GTSRB + "Validation=0.5\n"))
     assert database.label_names == ("0", "1", "2")
-    named = {name: [(database.items.name(index).rsplit("Images/")[1], int(database.labels[index]))
-                    for index in positions] for name, positions in database.sets.items()}
+    named = {
+        name: [(database.items.name(index).rsplit("Images/")[1], int(database.labels[index])) for index in positions]
+        for name, positions in database.sets.items()
+    }
     assert named["Learn"] == [("00000/1.ppm", 0), ("00002/1.ppm", 2)]
     assert named["Validation"] == [("00002/2.ppm", 2)]
     assert named["Test"] == [("11.ppm", 1), ("10.ppm", 2)]
     assert database.items.read(4).shape == (2, 2, 3)
 
 
-@pytest.mark.parametrize("table, message", [
-    ("Filename;Width\n", "E410: {}/GT-final_test.csv has no columns ClassId"),
-    ("Filename;ClassId\n10.ppm;x\n", "E410: {}/GT-final_test.csv:2: '10.ppm;x' is not a line of 2"),
-    ("Filename;ClassId\n12.ppm;1\n", "E401: {}/GT-final_test.csv:2: 12.ppm does not exist")])
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ("Filename;Width\n", "E410: {}/GT-final_test.csv has no columns ClassId"),
+        ("Filename;ClassId\n10.ppm;x\n", "E410: {}/GT-final_test.csv:2: '10.ppm;x' is not a line of 2"),
+        ("Filename;ClassId\n12.ppm;1\n", "E401: {}/GT-final_test.csv:2: 12.ppm does not exist"),
+    ],
+)
 def test_damaged_tables(ini, signs, table, message):
     (signs / "GT-final_test.csv").write_text(table)
     assert message.replace("{}", str(signs)) in _error(lambda: read_database(ini(GTSRB)))
@@ -115,8 +125,7 @@ def test_other_signs(ini, signs, picture):
 
 def test_signs_cut_out(ini, signs, picture):
     """ExtractROIs: both corners of the box are part of the sign."""
-    for number, (name, box) in enumerate({"00000/1": (0, 0, 0, 1), "00002/1": (1, 0, 1, 0),
-                                          "00002/2": (0, 1, 1, 1)}.items()):
+    for number, (name, box) in enumerate({"00000/1": (0, 0, 0, 1), "00002/1": (1, 0, 1, 0), "00002/2": (0, 1, 1, 1)}.items()):
         folder, file = name.split("/")
         picture(f"gtsrb/Final_Training/Images/{name}.ppm", np.arange(12).reshape(2, 2, 3) + 20 * number)
         table = signs / f"Final_Training/Images/{folder}/GT-{folder}.csv"
@@ -131,7 +140,8 @@ def test_signs_cut_out(ini, signs, picture):
     assert database.items.name(2).endswith("00002/2.ppm[0,1]") and database.labels.tolist() == [0, 2, 2, 2]
     table.write_text(head)
     assert "E410: 2 training pictures have no box of their sign, the first one is 00002/1.ppm" in _error(
-        lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
+        lambda: read_database(ini(GTSRB + "ExtractROIs=1\n"))
+    )
     table.write_text("Filename;ClassId\n")
     assert "has no columns Roi.X1 and Roi.Y1" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
 
@@ -146,19 +156,28 @@ def labelled(tmp_path):
     return "[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n"
 
 
-@pytest.mark.parametrize("keys, stimuli, labels", [
-    ("Labels=a c", [0, 2, 3, 5], [2, 2, 0, 2]), ("Labels=b\nFilterKeep=0", [0, 2, 3, 5, 6], [2, 2, 0, 2, -1]),
-    ("Labels=b\nRemoveStimuli=0", [0, 1, 2, 3, 4, 5, 6], [-1, 1, -1, -1, 1, -1, -1])])
+@pytest.mark.parametrize(
+    "keys, stimuli, labels",
+    [
+        ("Labels=a c", [0, 2, 3, 5], [2, 2, 0, 2]),
+        ("Labels=b\nFilterKeep=0", [0, 2, 3, 5, 6], [2, 2, 0, 2, -1]),
+        ("Labels=b\nRemoveStimuli=0", [0, 1, 2, 3, 4, 5, 6], [-1, 1, -1, -1, 1, -1, -1]),
+    ],
+)
 def test_labels_kept_or_left_out(ini, labelled, keys, stimuli, labels):
     database = read_database(ini(f"{labelled}[database.filterROIs]\n{keys}\n"))
     assert database.sets["Test"].tolist() == stimuli
     assert database.labels[database.sets["Test"]].tolist() == labels and database.label_names == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("keys, names, stimuli, labels", [
-    ("NbKeep=2", ("a", "b"), [1, 3, 4], [1, 0, 1]), ("NbKeep=2\nAscending=0", ("b", "c"), [0, 1, 2, 4, 5],
-                                                     [1, 0, 1, 0, 1]),
-    ("NbKeep=9", ("a", "b", "c"), [0, 1, 2, 3, 4, 5], [2, 1, 2, 0, 1, 2])])
+@pytest.mark.parametrize(
+    "keys, names, stimuli, labels",
+    [
+        ("NbKeep=2", ("a", "b"), [1, 3, 4], [1, 0, 1]),
+        ("NbKeep=2\nAscending=0", ("b", "c"), [0, 1, 2, 4, 5], [1, 0, 1, 0, 1]),
+        ("NbKeep=9", ("a", "b", "c"), [0, 1, 2, 3, 4, 5], [2, 1, 2, 0, 1, 2]),
+    ],
+)
 def test_labels_of_the_fewest_or_most_stimuli(ini, labelled, keys, names, stimuli, labels):
     database = read_database(ini(f"{labelled}[database.sortAndDropLabels]\n{keys}\n"))
     assert (database.label_names, database.sets["Test"].tolist()) == (names, stimuli)
@@ -172,8 +191,7 @@ def test_unknown_label_to_filter(ini, labelled):
 # --- Caltech
 
 
-@pytest.mark.parametrize("kind, clutter, others", [
-    ("101", "BACKGROUND_Google", ["Faces_easy"]), ("256", "257.clutter", [])])
+@pytest.mark.parametrize("kind, clutter, others", [("101", "BACKGROUND_Google", ["Faces_easy"]), ("256", "257.clutter", [])])
 def test_categories(ini, picture, kind, clutter, others):
     for category, count in (("ant", 2), ("bee", 4), (clutter, 3), *((one, 3) for one in others)):
         for index in range(count):
@@ -194,10 +212,10 @@ def test_label_names_without_a_type(ini, tmp_path):
     (tmp_path / "names.txt").write_text("cat\ndog\n")
     database = read_database(ini("[database]\nLabelPath=names.txt\n"))
     assert database.label_names == ("cat", "dog") and len(database.items) == 0
-    assert "LabelPath=gone does not exist" in _error(
-        lambda: read_database(ini("[database]\nLabelPath=gone\n")))
+    assert "LabelPath=gone does not exist" in _error(lambda: read_database(ini("[database]\nLabelPath=gone\n")))
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
     assert "net.ini:2 [database]: KITTI_Database is not supported; use DIR_Database" in _error(
-        lambda: read_database(ini("[database]\nType=KITTI_Database\nLearn=0.5\n")))
+        lambda: read_database(ini("[database]\nType=KITTI_Database\nLearn=0.5\n"))
+    )

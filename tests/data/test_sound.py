@@ -1,4 +1,5 @@
 """WAV files: every coding, damage, folders of words, and the way from a sound to a spectrogram."""
+
 import struct
 import wave
 
@@ -36,12 +37,15 @@ def _form(code, bits, channels=1, more=b""):
     return struct.pack("<HHIIHH", code, channels, 16000, 16000 * frame, frame, bits) + more
 
 
-@pytest.mark.parametrize("bits, data, expected", [
-    (8, bytes([0, 128, 255]), [-1, 0, 127 / 128]),
-    (16, struct.pack("<3h", -32768, 1, 32767), [-1, 2.0 ** -15, 32767 / 32768]),
-    (24, b"\0\0\x80" b"\1\0\0" b"\xff\xff\x7f" b"\xff\xff\xff",
-     [-1, 2.0 ** -23, 1 - 2.0 ** -23, -(2.0 ** -23)]),
-    (32, struct.pack("<3i", -2 ** 31, 2 ** 30, -1), [-1, 0.5, -(2.0 ** -31)])])
+@pytest.mark.parametrize(
+    "bits, data, expected",
+    [
+        (8, bytes([0, 128, 255]), [-1, 0, 127 / 128]),
+        (16, struct.pack("<3h", -32768, 1, 32767), [-1, 2.0**-15, 32767 / 32768]),
+        (24, b"\0\0\x80\1\0\0\xff\xff\x7f\xff\xff\xff", [-1, 2.0**-23, 1 - 2.0**-23, -(2.0**-23)]),
+        (32, struct.pack("<3i", -(2**31), 2**30, -1), [-1, 0.5, -(2.0**-31)]),
+    ],
+)
 def test_integers(tmp_path, bits, data, expected):
     sound = read_stimulus(_write(tmp_path / "a.wav", data, bits))
     assert sound.dtype == np.float32 and sound.shape == (1, len(expected), 1)
@@ -58,20 +62,25 @@ def test_floating_point(tmp_path, bits, kind):
 def test_extensible_files_other_chunks_and_channels(tmp_path):
     path = tmp_path / "a.wav"
     more = struct.pack("<HHI", 22, 16, 3) + struct.pack("<H", 1) + bytes(14)
-    path.write_bytes(_riff(_form(0xFFFE, 16, 2, more), struct.pack("<4h", 0, 16384, -16384, 8192),
-                           b"LIST" + struct.pack("<I", 3) + b"abc\0"))
+    path.write_bytes(
+        _riff(_form(0xFFFE, 16, 2, more), struct.pack("<4h", 0, 16384, -16384, 8192), b"LIST" + struct.pack("<I", 3) + b"abc\0")
+    )
     assert read_stimulus(path).tolist() == [[[0, 0.5], [-0.5, 0.25]]]
 
 
-@pytest.mark.parametrize("data, message", [
-    (b"RIFFxxxxAVI ", "E402: a.wav is not a WAV file"),
-    (_riff(_form(1, 16), bytes(8))[:-3], "E402: a.wav is truncated: 5 of 8 bytes"),
-    (_riff(_form(1, 16), bytes(8))[:30], "E402: a.wav is truncated"),
-    (_riff(_form(1, 16)[:10], bytes(8)), "E402: a.wav has no format or no samples"),
-    (_riff(_form(1, 16), b""), "E416: a.wav holds no sample"),
-    (_riff(_form(2, 4), bytes(8)), "E406: a.wav: samples of 4 bits (coding 2) are not supported"),
-    (_riff(_form(1, 12), bytes(8)), "E406: a.wav: samples of 12 bits (integers)"),
-    (_riff(struct.pack("<HHIIHH", 1, 0, 1, 1, 2, 16), bytes(8)), "E402: a.wav has 0 channels")])
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"RIFFxxxxAVI ", "E402: a.wav is not a WAV file"),
+        (_riff(_form(1, 16), bytes(8))[:-3], "E402: a.wav is truncated: 5 of 8 bytes"),
+        (_riff(_form(1, 16), bytes(8))[:30], "E402: a.wav is truncated"),
+        (_riff(_form(1, 16)[:10], bytes(8)), "E402: a.wav has no format or no samples"),
+        (_riff(_form(1, 16), b""), "E416: a.wav holds no sample"),
+        (_riff(_form(2, 4), bytes(8)), "E406: a.wav: samples of 4 bits (coding 2) are not supported"),
+        (_riff(_form(1, 12), bytes(8)), "E406: a.wav: samples of 12 bits (integers)"),
+        (_riff(struct.pack("<HHIIHH", 1, 0, 1, 1, 2, 16), bytes(8)), "E402: a.wav has 0 channels"),
+    ],
+)
 def test_damaged_files(tmp_path, data, message):
     path = tmp_path / "a.wav"
     path.write_bytes(data)
@@ -143,36 +152,48 @@ def words(tmp_path):
 def test_a_folder_of_words_as_spectrograms(ini, words):
     provider = build_provider(ini(SPECTROGRAM))
     assert provider.labels == ("/no", "/yes") and provider.shape == (1, 10, 65)
-    (x, labels, names), = provider.stimuli("Test").batches(8)
+    ((x, labels, names),) = provider.stimuli("Test").batches(8)
     assert labels.tolist() == [0, 1, 1] and names[0] == "no/0.wav"
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(128) / 127)
     for index, name in enumerate(("no/0", "yes/0", "yes/1")):
         signal = np.zeros(1280)
-        signal[:len(words[name])] = words[name][:1280] / 32768
+        signal[: len(words[name])] = words[name][:1280] / 32768
         expected = np.log(1 + np.abs(np.fft.rfft(signal.reshape(10, 128) * hann, axis=1)))
         np.testing.assert_allclose(x[index, 0], expected, rtol=1e-5, atol=1e-5)
-    assert x[0, 0].argmax(axis=1).tolist() == [16] * 10      # 128 samples / wavelength 8
+    assert x[0, 0].argmax(axis=1).tolist() == [16] * 10  # 128 samples / wavelength 8
     assert x[2, 0].argmax(axis=1).tolist() == [8] * 10
     assert [point.step.split("(")[0] for point in provider.describe()] == [
-        "as read", "SliceExtraction", "Reshape", "Apodization", "DFT", "MagnitudePhase",
-        "ChannelExtraction", "SliceExtraction"]
+        "as read",
+        "SliceExtraction",
+        "Reshape",
+        "Apodization",
+        "DFT",
+        "MagnitudePhase",
+        "ChannelExtraction",
+        "SliceExtraction",
+    ]
 
 
 def test_the_example_is_documented(request):
     page = (request.config.rootpath / "docs" / "data.md").read_text()
-    steps = SPECTROGRAM[SPECTROGRAM.index("[sp.Transformation-2"):]
+    steps = SPECTROGRAM[SPECTROGRAM.index("[sp.Transformation-2") :]
     assert steps.strip() in page
 
 
 def test_sounds_lie_along_the_declared_axis(ini, words):
-    text = SPECTROGRAM[:SPECTROGRAM.index("[sp]")] + "[sp]\nSize=1280\n" + SPECTROGRAM[
-        SPECTROGRAM.index("[sp.Transformation-1"):SPECTROGRAM.index("[sp.Transformation-2")]
+    text = (
+        SPECTROGRAM[: SPECTROGRAM.index("[sp]")]
+        + "[sp]\nSize=1280\n"
+        + SPECTROGRAM[SPECTROGRAM.index("[sp.Transformation-1") : SPECTROGRAM.index("[sp.Transformation-2")]
+    )
     provider = build_provider(ini(text))
     np.testing.assert_allclose(provider.stimuli("Test")[2], words["yes/1"] / 32768, rtol=1e-6)
 
 
 def test_a_sound_of_another_length_is_told(ini, words, tmp_path):
-    text = SPECTROGRAM[:SPECTROGRAM.index("[sp]")] + "[sp]\nSizeX=1280\nSizeY=1\n"
+    text = SPECTROGRAM[: SPECTROGRAM.index("[sp]")] + "[sp]\nSizeX=1280\nSizeY=1\n"
     line = _error(lambda: build_provider(ini(text)).stimuli("Test")[0])
-    assert ("expected data size is 1280x1x1, but size after transformations is 1500x1x1 for "
-            "stimulus: no/0.wav; add a PadCropTransformation or SliceExtraction") in line
+    assert (
+        "expected data size is 1280x1x1, but size after transformations is 1500x1x1 for "
+        "stimulus: no/0.wav; add a PadCropTransformation or SliceExtraction"
+    ) in line

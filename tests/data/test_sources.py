@@ -1,4 +1,5 @@
 """Calibration sources: pictures, arrays, synthetic data."""
+
 import numpy as np
 import pytest
 
@@ -22,8 +23,7 @@ def test_pictures_are_red_green_blue_in_the_input_range(tmp_path, picture):
     picture("d/a/a.png", [[7]])
     stimuli = open_source(tmp_path / "d", (3, 1, 1), (-1.0, 1.0))
     assert stimuli.names == ["b.png", "a/a.png"] and stimuli.labels.tolist() == [-1, -1]
-    np.testing.assert_allclose(_all(stimuli).reshape(2, 3), [[1, -1, -0.6], [-0.945098] * 3],
-                               rtol=1e-6)
+    np.testing.assert_allclose(_all(stimuli).reshape(2, 3), [[1, -1, -0.6], [-0.945098] * 3], rtol=1e-6)
 
 
 @pytest.mark.parametrize("bounds, expected", [((0.0, 1.0), 0.2), ((0.0, 255.0), 51.0)])
@@ -38,9 +38,10 @@ def test_pictures_are_resized(tmp_path, picture):
     assert values.tolist() == [[[0, 25, 75, 100]]]
 
 
-@pytest.mark.parametrize("save, dtype, expected", [
-    ("npy", np.float32, [3.0, 200.0]), ("npz", np.float64, [3.0, 200.0]),
-    ("npz", np.uint8, [3 / 255, 200 / 255])])
+@pytest.mark.parametrize(
+    "save, dtype, expected",
+    [("npy", np.float32, [3.0, 200.0]), ("npz", np.float64, [3.0, 200.0]), ("npz", np.uint8, [3 / 255, 200 / 255])],
+)
 def test_arrays(tmp_path, save, dtype, expected):
     x = np.array([3, 200], dtype).reshape(2, 1, 1, 1)
     path = tmp_path / f"d.{save}"
@@ -55,11 +56,16 @@ def test_gray_arrays_without_axis_of_channels(tmp_path):
     assert _all(open_source(tmp_path / "d.npy", (1, 3, 4))).shape == (2, 1, 3, 4)
 
 
-@pytest.mark.parametrize("x, shape, message", [
-    (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; transpose"),
-    (np.zeros((3, 4, 5)), (3, 4, 5), "add an axis of stimuli in front"),
-    (np.zeros((2, 7)), (8,), "an array 2x7, the network takes Nx8"),
-    (np.zeros((2, 7), np.int16), (7,), "E414: "), (np.zeros((0, 7)), (7,), "E416: ")])
+@pytest.mark.parametrize(
+    "x, shape, message",
+    [
+        (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; transpose"),
+        (np.zeros((3, 4, 5)), (3, 4, 5), "add an axis of stimuli in front"),
+        (np.zeros((2, 7)), (8,), "an array 2x7, the network takes Nx8"),
+        (np.zeros((2, 7), np.int16), (7,), "E414: "),
+        (np.zeros((0, 7)), (7,), "E416: "),
+    ],
+)
 def test_arrays_that_do_not_fit(tmp_path, x, shape, message):
     np.save(tmp_path / "d.npy", x)
     assert message in _error(lambda: open_source(tmp_path / "d.npy", shape))
@@ -73,10 +79,8 @@ def test_what_is_no_source(tmp_path, picture):
     assert "holds no picture" in _error(lambda: open_source(tmp_path / "empty", (3, 1, 1)))
     picture("d/a.png", [[0]])
     assert "pictures cannot be the input 640" in _error(lambda: open_source(tmp_path / "d", (640,)))
-    assert "pictures cannot be the input 1x1x2" in _error(
-        lambda: open_source(tmp_path / "d", (2, 1, 1)))
-    assert "the input range 1:1 is empty" in _error(
-        lambda: open_source(tmp_path / "d", (1, 1, 1), (1.0, 1.0)))
+    assert "pictures cannot be the input 1x1x2" in _error(lambda: open_source(tmp_path / "d", (2, 1, 1)))
+    assert "the input range 1:1 is empty" in _error(lambda: open_source(tmp_path / "d", (1, 1, 1), (1.0, 1.0)))
 
 
 def test_values_that_are_not_finite(tmp_path):

@@ -1,19 +1,26 @@
 """Windows, magnitude and phase: values by hand and by other formulas."""
+
 import numpy as np
 import pytest
 
 from n2d2py.data import build_provider
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.spectrum import (DCT, DFT, WINDOWS, Apodization, MagnitudePhase,
-                                                  window)
+from n2d2py.data.transformations.spectrum import DCT, DFT, WINDOWS, Apodization, MagnitudePhase, window
 from n2d2py.errors import N2D2Error
 
 
-@pytest.mark.parametrize("name, expected", [
-    ("Rectangular", [1, 1, 1, 1, 1]), ("Hann", [0, 0.5, 1, 0.5, 0]),
-    ("Hamming", [0.08, 0.54, 1, 0.54, 0.08]), ("Cosine", [0, 0.5 ** 0.5, 1, 0.5 ** 0.5, 0]),
-    ("Gaussian", np.exp([-3.125, -0.78125, 0, -0.78125, -3.125])),
-    ("Blackman", [0, 0.34, 1, 0.34, 0]), ("Kaiser", np.kaiser(5, 5.0))])
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("Rectangular", [1, 1, 1, 1, 1]),
+        ("Hann", [0, 0.5, 1, 0.5, 0]),
+        ("Hamming", [0.08, 0.54, 1, 0.54, 0.08]),
+        ("Cosine", [0, 0.5**0.5, 1, 0.5**0.5, 0]),
+        ("Gaussian", np.exp([-3.125, -0.78125, 0, -0.78125, -3.125])),
+        ("Blackman", [0, 0.34, 1, 0.34, 0]),
+        ("Kaiser", np.kaiser(5, 5.0)),
+    ],
+)
 def test_windows_of_five_samples(name, expected):
     np.testing.assert_allclose(window(name, 5), expected, atol=1e-12)
     assert window(name, 1).tolist() == [1]
@@ -26,8 +33,12 @@ def test_the_parameters_of_windows(ini):
 
 
 def _read(ini, text):
-    return build_provider(ini("[sp]\nSize=4\n[sp.Transformation]\nType=ApodizationTransformation\n"
-                              + text))._pipelines["Test"].steps[0].transformation
+    return (
+        build_provider(ini("[sp]\nSize=4\n[sp.Transformation]\nType=ApodizationTransformation\n" + text))
+        ._pipelines["Test"]
+        .steps[0]
+        .transformation
+    )
 
 
 def test_the_keys_of_windows(ini):
@@ -65,22 +76,25 @@ def test_transforms_of_rows_extend_to_fast_sizes():
 def test_cosine_transforms_keep_the_energy():
     image = np.random.RandomState(3).rand(6, 10, 1)
     for two in (True, False):
-        assert (DCT(two).apply(image) ** 2).sum() == pytest.approx((image ** 2).sum(), rel=1e-6)
+        assert (DCT(two).apply(image) ** 2).sum() == pytest.approx((image**2).sum(), rel=1e-6)
     assert DCT().apply(np.ones((2, 8, 1)))[:, :, 0].round(5).tolist()[0][0] == 4
 
 
 def test_magnitude_and_phase():
     image = np.array([[[3, 4], [-1, 0], [0, -2]]], np.float32)
     result = MagnitudePhase().apply(image)
-    np.testing.assert_allclose(result[0], [[5, np.arctan2(4, 3)], [1, np.pi], [2, -np.pi / 2]],
-                               rtol=1e-6)
-    np.testing.assert_allclose(MagnitudePhase(True).apply(image)[0, :, 0], np.log([6, 2, 3]),
-                               rtol=1e-6)
+    np.testing.assert_allclose(result[0], [[5, np.arctan2(4, 3)], [1, np.pi], [2, -np.pi / 2]], rtol=1e-6)
+    np.testing.assert_allclose(MagnitudePhase(True).apply(image)[0, :, 0], np.log([6, 2, 3]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("transformation, channels, message", [
-    (DFT(), 3, "it needs one channel, the image has 3"), (DCT(), 2, "it needs one channel"),
-    (MagnitudePhase(), 1, "it needs the real and the imaginary part")])
+@pytest.mark.parametrize(
+    "transformation, channels, message",
+    [
+        (DFT(), 3, "it needs one channel, the image has 3"),
+        (DCT(), 2, "it needs one channel"),
+        (MagnitudePhase(), 1, "it needs the real and the imaginary part"),
+    ],
+)
 def test_numbers_of_channels(transformation, channels, message):
     with pytest.raises(Inapplicable, match=message):
         transformation.apply(np.zeros((2, 2, channels)))

@@ -1,4 +1,5 @@
 """StimuliData: statistics at a point of the pipeline, and what refers to them."""
+
 import numpy as np
 import pytest
 
@@ -10,11 +11,15 @@ from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.matrix import Affine
 from n2d2py.errors import InternalError, N2D2Error
 
-DATABASE = ("[database]\nType=Numpy_Database\nDataPath=d.npz\nLearn=0.5\nRandomPartitioning=0\n"
-            "PerLabelPartitioning=0\n[sp]\nSizeX=3\nSizeY=2\n")
-AFFINE = ("[sp.Transformation-z]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
-          "FirstValue=[sp.StimuliData-raw]_GlobalValue.mean\nSecondOperator=Divides\n"
-          "SecondValue=[sp.StimuliData-raw]_GlobalValue.stdDev\n")
+DATABASE = (
+    "[database]\nType=Numpy_Database\nDataPath=d.npz\nLearn=0.5\nRandomPartitioning=0\n"
+    "PerLabelPartitioning=0\n[sp]\nSizeX=3\nSizeY=2\n"
+)
+AFFINE = (
+    "[sp.Transformation-z]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+    "FirstValue=[sp.StimuliData-raw]_GlobalValue.mean\nSecondOperator=Divides\n"
+    "SecondValue=[sp.StimuliData-raw]_GlobalValue.stdDev\n"
+)
 
 
 @pytest.fixture
@@ -36,8 +41,7 @@ def test_of_images_of_one_size():
     every = np.stack(images)
     assert (found.count, found.smallest, found.largest) == (7, (5, 4, 3), (5, 4, 3))
     assert (found.minimum, found.maximum) == (every.min(), every.max())
-    np.testing.assert_allclose([found.mean, found.deviation], [every.mean(), every.std()],
-                               rtol=1e-6)
+    np.testing.assert_allclose([found.mean, found.deviation], [every.mean(), every.std()], rtol=1e-6)
     np.testing.assert_allclose(found.mean_data, every.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.deviation_data, every.std(axis=0), rtol=1e-5)
 
@@ -46,14 +50,14 @@ def test_of_images_of_different_sizes_and_of_none():
     images = [np.full((2, 3, 1), 1, np.uint8), np.full((1, 4, 1), 4, np.uint8)]
     found = statistics(images, True, True)
     assert (found.mean, found.mean_data, found.deviation_data) == (2.2, None, None)
-    assert str(found) == ("2 stimuli, width 3 to 4, height 1 to 2, channels 1, values 1 to 4, "
-                          f"mean 2.2, standard deviation {np.sqrt(2.16):g}")
+    assert str(found) == (
+        f"2 stimuli, width 3 to 4, height 1 to 2, channels 1, values 1 to 4, mean 2.2, standard deviation {np.sqrt(2.16):g}"
+    )
     assert statistics([]) is None
 
 
 def test_normalization_by_the_learning_set(ini, images):
-    provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n"
-                                  "LogSizeRange=1\n" + AFFINE))
+    provider = build_provider(ini(DATABASE + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\nLogSizeRange=1\n" + AFFINE))
     learn = np.concatenate([x for x, _, _ in provider.stimuli("Learn").batches(8)])
     np.testing.assert_allclose([learn.mean(), learn.std()], [0, 1], atol=1e-6)
     seen = provider.statistics["sp.StimuliData-raw"]
@@ -63,11 +67,15 @@ def test_normalization_by_the_learning_set(ini, images):
 
 
 def test_it_looks_at_its_point_of_the_pipeline(ini, images):
-    double = ("[sp.Transformation-{}]\nType=RangeAffineTransformation\nFirstOperator=Multiplies\n"
-              "FirstValue=2\n")
-    document = ini(DATABASE + double.format("a") + "[sp.StimuliData-raw]\nApplyTo=TestOnly\n"
-                   + double.format("b") + "[x]\nA=[sp.StimuliData-raw]_GlobalValue.maxVal\n"
-                   "B=[sp.StimuliData-raw]_GlobalValue.minVal\n")
+    double = "[sp.Transformation-{}]\nType=RangeAffineTransformation\nFirstOperator=Multiplies\nFirstValue=2\n"
+    document = ini(
+        DATABASE
+        + double.format("a")
+        + "[sp.StimuliData-raw]\nApplyTo=TestOnly\n"
+        + double.format("b")
+        + "[x]\nA=[sp.StimuliData-raw]_GlobalValue.maxVal\n"
+        "B=[sp.StimuliData-raw]_GlobalValue.minVal\n"
+    )
     build_provider(document)
     assert document.section("x").text("A") == str(2 * images[20:].max())
     assert document.section("x").text("B") == str(2 * images[20:].min())
@@ -79,11 +87,14 @@ def test_nothing_is_computed_that_nothing_refers_to(ini, images):
 
 
 def test_the_mean_image(ini, images, tmp_path):
-    provider = build_provider(ini(
-        DATABASE + "[sp.StimuliData-m]\nApplyTo=LearnOnly\nMeanData=1\nStdDevData=1\n"
-        "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Minus\n"
-        "FirstValue=[sp.StimuliData-m]_MeanData\nSecondOperator=Divides\n"
-        "SecondValue=[sp.StimuliData-m]_StdDevData\n"))
+    provider = build_provider(
+        ini(
+            DATABASE + "[sp.StimuliData-m]\nApplyTo=LearnOnly\nMeanData=1\nStdDevData=1\n"
+            "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Minus\n"
+            "FirstValue=[sp.StimuliData-m]_MeanData\nSecondOperator=Divides\n"
+            "SecondValue=[sp.StimuliData-m]_StdDevData\n"
+        )
+    )
     learn = images[:20]
     expected = (images[20] - learn.mean(axis=0)) / learn.std(axis=0)
     np.testing.assert_allclose(provider.stimuli("Test")[0][0], expected, rtol=1e-5)
@@ -95,10 +106,10 @@ def test_the_mean_image(ini, images, tmp_path):
 
 
 def test_no_stimuli_no_statistics(ini, images, tmp_path):
-    document = ini(DATABASE.replace("Learn=0.5", "Learn=0") + "[sp.StimuliData-raw]\n"
-                   "ApplyTo=LearnOnly\n" + AFFINE)
-    assert (f"N2D2-E416: {tmp_path}/net.ini:10 [sp.StimuliData-raw]: the sets of ApplyTo=LearnOnly "
-            "hold no stimulus") in _error(lambda: build_provider(document))
+    document = ini(DATABASE.replace("Learn=0.5", "Learn=0") + "[sp.StimuliData-raw]\nApplyTo=LearnOnly\n" + AFFINE)
+    assert (f"N2D2-E416: {tmp_path}/net.ini:10 [sp.StimuliData-raw]: the sets of ApplyTo=LearnOnly hold no stimulus") in _error(
+        lambda: build_provider(document)
+    )
 
 
 def test_a_reference_before_its_section_is_an_error(ini, images):
@@ -109,9 +120,11 @@ def test_a_reference_before_its_section_is_an_error(ini, images):
 def test_mean_data_of_different_sizes_is_a_warning(ini, picture):
     picture("p/0.png", np.zeros((2, 2), np.uint8))
     picture("p/1.png", np.ones((2, 3), np.uint8))
-    document = ini("[database]\nType=DIR_Database\nDataPath=p\nLabelName=a\n[sp]\nSize=1 1 1\n"
-                   "[sp.StimuliData-raw]\nMeanData=1\nLogRange=1\n[x]\n"
-                   "A=[sp.StimuliData-raw]_GlobalValue.mean\n")
+    document = ini(
+        "[database]\nType=DIR_Database\nDataPath=p\nLabelName=a\n[sp]\nSize=1 1 1\n"
+        "[sp.StimuliData-raw]\nMeanData=1\nLogRange=1\n[x]\n"
+        "A=[sp.StimuliData-raw]_GlobalValue.mean\n"
+    )
     build_provider(document)
     assert [one.code for one in log.warnings_seen()] == ["W102", "W406"]
 
@@ -145,9 +158,9 @@ def _affine(operator, matrix):
     return Affine(operator, "m", matrices=(np.array(matrix)[None, :, None],))
 
 
-@pytest.mark.parametrize("operator, expected", [
-    ("Plus", [255, 14, 0]), ("Minus", [0, 6, 0]), ("Multiplies", [255, 40, 0]),
-    ("Divides", [1, 2, 0])])
+@pytest.mark.parametrize(
+    "operator, expected", [("Plus", [255, 14, 0]), ("Minus", [0, 6, 0]), ("Multiplies", [255, 40, 0]), ("Divides", [1, 2, 0])]
+)
 def test_integers_are_saturated_and_quotients_rounded(operator, expected):
     image = np.array([200, 10, 0], np.uint8)[None, :, None]
     result = _affine(operator, np.array([210, 4, 0], np.uint8)).apply(image)
@@ -168,16 +181,18 @@ def test_matrices_that_do_not_fit():
 
 
 def test_a_missing_matrix_names_its_line(ini, images, tmp_path):
-    document = ini(DATABASE + "[sp.Transformation]\nType=AffineTransformation\n"
-                   "FirstOperator=Plus\nFirstValue=gone.bin\n")
-    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" \
-        in _error(lambda: build_provider(document))
+    document = ini(DATABASE + "[sp.Transformation]\nType=AffineTransformation\nFirstOperator=Plus\nFirstValue=gone.bin\n")
+    assert f"E401: {tmp_path}/net.ini:13 [sp.Transformation]: FirstValue=gone.bin does not exist" in _error(
+        lambda: build_provider(document)
+    )
 
 
 def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.arange(24, dtype=np.uint8).reshape(2, 3, 2, 2), y=[0, 1])
-    text = ("[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n[sp]\nSize=2 2 3\n"
-            "[sp.StimuliData-x]\nLogSizeRange=1\nLogValueRange=1\n")
+    text = (
+        "[database]\nType=Numpy_Database\nDataPath=d.npz\nRandomPartitioning=0\n[sp]\nSize=2 2 3\n"
+        "[sp.StimuliData-x]\nLogSizeRange=1\nLogValueRange=1\n"
+    )
     build_provider(ini(text)).write_statistics(tmp_path / "out")
     folder = tmp_path / "out" / "sp.StimuliData-x"
     assert (folder / "sizeRange.dat").read_text() == "# width height channels\n2 2 3\n2 2 3\n"
@@ -190,9 +205,11 @@ def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
     monkeypatch.setattr("n2d2py.data.statistics_cache.SMALLEST", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
-    text = ("[database]\nType=DIR_Database\nDataPath=data\n[sp]\nSize=3 2 1\n{}[sp.StimuliData-x]\nMeanData=1\n"
-            "[sp.Transformation-2]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
-            "FirstValue=[sp.StimuliData-x]_GlobalValue.mean\n")
+    text = (
+        "[database]\nType=DIR_Database\nDataPath=data\n[sp]\nSize=3 2 1\n{}[sp.StimuliData-x]\nMeanData=1\n"
+        "[sp.Transformation-2]\nType=RangeAffineTransformation\nFirstOperator=Minus\n"
+        "FirstValue=[sp.StimuliData-x]_GlobalValue.mean\n"
+    )
     computed = []
     real = pipelines.statistics
     monkeypatch.setattr(pipelines, "statistics", lambda *given: computed.append(1) or real(*given))

@@ -1,4 +1,5 @@
 """Streaming: order, bounds of what is held, several threads, errors and early ends."""
+
 import threading
 import time
 
@@ -9,19 +10,20 @@ from n2d2py.data.stimuli import Stimuli
 
 
 def _stimuli(count, load=None):
-    return Stimuli([f"s{index}" for index in range(count)], np.arange(count) % 3, (1, 2),
-                   load or (lambda index: np.full((1, 2), index, np.float32)))
+    return Stimuli(
+        [f"s{index}" for index in range(count)],
+        np.arange(count) % 3,
+        (1, 2),
+        load or (lambda index: np.full((1, 2), index, np.float32)),
+    )
 
 
-@pytest.mark.parametrize("count, size", [(1, 1), (7, 3), (8, 8), (9, 8), (100, 13), (64, 64),
-                                         (65, 200)])
+@pytest.mark.parametrize("count, size", [(1, 1), (7, 3), (8, 8), (9, 8), (100, 13), (64, 64), (65, 200)])
 def test_batches_are_in_order_and_complete(count, size):
     batches = list(_stimuli(count).batches(size, workers=3))
     assert [len(x) for x, _, _ in batches[:-1]] == [size] * (len(batches) - 1)
-    np.testing.assert_array_equal(np.concatenate([x[:, 0, 0] for x, _, _ in batches]),
-                                  np.arange(count))
-    np.testing.assert_array_equal(np.concatenate([labels for _, labels, _ in batches]),
-                                  np.arange(count) % 3)
+    np.testing.assert_array_equal(np.concatenate([x[:, 0, 0] for x, _, _ in batches]), np.arange(count))
+    np.testing.assert_array_equal(np.concatenate([labels for _, labels, _ in batches]), np.arange(count) % 3)
     assert [name for _, _, names in batches for name in names] == [f"s{i}" for i in range(count)]
     assert batches[0][0].dtype == np.float32
 
@@ -31,7 +33,7 @@ def test_order_holds_when_early_stimuli_are_slow():
         time.sleep(0.02 if index < 8 else 0)
         return np.full((1, 2), index, np.float32)
 
-    (x, _, _), = _stimuli(24, load).batches(24, workers=3)
+    ((x, _, _),) = _stimuli(24, load).batches(24, workers=3)
     np.testing.assert_array_equal(x[:, 0, 0], np.arange(24))
 
 

@@ -1,4 +1,5 @@
 """Streaming: memory stays bounded and both cores work, whatever the number of images."""
+
 import subprocess
 import sys
 import threading
@@ -66,8 +67,7 @@ print(seen, provider.statistics["sp.StimuliData"].count, (after - before) // 102
 @pytest.mark.slow
 def test_two_thousand_images_take_the_memory_of_a_few(tmp_path):
     pytest.importorskip("resource")
-    result = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), "2000"],
-                            capture_output=True, text=True, timeout=300)
+    result = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path), "2000"], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     seen, counted, grown, peak = map(int, result.stdout.split())
     assert seen == counted == 2000
@@ -79,10 +79,10 @@ def test_images_are_made_by_two_threads_at_once():
     meeting = threading.Barrier(2, timeout=10)
 
     def load(position):
-        if position in (0, 8):      # the first of two neighbouring runs wait for each other
+        if position in (0, 8):  # the first of two neighbouring runs wait for each other
             meeting.wait()
         return np.full((1,), position, np.float32)
 
     stimuli = Stimuli([str(index) for index in range(16)], np.zeros(16), (1,), load)
-    (x, _, _), = stimuli.batches(16, workers=2)
+    ((x, _, _),) = stimuli.batches(16, workers=2)
     assert x.reshape(-1).tolist() == list(range(16))

@@ -1,12 +1,12 @@
 """RangeAffine, Normalize, RangeClipping, Threshold: values and ranges by hand."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.values import (Normalize, RangeAffine, RangeClipping, Threshold,
-                                                otsu_threshold)
+from n2d2py.data.transformations.values import Normalize, RangeAffine, RangeClipping, Threshold, otsu_threshold
 
 VECTORS = np.load(Path(__file__).parent / "opencv_vectors.npz")
 
@@ -32,8 +32,9 @@ def test_affine_per_channel_in_the_order_of_the_image():
         affine.apply(_row(1))
 
 
-@pytest.mark.parametrize("operator, value, expected", [
-    ("Plus", 2.0, 7), ("Minus", 2.0, 3), ("Multiplies", -2.0, -10), ("Divides", 2.0, 2.5)])
+@pytest.mark.parametrize(
+    "operator, value, expected", [("Plus", 2.0, 7), ("Minus", 2.0, 3), ("Multiplies", -2.0, -10), ("Divides", 2.0, 2.5)]
+)
 def test_affine_operators(operator, value, expected):
     assert RangeAffine(operator, (value,)).apply(_row(5))[0, 0, 0] == expected
 
@@ -44,8 +45,7 @@ def test_affine_truncates_towards_zero_and_orders_its_range():
     assert affine.map_range((0.0, 5.0)) == (-2.0, 0.0)
 
 
-@pytest.mark.parametrize("norm, expected", [
-    ("L1", [-6 / 7, 8 / 7]), ("L2", [-1.2, 1.6]), ("Linf", [-1.5, 2.0])])
+@pytest.mark.parametrize("norm, expected", [("L1", [-6 / 7, 8 / 7]), ("L2", [-1.2, 1.6]), ("Linf", [-1.5, 2.0])])
 def test_normalize_to_a_norm_of_2(norm, expected):
     result = Normalize(norm, 2.0).apply(_row(-3, 4, dtype=np.float32))
     np.testing.assert_allclose(result[0, :, 0], expected, rtol=1e-6)
@@ -74,9 +74,16 @@ def test_clipping_maps_to_the_unit_range():
     assert RangeClipping().apply(_row(4, 4))[0, :, 0].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("operation, expected", [
-    ("Binary", [0, 0, 9]), ("BinaryInverted", [9, 9, 0]), ("Truncate", [1, 5, 5]),
-    ("ToZero", [0, 0, 8]), ("ToZeroInverted", [1, 5, 0])])
+@pytest.mark.parametrize(
+    "operation, expected",
+    [
+        ("Binary", [0, 0, 9]),
+        ("BinaryInverted", [9, 9, 0]),
+        ("Truncate", [1, 5, 5]),
+        ("ToZero", [0, 0, 8]),
+        ("ToZeroInverted", [1, 5, 0]),
+    ],
+)
 def test_threshold_operations(operation, expected):
     result = Threshold(5.0, operation=operation, maximum=9.0).apply(_row(1, 5, 8))
     assert result.dtype == np.uint8 and result[0, :, 0].tolist() == expected

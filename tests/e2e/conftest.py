@@ -1,4 +1,5 @@
 """Makes the helpers of this folder importable; exports are built with -O0 unless a test says otherwise."""
+
 import os
 import sys
 from pathlib import Path

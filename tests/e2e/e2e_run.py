@@ -1,4 +1,5 @@
 """Runs the command line as a user would and compares what it wrote with the Python integers."""
+
 from __future__ import annotations
 
 import json
@@ -21,8 +22,9 @@ HERE = Path(__file__).resolve().parent
 WEIGHTS = {"LeNet": MODELS / "LeNet.npz"}
 NETWORKS = {"LeNet": MODELS / "LeNet.ini", "MobileNet": MODELS / "MobileNet.ini", "branches": HERE / "branches.ini"}
 
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None,
-                                    reason="g++ and make are not both installed")
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not both installed"
+)
 
 
 def need(*programs: str) -> None:
@@ -33,8 +35,19 @@ def need(*programs: str) -> None:
 
 def command(network: str, out: Path, *options: str) -> list[str]:
     """The words after `n2d2py` that export a network of NETWORKS, without further output."""
-    return [str(NETWORKS[network]), "-seed", "1", "-w", str(WEIGHTS.get(network, "/dev/null")), "-export", "CPP",
-            "-quiet", "-o", str(out), *options]
+    return [
+        str(NETWORKS[network]),
+        "-seed",
+        "1",
+        "-w",
+        str(WEIGHTS.get(network, "/dev/null")),
+        "-export",
+        "CPP",
+        "-quiet",
+        "-o",
+        str(out),
+        *options,
+    ]
 
 
 def export(network: str, out: Path, *options: str) -> Path:
@@ -50,8 +63,13 @@ def run(*words: str, out: Path) -> Path:
 
 def process(words: list[str], cwd: Path, **variables: str) -> subprocess.CompletedProcess:
     """The command line in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "n2d2py", *words], cwd=cwd, text=True, capture_output=True,
-                          env={**os.environ, "PYTHONPATH": str(ROOT), **variables})
+    return subprocess.run(
+        [sys.executable, "-m", "n2d2py", *words],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+    )
 
 
 def summary(folder: Path) -> dict:
@@ -90,9 +108,34 @@ def compiled_at_once(folder: Path) -> Export:
     sources = sorted((folder / "dnn").rglob("*.cpp"))
     unit, library = folder / "unit.cpp", folder / "unit.so"
     unit.write_text("".join(f'#include "{path.resolve()}"\n' for path in sources))
-    done = subprocess.run(["g++", "-std=c++11", "-O0", "-march=native", "-Wall", "-Wextra", "-Wconversion", "-Werror",
-                           "-fPIC", "-fno-exceptions", "-fno-rtti", "-I", "include", "-I", "dnn/include", "-I",
-                           "kernels", "-shared", "-o", library, unit], cwd=folder, text=True, capture_output=True)
+    done = subprocess.run(
+        [
+            "g++",
+            "-std=c++11",
+            "-O0",
+            "-march=native",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            "-Werror",
+            "-fPIC",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-I",
+            "include",
+            "-I",
+            "dnn/include",
+            "-I",
+            "kernels",
+            "-shared",
+            "-o",
+            library,
+            unit,
+        ],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 0, done.stderr
     return Export(library, json.loads((folder / "manifest.json").read_text())["details"]["namespace"])
 
@@ -119,14 +162,13 @@ def stored_stimuli(folder: Path) -> tuple[np.ndarray, np.ndarray]:
         assert dims.split() == [str(width).encode(), str(height).encode()] and magic in (b"P5", b"P6")
         pixels = np.frombuffer(body, info.dtype, width * height * channels)
         values.append(pixels.reshape(height, width, channels).transpose(2, 0, 1).reshape(info.shape[1:]))
-        labels.append(np.frombuffer(body[pixels.nbytes:], "<i4"))
+        labels.append(np.frombuffer(body[pixels.nbytes :], "<i4"))
     return np.stack(values), np.stack(labels)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file below a folder by its relative path."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def assert_same_tree(one: dict[str, bytes], other: dict[str, bytes], ignore: tuple[str, ...] = ()) -> None:

@@ -1,4 +1,5 @@
 """Calibration: reloaded, alone, and from the data of a plain ONNX file."""
+
 from __future__ import annotations
 
 import json
@@ -6,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from e2e_run import MODELS, assert_same_tree, command, export, run, tree
 
 import n2d2py
-from e2e_run import MODELS, assert_same_tree, command, export, run, tree
 from n2d2py.cli import main
 
 ONNX = MODELS / "MobileNet.onnx"
@@ -48,10 +49,10 @@ def test_a_reloaded_calibration_gives_the_identical_export(tmp_path):
 
 def test_reloaded_statistics_serve_other_options(tmp_path):
     first = n2d2py.load_simulator(export("LeNet", tmp_path, "-calib", "40", "-db-export", "0"))
-    again = n2d2py.load_simulator(export("LeNet", tmp_path, "-calib-reload", "-db-export", "0", "-act-clipping-mode",
-                                         "None"))
-    fresh = n2d2py.load_simulator(export("LeNet", tmp_path / "fresh", "-calib", "40", "-db-export", "0",
-                                         "-act-clipping-mode", "None"))
+    again = n2d2py.load_simulator(export("LeNet", tmp_path, "-calib-reload", "-db-export", "0", "-act-clipping-mode", "None"))
+    fresh = n2d2py.load_simulator(
+        export("LeNet", tmp_path / "fresh", "-calib", "40", "-db-export", "0", "-act-clipping-mode", "None")
+    )
     scales = [[info.scale for info in net.info.layers] for net in (first, again, fresh)]
     assert scales[1] == scales[2] != scales[0]
 
@@ -82,9 +83,10 @@ def test_outputs_of_a_stimulus_are_written_as_text(tmp_path):
     assert {path.name for path in logged.iterdir()} == {f"{name}.dat" for name in ["env", *names]}
 
     def read(name: str, shape: tuple[int, ...]) -> np.ndarray:
-        return np.array((logged / f"{name}.dat").read_text().split(), int)[:np.prod(shape)].reshape(shape)
+        return np.array((logged / f"{name}.dat").read_text().split(), int)[: np.prod(shape)].reshape(shape)
 
     from e2e_run import stored_stimuli
+
     x, _ = stored_stimuli(folder)
     np.testing.assert_array_equal(read("env", x[2].shape), x[2])
     for name, values in net.layers(x[2:3]).items():
@@ -92,8 +94,10 @@ def test_outputs_of_a_stimulus_are_written_as_text(tmp_path):
 
 
 def test_float_outputs_are_logged_without_an_export(tmp_path):
-    assert main([str(MODELS / "LeNet.ini"), "-w", str(MODELS / "LeNet.npz"), "-log-outputs", "1", "-quiet", "-o",
-                 str(tmp_path)]) == 0
+    assert (
+        main([str(MODELS / "LeNet.ini"), "-w", str(MODELS / "LeNet.npz"), "-log-outputs", "1", "-quiet", "-o", str(tmp_path)])
+        == 0
+    )
     (logged,) = tmp_path.glob("outputs_test_1")
     values = np.array((logged / "softmax.dat").read_text().split(), float)
     assert values.sum() == pytest.approx(1.0, abs=1e-5)
@@ -105,10 +109,11 @@ def test_an_onnx_file_is_calibrated_on_arrays(tmp_path):
     np.save(tmp_path / "bytes.npy", images)
     np.save(tmp_path / "reals.npy", (images / 255.0).astype(np.float32))
     np.savez(tmp_path / "labelled.npz", x=images, y=labels.astype(np.int64))
-    made = {name: plain(tmp_path / f"of_{name}", "-calib-data", str(tmp_path / name), "-db-export", "0")
-            for name in ("bytes.npy", "reals.npy", "labelled.npz")}
-    scales = {name: [info.scale for info in n2d2py.load_simulator(folder).info.layers]
-              for name, folder in made.items()}
+    made = {
+        name: plain(tmp_path / f"of_{name}", "-calib-data", str(tmp_path / name), "-db-export", "0")
+        for name in ("bytes.npy", "reals.npy", "labelled.npz")
+    }
+    scales = {name: [info.scale for info in n2d2py.load_simulator(folder).info.layers] for name, folder in made.items()}
     assert scales["bytes.npy"] == scales["labelled.npz"] == pytest.approx(scales["reals.npy"], rel=1e-5)
 
 

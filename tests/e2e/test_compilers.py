@@ -1,4 +1,5 @@
 """Exports under the compilers: no warning at any level, no finding of the sanitizers, always the same outputs."""
+
 from __future__ import annotations
 
 import os
@@ -7,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from e2e_run import export, need, needs_compiler, stored_stimuli
 
 import n2d2py
-from e2e_run import export, need, needs_compiler, stored_stimuli
 
 pytestmark = needs_compiler
 
@@ -19,12 +20,18 @@ BITS = {"int8": ("-calib", "16"), "int16": ("-calib", "16", "-nbbits", "16"), "f
 
 def build_and_run(folder: Path, *variables: str) -> np.ndarray:
     """The outputs of bin/run_export over the exported stimuli, (N, values), of an export built without a warning."""
-    done = subprocess.run(["make", "-j2", "-B", "all", *variables], cwd=folder, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        ["make", "-j2", "-B", "all", *variables], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     assert done.returncode == 0 and "warning" not in done.stdout, done.stdout
-    ran = subprocess.run([folder / "bin" / "run_export", "-outputs", "all.bin"], cwd=folder, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    ran = subprocess.run(
+        [folder / "bin" / "run_export", "-outputs", "all.bin"],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
+    )
     assert ran.returncode == 0, ran.stdout
     (info,) = n2d2py.load_simulator(folder).info.outputs
     return np.fromfile(folder / "all.bin", info.dtype).reshape(-1, info.shape[1])
@@ -47,8 +54,9 @@ def test_a_small_export_is_clean_under_the_sanitizers(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("flags", ["-O0", "-O3", f"-O1 {SANITIZERS}"], ids=["O0", "O3", "sanitized"])
-@pytest.mark.parametrize("network,kind", [("MobileNet", "int8"), ("LeNet", "int16"), ("branches", "int8"),
-                                          ("branches", "float32")])
+@pytest.mark.parametrize(
+    "network,kind", [("MobileNet", "int8"), ("LeNet", "int16"), ("branches", "int8"), ("branches", "float32")]
+)
 def test_every_compiler_agrees(network, kind, flags, compiler, tmp_path):
     need(compiler)
     folder = export(network, tmp_path, *BITS[kind], "-db-export", "6")
@@ -70,7 +78,6 @@ def test_cmake_builds_the_same(tmp_path):
     for words in (["cmake", "-S", folder, "-B", build], ["cmake", "--build", build, "-j2"]):
         done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0 and "warning" not in done.stdout.lower(), done.stdout
-    subprocess.run([build / "run_export", "-outputs", tmp_path / "all.bin"], cwd=folder, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([build / "run_export", "-outputs", tmp_path / "all.bin"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     expected = n2d2py.load_simulator(folder).run_raw(stored_stimuli(folder)[0])
     np.testing.assert_array_equal(np.fromfile(tmp_path / "all.bin", expected.dtype).reshape(expected.shape), expected)

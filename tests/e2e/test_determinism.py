@@ -1,4 +1,5 @@
 """The same command gives the same bytes, whatever the process, the folder and the hash seed; Ctrl-C leaves no trace."""
+
 from __future__ import annotations
 
 import os
@@ -10,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from e2e_run import HERE, MODELS, ROOT, assert_same_tree, command, export, needs_compiler, process, tree
 
 
@@ -20,8 +20,20 @@ def run_apart(place: Path, seed: str, network: str, *options: str) -> dict[str, 
     shutil.copy(HERE / "branches.ini", place / "networks")
     out = place / "out"
     weights = place / "networks" / "LeNet.npz" if network == "LeNet" else "/dev/null"
-    words = [str(place / "networks" / f"{network}.ini"), "-w", str(weights), "-export", "CPP", "-calib", "20",
-             "-db-export", "4", "-o", str(out), *options]
+    words = [
+        str(place / "networks" / f"{network}.ini"),
+        "-w",
+        str(weights),
+        "-export",
+        "CPP",
+        "-calib",
+        "20",
+        "-db-export",
+        "4",
+        "-o",
+        str(out),
+        *options,
+    ]
     (place / "cwd").mkdir()
     done = process(words, place / "cwd", PYTHONHASHSEED=seed, TMPDIR=str(place))
     assert done.returncode == 0, done.stderr
@@ -30,10 +42,15 @@ def run_apart(place: Path, seed: str, network: str, *options: str) -> dict[str, 
 
 
 @needs_compiler
-@pytest.mark.parametrize("network,checks", [
-    ("LeNet", "-test -nb-test 20 -compare 2"), ("branches", ""),
-    pytest.param("branches", "-test -nb-test 20 -compare 2", marks=pytest.mark.slow),
-    pytest.param("MobileNet", "-test -compare 2 -act-rescaling-mode Fixed-point32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "network,checks",
+    [
+        ("LeNet", "-test -nb-test 20 -compare 2"),
+        ("branches", ""),
+        pytest.param("branches", "-test -nb-test 20 -compare 2", marks=pytest.mark.slow),
+        pytest.param("MobileNet", "-test -compare 2 -act-rescaling-mode Fixed-point32", marks=pytest.mark.slow),
+    ],
+)
 def test_two_runs_give_the_same_bytes(network, checks, tmp_path):
     params = ("-export-parameters", str(ROOT / "params" / "low_memory.ini"))
     (tmp_path / "one").mkdir()
@@ -53,13 +70,17 @@ def test_two_runs_give_the_same_bytes(network, checks, tmp_path):
 @pytest.mark.parametrize("moment", ["writing", "building"])
 def test_ctrl_c_leaves_the_previous_export(moment, tmp_path):
     before = tree(export("LeNet", tmp_path, "-calib", "8", "-db-export", "2"))
-    words = [word for word in command("LeNet", tmp_path, "-calib", "20", "-db-export", "-1", "-test")
-             if word != "-quiet"]
+    words = [word for word in command("LeNet", tmp_path, "-calib", "20", "-db-export", "-1", "-test") if word != "-quiet"]
     temporary = tmp_path.parent / f"{tmp_path.name}_tmp"
     temporary.mkdir()
-    running = subprocess.Popen([sys.executable, "-m", "n2d2py", *words], text=True, stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, start_new_session=True,
-                               env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "OPT": "-O3"})
+    running = subprocess.Popen(
+        [sys.executable, "-m", "n2d2py", *words],
+        text=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "OPT": "-O3"},
+    )
     pattern = ".export_CPP_int8.partial-*/dnn" if moment == "writing" else "n2d2py-*/export/build/dnn"
     where = tmp_path if moment == "writing" else temporary
     end = time.monotonic() + 60

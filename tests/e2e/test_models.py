@@ -1,4 +1,5 @@
 """The networks of models/: scores, every exported stimulus, every layer, and the handles for Python."""
+
 from __future__ import annotations
 
 import subprocess
@@ -6,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from e2e_run import assert_layers_equal, export, needs_compiler, random_inputs, stored_stimuli, summary
 
 import n2d2py
-from e2e_run import assert_layers_equal, export, needs_compiler, random_inputs, stored_stimuli, summary
 
 pytestmark = needs_compiler
 
@@ -18,8 +19,20 @@ LAYERS = {"LeNet": 7, "MobileNet": 15}
 @pytest.fixture(scope="module", params=sorted(LAYERS))
 def folder(request, tmp_path_factory) -> Path:
     """The export that the README's command writes, with its layers compared."""
-    return export(request.param, tmp_path_factory.mktemp(request.param), "-fuse", "-nbbits", "8", "-calib", "-1",
-                  "-db-export", "100", "-test", "-compare", "10")
+    return export(
+        request.param,
+        tmp_path_factory.mktemp(request.param),
+        "-fuse",
+        "-nbbits",
+        "8",
+        "-calib",
+        "-1",
+        "-db-export",
+        "100",
+        "-test",
+        "-compare",
+        "10",
+    )
 
 
 def test_integers_lose_less_than_half_a_point(folder):
@@ -60,12 +73,11 @@ def test_python_calls_both_in_the_same_way(folder):
     assert y.dtype == np.float32 and y.shape[:2] == (5, 10)
     np.testing.assert_array_equal(y, simulated(x))
     for index in range(5):
-        np.testing.assert_array_equal(compiled(x[index:index + 1])[0], y[index])
+        np.testing.assert_array_equal(compiled(x[index : index + 1])[0], y[index])
     (given,), (result,) = compiled.info.inputs, compiled.info.outputs
     raw = np.rint(x / given.scale).clip(0, 255).astype(np.uint8)
     np.testing.assert_allclose(compiled.run_raw(raw) * np.float32(result.scale), y, rtol=1e-6)
-    for one, other in zip((*compiled.info.inputs, *compiled.info.outputs),
-                          (*simulated.info.inputs, *simulated.info.outputs)):
+    for one, other in zip((*compiled.info.inputs, *compiled.info.outputs), (*simulated.info.inputs, *simulated.info.outputs)):
         assert one == other
     assert 0 < compiled.info.arena_bytes == summary(folder)["arena_bytes"]
     assert compiled.run_raw(raw[:0]).shape[0] == 0

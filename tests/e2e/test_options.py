@@ -1,15 +1,16 @@
 """The options that decide the integers and the memory: whatever is asked, compiled equals simulated."""
+
 from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
 
+import e2e_run
 import numpy as np
 import pytest
-
-import e2e_run
-import n2d2py
 from e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
+
+import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.memory.strategies import strategies
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
@@ -18,8 +19,16 @@ pytestmark = needs_compiler
 
 SHIPPED = sorted(path.name for path in (ROOT / "params").glob("*.ini"))
 
-_NAMED = {"OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst", "None", "OptimizeMaxLifetimeMaxSizeFirst",
-          "align16.ini", "low_memory.ini", "no_reuse.ini", "default.ini"}
+_NAMED = {
+    "OptimizeMaxLifetimeMinSizeFirst",
+    "OptimizeMaxHoleMaxLifetimeFirst",
+    "None",
+    "OptimizeMaxLifetimeMaxSizeFirst",
+    "align16.ini",
+    "low_memory.ini",
+    "no_reuse.ini",
+    "default.ini",
+}
 
 # Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
 COVERING = (
@@ -68,9 +77,23 @@ def test_the_cases_cover_everything():
 @pytest.mark.parametrize("case", COVERING, ids=lambda case: f"{case[0]}-{case[3]}")
 def test_every_option(case, tmp_path):
     rescaling, activations, weights, memory, others = case
-    folder = export("branches", tmp_path, "-calib", "16", "-db-export", "2", "-act-rescaling-mode", rescaling,
-                    "-act-clipping-mode", activations, "-wt-clipping-mode", weights, "-export-parameters",
-                    parameters(tmp_path, memory), *others.split())
+    folder = export(
+        "branches",
+        tmp_path,
+        "-calib",
+        "16",
+        "-db-export",
+        "2",
+        "-act-rescaling-mode",
+        rescaling,
+        "-act-clipping-mode",
+        activations,
+        "-wt-clipping-mode",
+        weights,
+        "-export-parameters",
+        parameters(tmp_path, memory),
+        *others.split(),
+    )
     assert_compiled_is_simulated(folder)
     unsigned = [info.name for info in n2d2py.load_simulator(folder).info.layers if info.dtype.kind == "u"]
     assert bool(unsigned) == ("-no-unsigned" not in others)
@@ -115,22 +138,44 @@ def test_the_float_export_scores_as_the_float_network(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network,bits,rescaling,per_output,sign", list(product(
-    ("LeNet", "MobileNet", "branches"), (8, 16), RESCALING_MODES, (0, 1), ("", "-no-unsigned"))))
+@pytest.mark.parametrize(
+    "network,bits,rescaling,per_output,sign",
+    list(product(("LeNet", "MobileNet", "branches"), (8, 16), RESCALING_MODES, (0, 1), ("", "-no-unsigned"))),
+)
 def test_the_product_of_arithmetic(network, bits, rescaling, per_output, sign, tmp_path, request):
     if network == "branches" and bits == 16:
         request.getfixturevalue("piecewise")
-    folder = export(network, tmp_path, "-calib", "16", "-nbbits", str(bits), "-db-export", "2", "-act-rescaling-mode",
-                    rescaling, "-act-rescale-per-output", str(per_output), *sign.split())
+    folder = export(
+        network,
+        tmp_path,
+        "-calib",
+        "16",
+        "-nbbits",
+        str(bits),
+        "-db-export",
+        "2",
+        "-act-rescaling-mode",
+        rescaling,
+        "-act-rescale-per-output",
+        str(per_output),
+        *sign.split(),
+    )
     assert_compiled_is_simulated(folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy,included,reuse,concat,alignment", list(product(
-    strategies(), (0, 1), (0, 1), (0, 1), (1, 8))))
+@pytest.mark.parametrize(
+    "strategy,included,reuse,concat,alignment", list(product(strategies(), (0, 1), (0, 1), (0, 1), (1, 8)))
+)
 def test_the_product_of_memory(strategy, included, reuse, concat, alignment, tmp_path):
-    file = parameters(tmp_path, strategy, IncludeInputInBuffer=included, OptimizeBufferMemory=reuse,
-                      OptimizeNoBranchConcat=concat, MemoryAlignment=alignment)
+    file = parameters(
+        tmp_path,
+        strategy,
+        IncludeInputInBuffer=included,
+        OptimizeBufferMemory=reuse,
+        OptimizeNoBranchConcat=concat,
+        MemoryAlignment=alignment,
+    )
     folder = export("branches", tmp_path, "-calib", "16", "-db-export", "2", "-export-parameters", file)
     assert_compiled_is_simulated(folder)
 
@@ -138,6 +183,7 @@ def test_the_product_of_memory(strategy, included, reuse, concat, alignment, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("rescaling", RESCALING_MODES)
 def test_every_rescaling_mode_keeps_the_score(rescaling, tmp_path):
-    scores = summary(export("MobileNet", tmp_path, "-calib", "-1", "-test", "-db-export", "20",
-                            "-act-rescaling-mode", rescaling))["scores"]
+    scores = summary(
+        export("MobileNet", tmp_path, "-calib", "-1", "-test", "-db-export", "20", "-act-rescaling-mode", rescaling)
+    )["scores"]
     assert scores["simulated"] >= scores["float"] - (1.5 if rescaling == "Single-shift" else 0.5)

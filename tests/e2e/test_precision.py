@@ -1,13 +1,14 @@
 """Precision of single layers, from the INI and from the export parameters, down to the compiled integers."""
+
 from __future__ import annotations
 
 import re
 
 import numpy as np
 import pytest
+from e2e_run import HERE, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
 
 import n2d2py
-from e2e_run import HERE, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
 from n2d2py.cli import main
 from n2d2py.quant.simulator import run_node
 
@@ -22,8 +23,26 @@ def mixed_export(out, params: str = "", *options: str, **keys: str):
         assert found
     (out / "branches.ini").write_text(text)
     (out / "params.ini").write_text(params)
-    return run(str(out / "branches.ini"), "-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "16",
-               "-db-export", "3", "-quiet", "-export-parameters", str(out / "params.ini"), "-o", str(out), *options, out=out)
+    return run(
+        str(out / "branches.ini"),
+        "-seed",
+        "1",
+        "-w",
+        "/dev/null",
+        "-export",
+        "CPP",
+        "-calib",
+        "16",
+        "-db-export",
+        "3",
+        "-quiet",
+        "-export-parameters",
+        str(out / "params.ini"),
+        "-o",
+        str(out),
+        *options,
+        out=out,
+    )
 
 
 def assert_each_layer_is_simulated(folder, count: int = 3) -> None:
@@ -32,8 +51,9 @@ def assert_each_layer_is_simulated(folder, count: int = 3) -> None:
     inputs = random_inputs(simulated, count)
     found, graph = compiled.layers(*inputs), simulated.graph
     values = {**dict(zip(graph.inputs, inputs)), **{node.output: found[node.name] for node in graph.nodes}}
-    assert_layers_equal(found, {node.name: run_node(graph, node, [values[name] for name in node.inputs])[0]
-                                for node in graph.nodes})
+    assert_layers_equal(
+        found, {node.name: run_node(graph, node, [values[name] for name in node.inputs])[0] for node in graph.nodes}
+    )
 
 
 def types(folder) -> dict[str, str]:
@@ -41,8 +61,14 @@ def types(folder) -> dict[str, str]:
 
 
 def test_islands_and_wide_layers_of_the_parameters(tmp_path):
-    folder = mixed_export(tmp_path, "[grouped]\nQuantize=0\n[largest]\nQuantize=0\n[depthwise]\nQuantBits=16\n"
-                          "[sum]\nQuantBits=16\nQuantWeightBits=16\n[fc2]\nQuantize=0\n", "-test", "-compare", "2")
+    folder = mixed_export(
+        tmp_path,
+        "[grouped]\nQuantize=0\n[largest]\nQuantize=0\n[depthwise]\nQuantBits=16\n"
+        "[sum]\nQuantBits=16\nQuantWeightBits=16\n[fc2]\nQuantize=0\n",
+        "-test",
+        "-compare",
+        "2",
+    )
     found = types(folder)
     assert (found["largest"], found["bn_float"], found["fc2"], found["sum"]) == ("float32", "float32", "float32", "int16")
     assert found["grouped_activation"] == "float32" and found["maps"].endswith("8")
@@ -50,21 +76,42 @@ def test_islands_and_wide_layers_of_the_parameters(tmp_path):
 
 
 def test_the_parameters_overrule_the_ini(tmp_path):
-    folder = mixed_export(tmp_path, "[sum]\nQuantBits=8\n", sum="QuantBits=16", average="Quantize=0",
-                          maps="QuantBits=16\nQuantWeightBits=16")
+    folder = mixed_export(
+        tmp_path, "[sum]\nQuantBits=8\n", sum="QuantBits=16", average="Quantize=0", maps="QuantBits=16\nQuantWeightBits=16"
+    )
     found = types(folder)
     assert (found["sum"], found["average"], found["maps"]) == ("int8", "float32", "uint16")
     assert_each_layer_is_simulated(folder)
 
 
-@pytest.mark.parametrize("written, refused", [
-    ("QuantBits=4", "N2D2-E122: params.ini:2 [sum]: QuantBits=4 is not one of 8, 16"),
-    ("Quantize=perhaps", "N2D2-E109: params.ini:2 [sum]: Quantize=perhaps is not a boolean (0 or 1)")])
+@pytest.mark.parametrize(
+    "written, refused",
+    [
+        ("QuantBits=4", "N2D2-E122: params.ini:2 [sum]: QuantBits=4 is not one of 8, 16"),
+        ("Quantize=perhaps", "N2D2-E109: params.ini:2 [sum]: Quantize=perhaps is not a boolean (0 or 1)"),
+    ],
+)
 def test_wrong_values_are_refused(written, refused, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.ini").write_text(f"[sum]\n{written}\n")
-    assert main([str(HERE / "branches.ini"), "-w", "/dev/null", "-export", "CPP", "-calib", "4", "-export-parameters",
-                 "params.ini", "-o", "out"]) == 1
+    assert (
+        main(
+            [
+                str(HERE / "branches.ini"),
+                "-w",
+                "/dev/null",
+                "-export",
+                "CPP",
+                "-calib",
+                "4",
+                "-export-parameters",
+                "params.ini",
+                "-o",
+                "out",
+            ]
+        )
+        == 1
+    )
     assert refused in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
@@ -77,8 +124,23 @@ def test_an_unknown_layer_is_named(tmp_path, capsys):
 @pytest.mark.parametrize("seed", range(8))
 def test_random_precisions(seed, tmp_path):
     rng = np.random.default_rng(seed)
-    names = ["stem", "bn", "grouped", "depthwise", "average", "largest", "sum", "product", "largest_of", "mixed",
-             "padded", "cropped", "maps", "fc1", "fc2"]
+    names = [
+        "stem",
+        "bn",
+        "grouped",
+        "depthwise",
+        "average",
+        "largest",
+        "sum",
+        "product",
+        "largest_of",
+        "mixed",
+        "padded",
+        "cropped",
+        "maps",
+        "fc1",
+        "fc2",
+    ]
     sections = []
     for name in names:
         choice = int(rng.integers(4))
@@ -93,8 +155,23 @@ def test_a_large_loss_names_the_worst_layers_and_what_to_try(tmp_path, capsys, m
     from e2e_run import export
 
     monkeypatch.setenv("CXX", "no-compiler")
-    folder = export("LeNet", tmp_path, "-calib", "20", "-db-export", "0", "-test", "-nb-test", "40", "-act-clipping-mode",
-                    "Quantile", "-act-quantile-value", "0.5", "-sensitivity", "4")
+    folder = export(
+        "LeNet",
+        tmp_path,
+        "-calib",
+        "20",
+        "-db-export",
+        "0",
+        "-test",
+        "-nb-test",
+        "40",
+        "-act-clipping-mode",
+        "Quantile",
+        "-act-quantile-value",
+        "0.5",
+        "-sensitivity",
+        "4",
+    )
     printed = capsys.readouterr()
     assert "warning N2D2-W504: the integers score" in printed.err
     assert "clipping" in printed.out and "-act-clipping-mode None" in printed.out and "-quality best" in printed.out

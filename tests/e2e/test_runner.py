@@ -1,11 +1,11 @@
 """The seam between the pipeline and what runs an export: chosen by the export's name, asked only when needed."""
+
+import e2e_run
 import pytest
 
 from n2d2py.errors import InternalError
 from n2d2py.runtime import Runner, register_runner, runner
 from n2d2py.runtime.compiled import CompiledExport
-
-import e2e_run
 
 
 def test_the_runner_of_an_export_is_found_by_its_name():
@@ -15,6 +15,7 @@ def test_the_runner_of_an_export_is_found_by_its_name():
 
 def test_two_runners_of_an_export_are_refused():
     with pytest.raises(InternalError, match="CPP has two runners"):
+
         @register_runner
         class Second(Runner):
             export = "CPP"

@@ -1,4 +1,5 @@
 """A segmentation network exported: the program counts the positions as -test does."""
+
 from __future__ import annotations
 
 import re
@@ -46,8 +47,10 @@ def test_the_program_scores_pixels(tmp_path, monkeypatch, capsys):
     x = rng.integers(0, 256, (6, 3, 8, 12), dtype=np.uint8)
     np.savez("d.npz", x=x, y=np.where(rng.random((6, 8, 12)) < 0.2, -1, x[:, 0] // 86))
     (tmp_path / "net.ini").write_text(NET)
-    assert main(["net.ini", "-w", "/dev/null", "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4", "-test",
-                 "-quiet"]) == 0
+    assert (
+        main(["net.ini", "-w", "/dev/null", "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "4", "-test", "-quiet"])
+        == 0
+    )
     rates = re.findall(r"^(simulated int8|compiled) +6 +([0-9.]+)%", capsys.readouterr().out, re.MULTILINE)
     assert [name for name, _ in rates] == ["simulated int8", "compiled"] and rates[0][1] == rates[1][1]
     folder = tmp_path / "export_CPP_int8"

@@ -1,22 +1,21 @@
 """Real networks with real data (../shared/data): exported, built, equal layer by layer, and as good as in float."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
 
 import n2d2py
-from e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
 
 DATA = ROOT.parent / "shared" / "data"
 INIS = HERE.parent / "networks"
 
-pytestmark = [needs_compiler, pytest.mark.slow,
-              pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")]
+pytestmark = [needs_compiler, pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not here")]
 
-NETWORKS = {"resnet8": (200, 32), "vww_96": (72, 32), "kws_dscnn": (200, 100), "mobilenet_v1": (50, 8),
-            "mobilenet_v2": (50, 8)}
+NETWORKS = {"resnet8": (200, 32), "vww_96": (72, 32), "kws_dscnn": (200, 100), "mobilenet_v1": (50, 8), "mobilenet_v2": (50, 8)}
 """Network -> stimuli that are scored, stimuli that are exported."""
 
 
@@ -30,9 +29,29 @@ def places(monkeypatch):
 @pytest.mark.parametrize("network", sorted(NETWORKS))
 def test_classifiers(network, tmp_path):
     scored, exported = NETWORKS[network]
-    folder = run(str(INIS / f"{network}.ini"), "-seed", "1", "-w", "/dev/null", "-export", "CPP", "-fuse", "-calib",
-                 "100", "-nb-test", str(scored), "-db-export", str(exported), "-test", "-compare", "2", "-quiet",
-                 "-o", str(tmp_path), out=tmp_path)
+    folder = run(
+        str(INIS / f"{network}.ini"),
+        "-seed",
+        "1",
+        "-w",
+        "/dev/null",
+        "-export",
+        "CPP",
+        "-fuse",
+        "-calib",
+        "100",
+        "-nb-test",
+        str(scored),
+        "-db-export",
+        str(exported),
+        "-test",
+        "-compare",
+        "2",
+        "-quiet",
+        "-o",
+        str(tmp_path),
+        out=tmp_path,
+    )
     found = summary(folder)
     assert all(layer["identical"] is True for layer in found["compare"].values())
     assert found["scores"]["float"] > 50
@@ -42,8 +61,25 @@ def test_classifiers(network, tmp_path):
 
 
 def test_the_auto_encoder(tmp_path):
-    folder = run(str(INIS / "ad_autoencoder.ini"), "-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "64",
-                 "-db-export", "8", "-compare", "4", "-quiet", "-o", str(tmp_path), out=tmp_path)
+    folder = run(
+        str(INIS / "ad_autoencoder.ini"),
+        "-seed",
+        "1",
+        "-w",
+        "/dev/null",
+        "-export",
+        "CPP",
+        "-calib",
+        "64",
+        "-db-export",
+        "8",
+        "-compare",
+        "4",
+        "-quiet",
+        "-o",
+        str(tmp_path),
+        out=tmp_path,
+    )
     compared = summary(folder)["compare"]
     assert all(layer["identical"] is True for layer in compared.values())
     assert min(layer["cosine"] for layer in compared.values()) > 0.99
@@ -62,8 +98,23 @@ def test_plain_onnx_files(file, low, high, tmp_path):
         source = tmp_path / "calib.npy"
     else:
         source = DATA / "cifar10" / "train"
-    folder = run(str(DATA / "models" / file), "-export", "CPP", "-calib", "64", "-calib-data", str(source),
-                 "-input-range", f"{low}:{high}", "-db-export", "0", "-quiet", "-o", str(tmp_path), out=tmp_path)
+    folder = run(
+        str(DATA / "models" / file),
+        "-export",
+        "CPP",
+        "-calib",
+        "64",
+        "-calib-data",
+        str(source),
+        "-input-range",
+        f"{low}:{high}",
+        "-db-export",
+        "0",
+        "-quiet",
+        "-o",
+        str(tmp_path),
+        out=tmp_path,
+    )
     compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
     assert simulated.info.inputs[0].scale == pytest.approx(1.0)
     inputs = real_inputs(source)

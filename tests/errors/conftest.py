@@ -1,4 +1,5 @@
 """A workspace with a network that works and an export of it; runs the command line inside it."""
+
 from __future__ import annotations
 
 import shutil
@@ -9,11 +10,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from error_cases import EXPORT  # noqa: E402  the helpers of this folder are importable by their names
-from error_files import write_workspace  # noqa: E402
+from error_cases import EXPORT
+from error_files import write_workspace
 
-from n2d2py.cli import main  # noqa: E402
-from n2d2py.plugin.load import isolated  # noqa: E402
+from n2d2py.cli import main
+from n2d2py.plugin.load import isolated
 
 
 @pytest.fixture(scope="session")

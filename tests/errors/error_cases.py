@@ -14,6 +14,7 @@ A case::
 
 The files of `error_files.write_workspace` are always there. Warnings are compared where a case lists any.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -91,8 +92,10 @@ def read_cases(path: Path) -> list[Case]:
 
 def snapshot(folder: Path) -> dict[str, str]:
     """Every path under a folder with the digest of its bytes; hidden ones too."""
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file()
-            else "folder" for path in sorted(folder.rglob("*"))}
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 def messages(text: str, *kinds: str) -> list[str]:

@@ -1,4 +1,5 @@
 """The files of the error cases: a workspace that works, and inputs that are broken in one way each."""
+
 from __future__ import annotations
 
 import zlib
@@ -63,22 +64,27 @@ def _save_data(path: Path, **changes: np.ndarray) -> None:
 
 def _weights() -> dict[str, np.ndarray]:
     random = np.random.default_rng(2)
-    return {"conv_weights": random.normal(0, 0.4, (4, 1, 3, 3)).astype(np.float32),
-            "conv_biases": np.zeros(4, np.float32),
-            "fc_weights": random.normal(0, 0.2, (3, 36)).astype(np.float32),
-            "fc_biases": np.zeros(3, np.float32)}
+    return {
+        "conv_weights": random.normal(0, 0.4, (4, 1, 3, 3)).astype(np.float32),
+        "conv_biases": np.zeros(4, np.float32),
+        "fc_weights": random.normal(0, 0.2, (3, 36)).astype(np.float32),
+        "fc_biases": np.zeros(3, np.float32),
+    }
 
 
-def _model(nodes=None, inputs=((1, 1, 8, 8),), outputs=("y",), weights=None, opset: int = 13,
-           element_type: int = TensorProto.FLOAT) -> onnx.ModelProto:
+def _model(
+    nodes=None, inputs=((1, 1, 8, 8),), outputs=("y",), weights=None, opset: int = 13, element_type: int = TensorProto.FLOAT
+) -> onnx.ModelProto:
     """A model; by default a convolution 4x3x3 with a Relu."""
     nodes = nodes or [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
     weights = weights or {"w": _weights()["conv_weights"]}
     graph = helper.make_graph(
-        nodes, "net",
+        nodes,
+        "net",
         [helper.make_tensor_value_info(f"x{i}", element_type, shape) for i, shape in enumerate(inputs)],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()])
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
@@ -87,6 +93,7 @@ def _bytes() -> bytes:
 
 
 # ---- any file -----------------------------------------------------------------------------------
+
 
 def empty(path: Path) -> None:
     path.write_bytes(b"")
@@ -110,6 +117,7 @@ def latin1(path: Path) -> None:
 
 # ---- ONNX ---------------------------------------------------------------------------------------
 
+
 def truncated_onnx(path: Path) -> None:
     path.write_bytes(_bytes()[:-40])
 
@@ -129,9 +137,13 @@ def no_opset(path: Path) -> None:
 
 
 def unsupported_operators(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Det", ["c"], ["d"]),
-             helper.make_node("NonZero", ["c"], ["e1"]), helper.make_node("NonZero", ["e1"], ["e2"]),
-             helper.make_node("Relu", ["e2"], ["y"])]
+    nodes = [
+        helper.make_node("Conv", ["x0", "w"], ["c"]),
+        helper.make_node("Det", ["c"], ["d"]),
+        helper.make_node("NonZero", ["c"], ["e1"]),
+        helper.make_node("NonZero", ["e1"], ["e2"]),
+        helper.make_node("Relu", ["e2"], ["y"]),
+    ]
     onnx.save(_model(nodes, outputs=("y", "d")), path)
 
 
@@ -142,8 +154,11 @@ def nan_weights(path: Path) -> None:
 
 
 def cyclic_onnx(path: Path) -> None:
-    nodes = [helper.make_node("Conv", ["z", "w"], ["c"]), helper.make_node("Relu", ["c"], ["z"]),
-             helper.make_node("Add", ["z", "x0"], ["y"])]
+    nodes = [
+        helper.make_node("Conv", ["z", "w"], ["c"]),
+        helper.make_node("Relu", ["c"], ["z"]),
+        helper.make_node("Add", ["z", "x0"], ["y"]),
+    ]
     onnx.save(_model(nodes), path)
 
 
@@ -219,8 +234,7 @@ def unequal_reshape(path: Path) -> None:
 
 
 def batch_reduced(path: Path) -> None:
-    _single(path, helper.make_node("ReduceMean", ["x0"], ["y"], axes=[0]), {"s": np.array([1])},
-            inputs=(("N", 2, 8, 8),))
+    _single(path, helper.make_node("ReduceMean", ["x0"], ["y"], axes=[0]), {"s": np.array([1])}, inputs=(("N", 2, 8, 8),))
 
 
 def huge_constant(path: Path) -> None:
@@ -235,8 +249,7 @@ def negative_shape(path: Path) -> None:
 
 
 def unknown_domain(path: Path) -> None:
-    _single(path, helper.make_node("FusedConv", ["x0", "w"], ["y"], domain="com.vendor"),
-            {"w": KERNELS})
+    _single(path, helper.make_node("FusedConv", ["x0", "w"], ["y"], domain="com.vendor"), {"w": KERNELS})
 
 
 def zero_stride(path: Path) -> None:
@@ -244,8 +257,7 @@ def zero_stride(path: Path) -> None:
 
 
 def negative_pads(path: Path) -> None:
-    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], pads=[-5, 0, -5, 0]),
-            {"w": KERNELS})
+    _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], pads=[-5, 0, -5, 0]), {"w": KERNELS})
 
 
 def zero_groups(path: Path) -> None:
@@ -306,6 +318,7 @@ def external_short(path: Path) -> None:
 
 
 # ---- stimuli ------------------------------------------------------------------------------------
+
 
 def truncated_npz(path: Path) -> None:
     _save_data(path)
@@ -391,7 +404,8 @@ def _idx(folder: Path, images: bytes | None = None, labels: bytes | None = None)
     folder.mkdir()
     for part in ("train", "t10k"):
         (folder / f"{part}-images-idx3-ubyte").write_bytes(
-            images or bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 8]) + bytes(256))
+            images or bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 8]) + bytes(256)
+        )
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels or bytes([0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 2, 0]))
 
 
@@ -408,6 +422,7 @@ def unequal_idx(path: Path) -> None:
 
 
 # ---- weights and statistics ---------------------------------------------------------------------
+
 
 def small_weights(path: Path) -> None:
     np.savez(path, **{**_weights(), "fc_weights": np.zeros((3, 35), np.float32)})

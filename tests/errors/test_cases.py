@@ -1,4 +1,5 @@
 """Wrong input of every kind: the exact lines, the exit status, and that no file is written or changed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,8 +9,11 @@ from error_cases import messages, read_cases, snapshot
 
 from n2d2py.cli import main
 
-CASES = [pytest.param(case, id=f"{path.stem}: {case.title}")
-         for path in sorted((Path(__file__).parent / "cases").glob("*.txt")) for case in read_cases(path)]
+CASES = [
+    pytest.param(case, id=f"{path.stem}: {case.title}")
+    for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))
+    for case in read_cases(path)
+]
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,4 +1,5 @@
 """The codes in the source: documented, each in one part of the tool, used by messages of the right form."""
+
 from __future__ import annotations
 
 import ast
@@ -13,9 +14,16 @@ from n2d2py.error_codes import CODES, FAMILIES, errors_page
 PACKAGE = Path(n2d2py.__file__).parent
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
-    "E208": {"frontend", "operators"}, "E209": {"frontend", "operators"}, "E210": {"frontend", "operators"},
-    "E003": {"options", "stages"}, "E101": {"ini", "stages"}, "E301": {"frontend"}, "E401": {"data", "stages"},
-    "E451": {"stages", "targets"}, "E508": {"quant", "stages"}, "E510": {"operators", "plugin", "quant"},
+    "E208": {"frontend", "operators"},
+    "E209": {"frontend", "operators"},
+    "E210": {"frontend", "operators"},
+    "E003": {"options", "stages"},
+    "E101": {"ini", "stages"},
+    "E301": {"frontend"},
+    "E401": {"data", "stages"},
+    "E451": {"stages", "targets"},
+    "E508": {"quant", "stages"},
+    "E510": {"operators", "plugin", "quant"},
 }
 """Codes that several parts of the tool use, for the same problem."""
 
@@ -49,11 +57,24 @@ def test_a_code_belongs_to_one_part_of_the_tool():
 
 
 def test_codes_are_in_the_families_of_their_modules():
-    families = {"options": "0", "cli": "0", "resources": "0", "ini": "1", "operators": "25", "graph": "2",
-                "frontend": "234", "data": "4", "targets": "24", "reference": "3", "quant": "5", "memory": "6",
-                "export": "78", "runtime": "8", "plugin": "05"}
-    wrong = [(file, line, code) for part, file, line, code, _ in USES
-             if part in families and code[1] not in families[part]]
+    families = {
+        "options": "0",
+        "cli": "0",
+        "resources": "0",
+        "ini": "1",
+        "operators": "25",
+        "graph": "2",
+        "frontend": "234",
+        "data": "4",
+        "targets": "24",
+        "reference": "3",
+        "quant": "5",
+        "memory": "6",
+        "export": "78",
+        "runtime": "8",
+        "plugin": "05",
+    }
+    wrong = [(file, line, code) for part, file, line, code, _ in USES if part in families and code[1] not in families[part]]
     assert wrong == []
 
 

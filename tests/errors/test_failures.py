@@ -1,4 +1,5 @@
 """Failures of the machine and of the user's patience: nothing is half-written, an earlier export survives."""
+
 from __future__ import annotations
 
 import errno
@@ -47,7 +48,8 @@ def test_a_full_disk_leaves_the_previous_export(workspace, monkeypatch, capsys, 
     assert len(calls) == after + 1
     assert messages(capsys.readouterr().err, "error") == [
         "error N2D2-E713: no space is left to write export_CPP_int8: No space left on device; "
-        "free some space, or choose another place with -o"]
+        "free some space, or choose another place with -o"
+    ]
     assert snapshot(workspace) == before
 
 
@@ -60,8 +62,10 @@ def test_a_disk_that_is_really_full(workspace, tmp_path, capsys):
     try:
         assert main([*WORDS, "-o", str(disk)]) == 1
         found = messages(capsys.readouterr().err, "error")
-        assert found == [f"error N2D2-E713: no space is left to write {disk}/export_CPP_int8: "
-                         "No space left on device; free some space, or choose another place with -o"]
+        assert found == [
+            f"error N2D2-E713: no space is left to write {disk}/export_CPP_int8: "
+            "No space left on device; free some space, or choose another place with -o"
+        ]
         assert list(disk.iterdir()) == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -80,8 +84,8 @@ def test_an_output_that_cannot_be_written(workspace, monkeypatch, capsys, code, 
     monkeypatch.setattr(Path, "mkdir", mkdir)
     assert main(WORDS) == 1
     assert messages(capsys.readouterr().err, "error") == [
-        f"error N2D2-E712: export_CPP_int8 cannot be written: {reason}; "
-        "choose another place with -o, or change its permissions"]
+        f"error N2D2-E712: export_CPP_int8 cannot be written: {reason}; choose another place with -o, or change its permissions"
+    ]
     assert snapshot(workspace) == before
 
 
@@ -99,24 +103,26 @@ def test_an_interrupt_in_any_stage_leaves_the_previous_export(workspace, monkeyp
     failing(monkeypatch, pipeline, stage, KeyboardInterrupt())
     assert main(WORDS) == 130
     assert messages(capsys.readouterr().err, "error") == [
-        "error N2D2-E010: interrupted; an export that was being written is removed, the previous one is kept"]
+        "error N2D2-E010: interrupted; an export that was being written is removed, the previous one is kept"
+    ]
     assert snapshot(workspace) == before
 
 
 def test_an_interrupt_by_signal(workspace):
     """Ctrl-C while a real process writes: exit 130, the previous export as it was."""
     before = snapshot(workspace)
-    script = ("import sys, os, signal\n"
-              "from n2d2py import pipeline\n"
-              "original = pipeline.export_stage\n"
-              "def stage(*args):\n"
-              "    original(*args)\n"
-              "    os.kill(os.getpid(), signal.SIGINT)\n"
-              "pipeline.export_stage = stage\n"
-              "from n2d2py.cli import main\n"
-              "sys.exit(main())\n")
-    done = subprocess.run([sys.executable, "-c", script, *WORDS], env=environment(), capture_output=True, text=True,
-                          timeout=60)
+    script = (
+        "import sys, os, signal\n"
+        "from n2d2py import pipeline\n"
+        "original = pipeline.export_stage\n"
+        "def stage(*args):\n"
+        "    original(*args)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "pipeline.export_stage = stage\n"
+        "from n2d2py.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *WORDS], env=environment(), capture_output=True, text=True, timeout=60)
     assert done.returncode == 130
     assert messages(done.stderr, "error")[0].startswith("error N2D2-E010: interrupted;")
     assert "Traceback" not in done.stderr
@@ -129,7 +135,8 @@ def test_memory_that_is_exhausted(workspace, monkeypatch, capsys):
     assert main(WORDS) == 1
     assert messages(capsys.readouterr().err, "error") == [
         "error N2D2-E013: the machine's memory is exhausted; "
-        "use fewer calibration or test stimuli at a time, or a smaller network"]
+        "use fewer calibration or test stimuli at a time, or a smaller network"
+    ]
     assert snapshot(workspace) == before
 
 
@@ -140,7 +147,8 @@ def test_a_defect_of_the_tool_is_one_line(workspace, monkeypatch, capsys):
     printed = capsys.readouterr().err
     assert messages(printed, "error") == [
         "error N2D2-E099: internal error: RuntimeError: a broken invariant; "
-        "this is a defect of n2d2py; run again with -verbose and report it"]
+        "this is a defect of n2d2py; run again with -verbose and report it"
+    ]
     assert "Traceback" not in printed
     assert snapshot(workspace) == before
     main([*WORDS, "-verbose"])
@@ -148,7 +156,7 @@ def test_a_defect_of_the_tool_is_one_line(workspace, monkeypatch, capsys):
 
 
 def test_leftovers_of_a_killed_run_are_removed(workspace, capsys):
-    dead = 2 ** 22 + 1  # beyond the largest process id
+    dead = 2**22 + 1  # beyond the largest process id
     leftover = workspace / f".export_CPP_int8.partial-{dead}"
     leftover.mkdir()
     (leftover / "half.cpp").write_text("int half")
@@ -158,7 +166,7 @@ def test_leftovers_of_a_killed_run_are_removed(workspace, capsys):
 
 
 def test_a_killed_swap_is_undone(workspace):
-    (workspace / "export_CPP_int8").rename(workspace / f".export_CPP_int8.old-{2 ** 22 + 1}")
+    (workspace / "export_CPP_int8").rename(workspace / f".export_CPP_int8.old-{2**22 + 1}")
     with writer.ExportFolder("export_CPP_int8", writer.Manifest("CPP", "net")):
         assert writer.read_manifest(workspace / "export_CPP_int8")["network"] == "net"
 
@@ -168,7 +176,8 @@ def test_without_a_compiler_the_test_is_a_warning(workspace, monkeypatch, capsys
     assert main([*WORDS, "-test"]) == 0
     printed = capsys.readouterr()
     assert messages(printed.err, "warning") == [
-        "warning N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"]
+        "warning N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"
+    ]
     assert "simulated int8" in printed.out and "compiled" not in printed.out
 
 
@@ -177,7 +186,8 @@ def test_without_a_compiler_strict_fails_and_keeps_the_previous_export(workspace
     monkeypatch.setenv("PATH", str(workspace / "nothing"))
     assert main([*WORDS, "-test", "-strict"]) == 1
     assert messages(capsys.readouterr().err, "error") == [
-        "error N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"]
+        "error N2D2-W801: no C++ compiler or make: the compiled export is not tested; install g++ and make"
+    ]
     assert snapshot(workspace) == before
 
 
@@ -185,7 +195,7 @@ def test_a_compiler_that_fails(workspace, monkeypatch, capsys):
     before = snapshot(workspace)
     monkeypatch.setenv("CXX", "false")
     assert main([*WORDS, "-test"]) == 1
-    found, = messages(capsys.readouterr().err, "error")
+    (found,) = messages(capsys.readouterr().err, "error")
     assert found.startswith("error N2D2-E810: the compiled export failed: make")
     assert found.endswith("; install a working g++ (or set CXX), or leave out -test and -compare")
     assert snapshot(workspace) == before
@@ -211,11 +221,13 @@ def test_a_closed_stdout_is_no_traceback(workspace, words):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_stdout_is_one_line(workspace):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*BINARY, "net.ini", "-describe"], env=environment(), stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            [*BINARY, "net.ini", "-describe"], env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
     assert done.returncode == 1
     assert messages(done.stderr, "error") == [
-        "error N2D2-E012: No space left on device; free some space or choose another folder with -o"]
+        "error N2D2-E012: No space left on device; free some space or choose another folder with -o"
+    ]
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
@@ -228,4 +240,5 @@ def test_a_network_that_is_a_pipe_does_not_hang(workspace, capsys):
     assert time.monotonic() - start < 10
     assert messages(capsys.readouterr().err, "error") == [
         "error N2D2-E101: pipe.ini: is not a regular file; give an INI file",
-        "error N2D2-E301: pipe.onnx: the ONNX file cannot be read (not a regular file); check the path"]
+        "error N2D2-E301: pipe.onnx: the ONNX file cannot be read (not a regular file); check the path",
+    ]

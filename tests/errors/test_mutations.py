@@ -1,4 +1,5 @@
 """Networks damaged at random, from fixed seeds: they run, or stop with one clear line, and never leave a trace."""
+
 from __future__ import annotations
 
 import random
@@ -10,11 +11,62 @@ from error_files import NETWORK, classifier
 
 from n2d2py.cli import main
 
-TOKENS = ("0", "-1", "1e309", "nan", "1000000000", "99999999999999999999", "3.5", "sp", "conv", "${X}", "$(1/0)",
-          "[sp]SizeX", "[sp]Nothing", '"', "\\", "[", "]", "=", ";", "\x00", "é", "1 1 1", "Input=sp", "Type=Conv",
-          "Type=Pool", "Type=ONNX", "Type=Softmax", "KernelDims=3 3", "Mapping.NbGroups=2", "[sp]", "[x] conv", "{{A}}")
-NODES = ("Conv", "Relu", "Gemm", "Reshape", "Add", "MaxPool", "Transpose", "BatchNormalization", "Concat", "Clip",
-         "Softmax", "Slice", "Pad", "MatMul", "Squeeze", "Shape", "Gather", "Resize", "Cast", "Constant")
+TOKENS = (
+    "0",
+    "-1",
+    "1e309",
+    "nan",
+    "1000000000",
+    "99999999999999999999",
+    "3.5",
+    "sp",
+    "conv",
+    "${X}",
+    "$(1/0)",
+    "[sp]SizeX",
+    "[sp]Nothing",
+    '"',
+    "\\",
+    "[",
+    "]",
+    "=",
+    ";",
+    "\x00",
+    "é",
+    "1 1 1",
+    "Input=sp",
+    "Type=Conv",
+    "Type=Pool",
+    "Type=ONNX",
+    "Type=Softmax",
+    "KernelDims=3 3",
+    "Mapping.NbGroups=2",
+    "[sp]",
+    "[x] conv",
+    "{{A}}",
+)
+NODES = (
+    "Conv",
+    "Relu",
+    "Gemm",
+    "Reshape",
+    "Add",
+    "MaxPool",
+    "Transpose",
+    "BatchNormalization",
+    "Concat",
+    "Clip",
+    "Softmax",
+    "Slice",
+    "Pad",
+    "MatMul",
+    "Squeeze",
+    "Shape",
+    "Gather",
+    "Resize",
+    "Cast",
+    "Constant",
+)
 
 
 def damaged_ini(choice: random.Random) -> str:
@@ -27,7 +79,7 @@ def damaged_ini(choice: random.Random) -> str:
         elif kind == 1:
             lines.insert(at, choice.choice(TOKENS))
         elif kind == 2:
-            lines[at] = lines[at][:choice.randint(0, len(lines[at]))]
+            lines[at] = lines[at][: choice.randint(0, len(lines[at]))]
         elif kind == 3:
             lines[at] = f"{name}={choice.choice(TOKENS)}"
         elif kind == 4:
@@ -40,7 +92,7 @@ def damaged_ini(choice: random.Random) -> str:
 def damaged_onnx(choice: random.Random, data: bytes) -> bytes:
     kind = choice.randrange(4)
     if kind == 0:
-        return data[:choice.randrange(len(data))]
+        return data[: choice.randrange(len(data))]
     if kind == 1:
         changed = bytearray(data)
         changed[choice.randrange(len(data))] = choice.randrange(256)

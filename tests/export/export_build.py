@@ -1,4 +1,5 @@
 """Building and running an exported project."""
+
 from __future__ import annotations
 
 import shutil
@@ -19,15 +20,21 @@ def need(*programs: str) -> None:
 
 
 def make(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["make", "-j2", "CXXFLAGS=-Werror", *arguments], cwd=folder, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        ["make", "-j2", "CXXFLAGS=-Werror", *arguments], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 def run_export(folder: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([folder / "bin" / "run_export", *arguments], cwd=cwd or folder, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.run(
+        [folder / "bin" / "run_export", *arguments],
+        cwd=cwd or folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def compare_outputs(folder: Path, graph: QuantGraph, inputs: list[np.ndarray]) -> None:

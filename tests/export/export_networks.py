@@ -1,4 +1,5 @@
 """Small typed networks with known integers, plans for them, and their exports."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,8 +9,8 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
 from n2d2py.export import ExportFolder, ExportRequest, Stimuli, Target, exporter
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory import MemoryPlan, MemoryProblem, Plane, Step
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory import MemoryPlan, MemoryProblem, Plane, Step
 from n2d2py.operators import Clip, Conv, ElemWise, Fc, Pool
 from n2d2py.quant.simulator import simulate
 
@@ -22,8 +23,11 @@ def random_inputs(graph: QuantGraph, count: int, seed: int = 0) -> list[np.ndarr
     made = []
     for name in graph.inputs:
         kind, shape = graph.type(name), (count, *graph.shape(name)[1:])
-        made.append(rng.standard_normal(shape).astype(kind.dtype) if kind.is_float
-                    else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True))
+        made.append(
+            rng.standard_normal(shape).astype(kind.dtype)
+            if kind.is_float
+            else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True)
+        )
     return made
 
 
@@ -47,8 +51,9 @@ class Builder:
             reach = np.abs(params["weights"]).reshape(shape[0], -1).sum(1) * self.graph.type(source).qmax
             node.bound = int((reach + np.abs(params["bias"])).max())
             factors = self.rng.uniform(0.5, 1.5, shape[0]) / (60 * np.sqrt(taps) * 127 / kind.qmax)
-            node.rescale = (FixedPointRescale(np.rint(factors * 2 ** 30).astype(np.int64), 30, 31) if fixed
-                            else FloatRescale(factors))
+            node.rescale = (
+                FixedPointRescale(np.rint(factors * 2**30).astype(np.int64), 30, 31) if fixed else FloatRescale(factors)
+            )
             node.clamp = (kind.qmin, kind.qmax)
         else:
             node.params = {role: array.astype(np.float32) / 127 / np.sqrt(taps) for role, array in params.items()}
@@ -107,8 +112,9 @@ def separate_plan(graph: QuantGraph, external: tuple[str, ...] = ()) -> MemoryPl
     for name, tensor in graph.tensors.items():
         shape, size = tensor.shape, channels(tensor.shape) * tensor.type.bytes
         outside = name in external
-        planes[name] = Plane(0 if outside else offset, size, size, width(shape), height(shape), -1,
-                             len(graph.nodes), external=outside)
+        planes[name] = Plane(
+            0 if outside else offset, size, size, width(shape), height(shape), -1, len(graph.nodes), external=outside
+        )
         offset += 0 if outside else -(-planes[name].bytes // 8) * 8
     steps = tuple(Step(node.name, clock) for clock, node in enumerate(graph.nodes))
     return MemoryPlan("separate", offset, planes, steps)
@@ -120,9 +126,13 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
     scores = simulate(graph, inputs)[graph.outputs[0]]
     labels = scores.reshape(count, -1).argmax(1).astype(np.int32)
     labels[0] = (labels[0] + 1) % scores.shape[1]
-    values = {"stimuli": Stimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
-              "targets": (Target(graph.outputs[0], top_n=2),), "plan": separate_plan(graph, external),
-              "problem": MemoryProblem({}, (), (), ()), **fields}
+    values = {
+        "stimuli": Stimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
+        "targets": (Target(graph.outputs[0], top_n=2),),
+        "plan": separate_plan(graph, external),
+        "problem": MemoryProblem({}, (), (), ()),
+        **fields,
+    }
     return ExportRequest(graph, **values)
 
 

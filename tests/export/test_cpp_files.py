@@ -1,4 +1,5 @@
 """What is written, and what is refused before."""
+
 from __future__ import annotations
 
 import json
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from export_networks import chain, random_inputs, request, separate_plan, write_export
+
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export import ExportRequest, Stimuli, Target, exporter
 from n2d2py.graph import QuantGraph
@@ -23,10 +24,24 @@ def test_nothing_is_left_out_of_the_manifest_and_nothing_outside_is_needed(tmp_p
     files = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert set(manifest["files"]) == files - {"manifest.json"}
-    assert {"Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp", "include/Digits_1.h",
-            "run/score.hpp", "dnn/include/env.hpp", "dnn/include/mem_info.hpp", "dnn/include/forward.hpp", "dnn/src/forward.cpp",
-            "dnn/parameters/fc.cpp", "stimuli.list", "stimuli.link", "simulator/network.npz",
-            "kernels/n2d2/convolution.hpp"} <= files
+    assert {
+        "Makefile",
+        "CMakeLists.txt",
+        "README.md",
+        "main.cpp",
+        "include/network.hpp",
+        "include/Digits_1.h",
+        "run/score.hpp",
+        "dnn/include/env.hpp",
+        "dnn/include/mem_info.hpp",
+        "dnn/include/forward.hpp",
+        "dnn/src/forward.cpp",
+        "dnn/parameters/fc.cpp",
+        "stimuli.list",
+        "stimuli.link",
+        "simulator/network.npz",
+        "kernels/n2d2/convolution.hpp",
+    } <= files
     assert "kernels/n2d2/softmax.hpp" not in files and "kernels/n2d2/depthwise.hpp" not in files
     for path in files:
         data = (tmp_path / "out" / path).read_bytes()
@@ -46,10 +61,16 @@ write_export(Path(sys.argv[1]), request(residual(True), options={"nbbits": 8}, h
 def test_two_processes_write_the_same_bytes(tmp_path):
     here = Path(__file__)
     for seed in ("1", "2"):
-        subprocess.run([sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parent], check=True,
-                       cwd=here.parents[2], env={**os.environ, "PYTHONHASHSEED": seed})
-    trees = [{path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-             for root in (tmp_path / "1", tmp_path / "2")]
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parent],
+            check=True,
+            cwd=here.parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+    trees = [
+        {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for root in (tmp_path / "1", tmp_path / "2")
+    ]
     assert trees[0] == trees[1] and len(trees[0]) > 40
 
 

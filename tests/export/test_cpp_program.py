@@ -1,4 +1,5 @@
 """bin/run_export and the build files."""
+
 from __future__ import annotations
 
 import json
@@ -8,9 +9,9 @@ import subprocess
 
 import numpy as np
 import pytest
-
 from export_build import make, need, run_export
-from export_networks import Builder, S8, chain, random_inputs, request, write_export
+from export_networks import S8, Builder, chain, random_inputs, request, write_export
+
 from n2d2py.export import Stimuli, Target
 from n2d2py.operators import Conv
 from n2d2py.quant.simulator import simulate
@@ -32,10 +33,14 @@ def test_the_program_says_what_it_is_asked(tmp_path):
     assert run_export(out, "-stimulus", "stimuli/env001.ppm").stdout == f"fc: estimated {label}, expected {label}\n"
     assert run_export(out, cwd=tmp_path).stdout.endswith("Score: 66.67%\n")  # from another folder
     assert "-stimulus FILE" in run_export(out, "-h").stdout
-    for arguments, message in ((["-bogus"], "-bogus: unknown"), (["-bench"], "-bench: unknown, or its value"),
-                               (["-bench", "0"], "0: is not a number"), (["-stimulus", "none"], "cannot be opened"),
-                               (["-stimulus", "README.md"], "is not a stimulus"),
-                               (["-outputs", "no/where"], "cannot be written")):
+    for arguments, message in (
+        (["-bogus"], "-bogus: unknown"),
+        (["-bench"], "-bench: unknown, or its value"),
+        (["-bench", "0"], "0: is not a number"),
+        (["-stimulus", "none"], "cannot be opened"),
+        (["-stimulus", "README.md"], "is not a stimulus"),
+        (["-outputs", "no/where"], "cannot be written"),
+    ):
         failed = run_export(out, *arguments)
         assert failed.returncode != 0 and message in failed.stderr, arguments
     (out / "stimuli" / "env002.ppm").write_bytes((out / "stimuli" / "env002.ppm").read_bytes()[:-1])
@@ -63,7 +68,7 @@ def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
     make(out, "OPT=-O0")
     assert "-c -o" not in make(out, "OPT=-O0")
     assert "dnn/src/layers_1.cpp" in make(out, "OPT=-O0 -DX")
-    os.utime(out / "kernels" / "n2d2" / "fullyconnected.hpp", (2 ** 32, 2 ** 32))
+    os.utime(out / "kernels" / "n2d2" / "fullyconnected.hpp", (2**32, 2**32))
     again = make(out, "OPT=-O0 -DX")
     assert "dnn/src/layers_2.cpp" in again and "dnn/src/layers_1.cpp" not in again
     assert "make lib" in make(out, "help")
@@ -108,8 +113,10 @@ def test_positions_thresholds_and_missing_labels_are_scored(tmp_path):
 def test_cmake_builds_it_too(tmp_path):
     need("cmake", "g++")
     out = write_export(tmp_path / "out", request(chain(True)))
-    for command in (["cmake", "-S", out, "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Debug"],
-                    ["cmake", "--build", tmp_path / "build"]):
+    for command in (
+        ["cmake", "-S", out, "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Debug"],
+        ["cmake", "--build", tmp_path / "build"],
+    ):
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0 and "warning" not in done.stdout.lower(), done.stdout
     answer = subprocess.run([tmp_path / "build" / "run_export"], cwd=out, text=True, stdout=subprocess.PIPE)

@@ -1,4 +1,5 @@
 """The C++ project: built by both compilers with warnings as errors, run, compared with the Python integers."""
+
 from __future__ import annotations
 
 import re
@@ -7,9 +8,9 @@ import subprocess
 
 import numpy as np
 import pytest
-
 from export_build import compare_outputs, make, need, run_export
-from export_networks import Builder, S8, U8, chain, random_inputs, request, residual, separate_plan, write_export
+from export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.export import Stimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
@@ -50,9 +51,10 @@ def test_it_does_so_optimised_and_sanitized(network, flags, compiler, tmp_path):
     compare_outputs(tmp_path / "out", graph, list(made.stimuli.inputs))
 
 
-@pytest.mark.parametrize("external", [
-    pytest.param(("env",), marks=pytest.mark.slow), pytest.param(("fc", "add"), marks=pytest.mark.slow),
-    ("env", "fc", "add")])
+@pytest.mark.parametrize(
+    "external",
+    [pytest.param(("env",), marks=pytest.mark.slow), pytest.param(("fc", "add"), marks=pytest.mark.slow), ("env", "fc", "add")],
+)
 def test_tensors_may_stay_with_the_caller(external, tmp_path):
     need("g++")
     graph = residual(True)
@@ -64,14 +66,19 @@ def test_tensors_may_stay_with_the_caller(external, tmp_path):
 
 def residual_problem(graph: QuantGraph) -> MemoryProblem:
     """The memory problem of `residual`."""
-    tensors = {name: TensorSpec(name, *(tuple(t.shape[2:]) if len(t.shape) == 4 else (1, 1)), t.shape[1])
-               for name, t in graph.tensors.items()}
+    tensors = {
+        name: TensorSpec(name, *(tuple(t.shape[2:]) if len(t.shape) == 4 else (1, 1)), t.shape[1])
+        for name, t in graph.tensors.items()
+    }
     ops = []
     for node in graph.nodes:
         if isinstance(node.op, Conv):
             shape = node.params["weights"].shape
-            ops.append(OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=shape[2:],
-                                     pads=node.op.pads, groups=node.op.groups))
+            ops.append(
+                OpSpec.window(
+                    node.name, "conv", node.inputs[0], node.output, kernel=shape[2:], pads=node.op.pads, groups=node.op.groups
+                )
+            )
         elif node.op.kind == "Pool":
             ops.append(OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel))
         else:
@@ -80,9 +87,10 @@ def residual_problem(graph: QuantGraph) -> MemoryProblem:
     return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops))
 
 
-@pytest.mark.parametrize("alignment, flags", [
-    (1, "-O0"), pytest.param(1, SANITIZED, marks=pytest.mark.slow),
-    pytest.param(16, SANITIZED, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "alignment, flags",
+    [(1, "-O0"), pytest.param(1, SANITIZED, marks=pytest.mark.slow), pytest.param(16, SANITIZED, marks=pytest.mark.slow)],
+)
 def test_a_planned_arena_gives_the_same(alignment, flags, tmp_path):
     need("g++")
     graph = residual(True)
@@ -108,7 +116,11 @@ def test_the_network_code_uses_no_memory_exceptions_or_streams(tmp_path):
     for path in (tmp_path / "out").rglob("*.[ch]pp"):
         text = path.read_text()
         assert not re.search(r"#include <.*(stream|exception)>", text)
-        assert not re.search(r"#include <(vector|string|new|memory)>", text) or path.name == "main.cpp" or path.parent.name == "run"
+        assert (
+            not re.search(r"#include <(vector|string|new|memory)>", text)
+            or path.name == "main.cpp"
+            or path.parent.name == "run"
+        )
 
 
 SOURCE_OF_TWO = """
@@ -153,8 +165,25 @@ def test_two_exports_live_in_one_program(tmp_path):
         write_export(tmp_path / name, request(graph))
         make(tmp_path / name, "OPT=-O0", "lib")
     (tmp_path / "two.cpp").write_text(SOURCE_OF_TWO)
-    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "two.cpp",
-                    "a/lib/libDigits_1.a", "b/lib/libother.a", "-fopenmp", "-o", "two"], cwd=tmp_path, check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++11",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wconversion",
+            "-Werror",
+            "two.cpp",
+            "a/lib/libDigits_1.a",
+            "b/lib/libother.a",
+            "-fopenmp",
+            "-o",
+            "two",
+        ],
+        cwd=tmp_path,
+        check=True,
+    )
     inputs = [random_inputs(graph, 1, seed)[0] for graph, seed in zip(graphs, (7, 8))]
     stored = b"".join(np.moveaxis(x[0], 0, -1).tobytes() for x in inputs)
     out = subprocess.run([tmp_path / "two"], input=stored, check=True, stdout=subprocess.PIPE).stdout
@@ -172,19 +201,28 @@ def test_two_exports_live_in_one_program(tmp_path):
 def test_the_c_interface_is_c(tmp_path):
     need("gcc")
     write_export(tmp_path / "out", request(chain(True)))
-    (tmp_path / "use.c").write_text('#include "out/include/Digits_1.h"\n'
-                                    "int use(void) { return Digits_1_layer(0)->rank + Digits_1_input_count(); }\n")
-    subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", "use.c"], cwd=tmp_path,
-                   check=True)
+    (tmp_path / "use.c").write_text(
+        '#include "out/include/Digits_1.h"\nint use(void) { return Digits_1_layer(0)->rank + Digits_1_input_count(); }\n'
+    )
+    subprocess.run(["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c", "use.c"], cwd=tmp_path, check=True)
 
 
 def two_inputs() -> QuantGraph:
     graph = QuantGraph("two", 8, inputs=["a b", "template"], outputs=["sum"])
     for name in ("a b", "template", "sum"):
         graph.tensors[name] = QuantTensor(name, (1, 3, 2, 2), S8)
-    graph.nodes.append(QuantNode("sum", ElemWise("Max"), ["a b", "template"], ["sum"],
-                                 {"multipliers": np.array([1, 1]), "offset": np.array([0])}, clamp=(-127, 127),
-                                 bound=127, rescale=FloatRescale(np.array([1.0]))))
+    graph.nodes.append(
+        QuantNode(
+            "sum",
+            ElemWise("Max"),
+            ["a b", "template"],
+            ["sum"],
+            {"multipliers": np.array([1, 1]), "offset": np.array([0])},
+            clamp=(-127, 127),
+            bound=127,
+            rescale=FloatRescale(np.array([1.0])),
+        )
+    )
     return graph
 
 
@@ -200,8 +238,8 @@ def test_several_inputs_are_given_in_order(tmp_path):
 @pytest.mark.slow
 def test_odd_names_are_no_trouble(tmp_path):
     need("g++", "clang++")
-    names = ["env", "ENV", "main", "forward", "1/2:x", "int", "a\\", "*/", "é\n?" "?/", "network", "Input", "x" * 300]
-    build = Builder("Network \"1\" \\ */", (1, 2, 3, 3), True)
+    names = ["env", "ENV", "main", "forward", "1/2:x", "int", "a\\", "*/", "é\n??/", "network", "Input", "x" * 300]
+    build = Builder('Network "1" \\ */', (1, 2, 3, 3), True)
     source = "env"
     for index, name in enumerate(names):
         node_name = name if name != "env" else "env layer"

@@ -1,4 +1,5 @@
 """Arrays, names and file lists of the C++ project."""
+
 from __future__ import annotations
 
 import shutil
@@ -25,8 +26,22 @@ def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler:
         lines.append(f"std::fwrite(a{index}, 1, {values.nbytes}, stdout);")
     lines.append("}")
     (folder / "a.cpp").write_text("\n".join(lines))
-    subprocess.run([compiler, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror",
-                    "-Wno-overlength-strings", "-o", folder / "a", folder / "a.cpp"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=c++11",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wconversion",
+            "-Werror",
+            "-Wno-overlength-strings",
+            "-o",
+            folder / "a",
+            folder / "a.cpp",
+        ],
+        check=True,
+    )
     return subprocess.run([folder / "a"], check=True, stdout=subprocess.PIPE).stdout
 
 
@@ -35,14 +50,16 @@ def test_arrays_are_compiled_to_their_values(compiler, tmp_path):
     rng = np.random.default_rng(0)
     pairs = np.array(np.meshgrid(range(256), list(b'01789?"\\ax\n\0'))).reshape(2, -1).T.ravel().astype(np.uint8)
     limits = [np.iinfo(name) for name in ("i1", "i2", "i4", "i8")]
-    arrays = [("std::uint8_t", pairs, True), ("std::int8_t", pairs.view(np.int8), True),
-              ("std::uint8_t", np.frombuffer(b"??=??/??'", np.uint8), True),
-              ("std::int8_t", rng.integers(-128, 128, 70000).astype(np.int8), True),
-              *((f"std::int{info.bits}_t", np.array([info.min, -1, 0, info.max], info.dtype), False)
-                for info in limits),
-              ("float", np.array([0, -0.0, 1, 0.1, 3e38, 1e-45, np.inf, 16777216], np.float32), False),
-              ("float", rng.standard_normal(500).astype(np.float32), False),
-              ("double", rng.standard_normal(500), False)]
+    arrays = [
+        ("std::uint8_t", pairs, True),
+        ("std::int8_t", pairs.view(np.int8), True),
+        ("std::uint8_t", np.frombuffer(b"??=??/??'", np.uint8), True),
+        ("std::int8_t", rng.integers(-128, 128, 70000).astype(np.int8), True),
+        *((f"std::int{info.bits}_t", np.array([info.min, -1, 0, info.max], info.dtype), False) for info in limits),
+        ("float", np.array([0, -0.0, 1, 0.1, 3e38, 1e-45, np.inf, 16777216], np.float32), False),
+        ("float", rng.standard_normal(500).astype(np.float32), False),
+        ("double", rng.standard_normal(500), False),
+    ]
     assert compiled_bytes(arrays, tmp_path, compiler) == b"".join(values.tobytes() for _, values, _ in arrays)
 
 
@@ -54,9 +71,17 @@ def test_readable_arrays_wrap_at_100_columns():
     assert max(map(len, initializer(np.arange(256).astype(np.uint8).repeat(9), True).split("\n"))) <= 100
 
 
-@pytest.mark.parametrize("dtype, size, form, expected", [
-    ("i1", LARGE, "auto", False), ("i1", LARGE + 1, "auto", True), ("u1", 1, "string", True),
-    ("i1", LARGE + 1, "text", False), ("i2", LARGE + 1, "string", False), ("f4", LARGE + 1, "auto", False)])
+@pytest.mark.parametrize(
+    "dtype, size, form, expected",
+    [
+        ("i1", LARGE, "auto", False),
+        ("i1", LARGE + 1, "auto", True),
+        ("u1", 1, "string", True),
+        ("i1", LARGE + 1, "text", False),
+        ("i2", LARGE + 1, "string", False),
+        ("f4", LARGE + 1, "auto", False),
+    ],
+)
 def test_large_byte_arrays_are_strings(dtype, size, form, expected):
     assert is_string(np.zeros(size, dtype), form) is expected
 
@@ -81,6 +106,9 @@ def test_headers_in_use_are_copied_with_what_they_include(tmp_path):
     copy_headers(["n2d2/a.hpp"], kernels, tmp_path / "out")
     assert needed_headers(["n2d2/a.hpp"], kernels) == ["n2d2/a.hpp", "n2d2/b.hpp", "n2d2/x86/c.hpp"]
     assert sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.hpp")) == [
-        "n2d2/a.hpp", "n2d2/b.hpp", "n2d2/x86/c.hpp"]
+        "n2d2/a.hpp",
+        "n2d2/b.hpp",
+        "n2d2/x86/c.hpp",
+    ]
     with pytest.raises(InternalError, match="n2d2/missing.hpp"):
         needed_headers(["n2d2/missing.hpp"], kernels)

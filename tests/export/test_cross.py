@@ -1,4 +1,5 @@
 """Exports built for other processors and run by QEMU: the same integers as Python's."""
+
 from __future__ import annotations
 
 import os
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from export_build import need
 from export_networks import chain, request, write_export
+
 from n2d2py.cli import main
 from n2d2py.export.cpp.targets import TARGETS
 from n2d2py.quant.simulator import simulate
@@ -28,8 +29,12 @@ def need_target(name: str) -> None:
 
 def outputs(folder: Path, name: str, optimise: str) -> bytes:
     """-outputs of the export, built for a target and run by QEMU."""
-    subprocess.run(["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror"], cwd=folder, check=True,
-                   stdout=subprocess.PIPE)
+    subprocess.run(
+        ["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     emulator = FOREIGN[name].emulator.split(";") + ["-L", f"/usr/{FOREIGN[name].prefix[:-1]}"]
     subprocess.run([*emulator, "bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
     return (folder / "all.bin").read_bytes()
@@ -48,8 +53,11 @@ def test_small_network(tmp_path, name):
 
 
 def networks() -> dict[str, tuple[Path, str]]:
-    return {"resnet8": (ROOT / "tests/networks/resnet8.ini", "8"), "vww_96": (ROOT / "tests/networks/vww_96.ini", "4"),
-            "MobileNet": (ROOT / "models/MobileNet.ini", "8")}
+    return {
+        "resnet8": (ROOT / "tests/networks/resnet8.ini", "8"),
+        "vww_96": (ROOT / "tests/networks/vww_96.ini", "4"),
+        "MobileNet": (ROOT / "models/MobileNet.ini", "8"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +69,30 @@ def exported(tmp_path_factory):
         if network not in made:
             path, count = networks()[network]
             folder = tmp_path_factory.mktemp(network)
-            assert main([str(path), "-w", "/dev/null", "-export", "CPP", "-calib", "16", "-quality", "fast", "-db-export", count,
-                         "-test", "-nb-test", count, "-quiet", "-o", str(folder)]) == 0  # -test: Python's integers are the compiled ones
+            assert (
+                main(
+                    [
+                        str(path),
+                        "-w",
+                        "/dev/null",
+                        "-export",
+                        "CPP",
+                        "-calib",
+                        "16",
+                        "-quality",
+                        "fast",
+                        "-db-export",
+                        count,
+                        "-test",
+                        "-nb-test",
+                        count,
+                        "-quiet",
+                        "-o",
+                        str(folder),
+                    ]
+                )
+                == 0
+            )  # -test: Python's integers are the compiled ones
             (project,) = folder.glob("export_CPP_*")
             subprocess.run(["make", "-j2", "OPENMP=0"], cwd=project, check=True, stdout=subprocess.PIPE)
             subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=project, check=True, stdout=subprocess.PIPE)
@@ -91,8 +121,11 @@ def test_cmake_toolchain(tmp_path):
     need_target("aarch64-dot")
     made = request(chain(True), count=3)
     folder = write_export(tmp_path / "out", made)
-    for words in (["cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-dot.cmake"], ["cmake", "--build", "build"],
-                  ["ctest", "--test-dir", "build", "--output-on-failure"]):
+    for words in (
+        ["cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-dot.cmake"],
+        ["cmake", "--build", "build"],
+        ["ctest", "--test-dir", "build", "--output-on-failure"],
+    ):
         done = subprocess.run(words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout
     flags = (folder / "build").rglob("flags.make")
@@ -101,8 +134,11 @@ def test_cmake_toolchain(tmp_path):
 
 def test_makefile_and_toolchain_files_agree(tmp_path):
     folder = write_export(tmp_path / "out", request(chain(True)))
-    lines = subprocess.run(["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True
+    ).stdout.splitlines()
     assert [line.split(maxsplit=2) for line in lines] == [
-        [target.name, f"{target.prefix}g++", target.flags.replace(";", " ")] for target in TARGETS]
+        [target.name, f"{target.prefix}g++", target.flags.replace(";", " ")] for target in TARGETS
+    ]
     unknown = subprocess.run(["make", "TARGET=mips"], cwd=folder, text=True, capture_output=True)
     assert unknown.returncode and "TARGET=mips is unknown" in unknown.stderr

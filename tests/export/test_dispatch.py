@@ -1,4 +1,5 @@
 """RuntimeDispatch=1: one binary for several instruction sets, the same bits from each, no symbol compiled twice."""
+
 from __future__ import annotations
 
 import ctypes
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from export_build import make, need, run_export
 from export_networks import chain, request, residual, write_export
+
 from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -66,17 +67,22 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     assert run_export(out, "-outputs", "all.bin").returncode == 0 and (out / "all.bin").read_bytes() == expected
     symbols = []
     for variant in VARIANTS:
-        listed = subprocess.run(["nm", "-g", "--defined-only", *(out / "build" / variant).rglob("*.o")], text=True,
-                                capture_output=True, check=True).stdout
+        listed = subprocess.run(
+            ["nm", "-g", "--defined-only", *(out / "build" / variant).rglob("*.o")], text=True, capture_output=True, check=True
+        ).stdout
         symbols.append({words[2] for words in map(str.split, listed.splitlines()) if len(words) == 3})
     assert all(symbols) and not any(a & b for i, a in enumerate(symbols) for b in symbols[:i])
 
 
 @x86
 @pytest.mark.slow
-@pytest.mark.parametrize("level, present, flags", [
-    ("avx512vnni", '__builtin_cpu_supports("avx512f")', "-DN2D2_EMULATED_AVX512VNNI -isystem {folder}/emulated -Wno-psabi"),
-    ("avxvnni", "(a >> 4 & 1) != 0", "-mavx2 -mf16c -DN2D2_EMULATED_AVXVNNI -isystem {folder}/emulated_avxvnni")])
+@pytest.mark.parametrize(
+    "level, present, flags",
+    [
+        ("avx512vnni", '__builtin_cpu_supports("avx512f")', "-DN2D2_EMULATED_AVX512VNNI -isystem {folder}/emulated -Wno-psabi"),
+        ("avxvnni", "(a >> 4 & 1) != 0", "-mavx2 -mf16c -DN2D2_EMULATED_AVXVNNI -isystem {folder}/emulated_avxvnni"),
+    ],
+)
 def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
     """The layers of a level with functions in place of its instructions, chosen on any machine."""
     need("g++")
@@ -92,8 +98,12 @@ def test_vnni_levels_by_emulation(tmp_path, monkeypatch, level, present, flags):
     source = source.replace("if (a == 0)", "if (false)").replace(present, f"1 || {present}")
     dispatch.write_text(source)
     folder = Path(__file__).resolve().parents[1] / "kernels"
-    subprocess.run(["make", "-j2", "OPT=-O1", f"VARIANT_{level}={flags.format(folder=folder)}"],
-                   cwd=out, check=True, stdout=subprocess.PIPE)
+    subprocess.run(
+        ["make", "-j2", "OPT=-O1", f"VARIANT_{level}={flags.format(folder=folder)}"],
+        cwd=out,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     monkeypatch.setenv("N2D2_ISA", level)
     done = run_export(out, "-outputs", "all.bin")
     assert done.returncode == 0, done.stderr
@@ -115,10 +125,16 @@ def test_cmake_builds_every_level(tmp_path, monkeypatch):
         assert (out / "all.bin").read_bytes() == expected_bytes(graph, made)
 
 
-@pytest.mark.parametrize("flags, name, native", [("-msse4.1", "sse4", "Sse41"), ("-mavx2", "avx2", "Avx2"),
-                                                 ("-mavx2 -mavxvnni", "avxvnni", "Avx2"),
-                                                 ("-msse3", "portable", "Portable"),
-                                                 ("-mavx2 -DN2D2_ISA_PORTABLE", "portable", "Portable")])
+@pytest.mark.parametrize(
+    "flags, name, native",
+    [
+        ("-msse4.1", "sse4", "Sse41"),
+        ("-mavx2", "avx2", "Avx2"),
+        ("-mavx2 -mavxvnni", "avxvnni", "Avx2"),
+        ("-msse3", "portable", "Portable"),
+        ("-mavx2 -DN2D2_ISA_PORTABLE", "portable", "Portable"),
+    ],
+)
 @x86
 def test_name_of_the_instruction_set(tmp_path, flags, name, native):
     """Names of the level and of the tag that kernels, and those of plug-ins, are specialised for."""
@@ -130,8 +146,11 @@ constexpr char name[] = N2D2_ISA_NAME;
 static_assert(Same<n2d2::Native, n2d2::{native}>::value && sizeof(name) == sizeof("{name}"), "");
 ''')
     kernels = Path(__file__).resolve().parents[2] / "kernels"
-    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", *flags.split(), f"-I{kernels}", "-fsyntax-only", "a.cpp"],
-                   cwd=tmp_path, check=True)
+    subprocess.run(
+        ["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", *flags.split(), f"-I{kernels}", "-fsyntax-only", "a.cpp"],
+        cwd=tmp_path,
+        check=True,
+    )
 
 
 @pytest.mark.slow

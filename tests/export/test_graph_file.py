@@ -1,25 +1,52 @@
 """A QuantGraph written to a file and read again."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from export_networks import chain, random_inputs, residual
+
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.export.graph_file import read_graph, write_graph
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import (Activation, Affine, BatchNorm, Clip, Concat, Conv, Dropout, ElemWise, Fc, Identity,
-                              LeakyRectifier, Logistic, Padding, Pool, Reshape, Softmax, Swish, Tanh, Transpose)
-from n2d2py.operators import (LRN, Deconv, DepthToSpace, Normalize, Resize, SpaceToDepth, Take, Unpool,
-                              operator_kinds)
+from n2d2py.operators import (
+    LRN,
+    Activation,
+    Affine,
+    BatchNorm,
+    Clip,
+    Concat,
+    Conv,
+    Deconv,
+    DepthToSpace,
+    Dropout,
+    ElemWise,
+    Fc,
+    Identity,
+    LeakyRectifier,
+    Logistic,
+    Normalize,
+    Padding,
+    Pool,
+    Reshape,
+    Resize,
+    Softmax,
+    SpaceToDepth,
+    Swish,
+    Take,
+    Tanh,
+    Transpose,
+    Unpool,
+    operator_kinds,
+)
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
-from n2d2py.operators.arrays.product import ArrayProduct
 from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.product import ArrayProduct
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
@@ -27,27 +54,64 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.quant.simulator import simulate
 
-OPS = [Conv((2, 1), (0, 1, 2, 3), (1, 2), 4), Fc(), Pool("Average", (2, 3), (1, 2), (1, 0, 0, 1), False),
-       BatchNorm(1e-3), Affine(), ElemWise("Sum", (0.5, 2.0), (1.0, -1.0)), Activation(Clip(-1.0, 6.0)),
-       Activation(LeakyRectifier(0.1)), Activation(Logistic()), Activation(Swish()), Activation(Tanh(2.0)), Concat(),
-       Softmax(), Padding((1, -1, 0, 2)), Reshape((3, 4)), Transpose((0, 2, 1)), Dropout(), Identity(),
-       Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2), Resize((5, 7), "Nearest"), Unpool((2, 2), (2, 2)), LRN(3, 1e-3),
-       Normalize("L2"), Take(((1, 0), None, (0, 0, 2))), DepthToSpace(2, True), SpaceToDepth(2),
-       ArrayGather(2, 3, 4, 2, True), ArrayScatter(1, 3, 2, 2, combine="add"),
-       ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))), ArrayJoin(2, (1, 3), (0, -1)),
-       ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)), ArrayNorm(2, 3, 1e-5), ArraySoftmax(2, 3, 4, True),
-       ArrayProduct((2, 3, 4), (2, 4, 5)), ArrayReduce("Sum", (2, 3), (1,)), ArrayScan(1, 4, 2, reverse=True), ArrayOrder(1, 4, 2, 3, False),
-       ArrayTake(6, ((0, 2), (1, 0)), -1.0),
-       ArrayWindow("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
-       Convert(True), PoolSum((3, 3), (2, 2), (1, 1, 1, 1))]
-RESCALES = [None, FloatRescale(np.array([0.1, 1e-9])), FixedPointRescale(np.array([2 ** 31 - 1, 1]), 50, 31),
-            ShiftRescale(np.array([7, 9])), ShiftRescale(np.array([7, 9]), np.array([3, 4]))]
+OPS = [
+    Conv((2, 1), (0, 1, 2, 3), (1, 2), 4),
+    Fc(),
+    Pool("Average", (2, 3), (1, 2), (1, 0, 0, 1), False),
+    BatchNorm(1e-3),
+    Affine(),
+    ElemWise("Sum", (0.5, 2.0), (1.0, -1.0)),
+    Activation(Clip(-1.0, 6.0)),
+    Activation(LeakyRectifier(0.1)),
+    Activation(Logistic()),
+    Activation(Swish()),
+    Activation(Tanh(2.0)),
+    Concat(),
+    Softmax(),
+    Padding((1, -1, 0, 2)),
+    Reshape((3, 4)),
+    Transpose((0, 2, 1)),
+    Dropout(),
+    Identity(),
+    Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),
+    Resize((5, 7), "Nearest"),
+    Unpool((2, 2), (2, 2)),
+    LRN(3, 1e-3),
+    Normalize("L2"),
+    Take(((1, 0), None, (0, 0, 2))),
+    DepthToSpace(2, True),
+    SpaceToDepth(2),
+    ArrayGather(2, 3, 4, 2, True),
+    ArrayScatter(1, 3, 2, 2, combine="add"),
+    ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
+    ArrayJoin(2, (1, 3), (0, -1)),
+    ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
+    ArrayNorm(2, 3, 1e-5),
+    ArraySoftmax(2, 3, 4, True),
+    ArrayProduct((2, 3, 4), (2, 4, 5)),
+    ArrayReduce("Sum", (2, 3), (1,)),
+    ArrayScan(1, 4, 2, reverse=True),
+    ArrayOrder(1, 4, 2, 3, False),
+    ArrayTake(6, ((0, 2), (1, 0)), -1.0),
+    ArrayWindow("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
+    Convert(True),
+    PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),
+]
+RESCALES = [
+    None,
+    FloatRescale(np.array([0.1, 1e-9])),
+    FixedPointRescale(np.array([2**31 - 1, 1]), 50, 31),
+    ShiftRescale(np.array([7, 9])),
+    ShiftRescale(np.array([7, 9]), np.array([3, 4])),
+]
 
 
 def graph_with(node: QuantNode) -> QuantGraph:
     graph = QuantGraph("net", 8, inputs=["x"], outputs=["y"], nodes=[node], aliases={"b": "y", "a": "x"})
-    graph.tensors = {"x": QuantTensor("x", (1, 2, 3, 4), NumType(8, scale=0.1, zero_point=-3)),
-                     "y": QuantTensor("y", (1, 24), NumType(16, signed=False, scale=1 / 3))}
+    graph.tensors = {
+        "x": QuantTensor("x", (1, 2, 3, 4), NumType(8, scale=0.1, zero_point=-3)),
+        "y": QuantTensor("y", (1, 24), NumType(16, signed=False, scale=1 / 3)),
+    }
     return graph
 
 
@@ -65,24 +129,34 @@ def test_operators_come_back(op, tmp_path):
     assert graph.nodes[0].activation == Clip(0.0)
     assert graph.tensors == graph_with(node).tensors
     assert (graph.name, graph.bits, graph.inputs, graph.outputs, graph.aliases) == (
-        "net", 8, ["x"], ["y"], {"a": "x", "b": "y"})
+        "net",
+        8,
+        ["x"],
+        ["y"],
+        {"a": "x", "b": "y"},
+    )
 
 
 @pytest.mark.parametrize("rescale", RESCALES, ids=lambda rescale: type(rescale).__name__)
 def test_numbers_come_back_with_their_types(rescale, tmp_path):
-    params = {"weights": np.array([[-128, 127]], np.int64), "bias": np.array([2 ** 40, -1]), "f": np.array([np.nan]),
-              "u": np.array([2 ** 64 - 1], np.uint64), "empty": np.zeros((0, 3), np.int32)}
-    node = QuantNode("n", Fc(), ["x"], ["y"], params, rescale, (-3, 7), 2 ** 35)
+    params = {
+        "weights": np.array([[-128, 127]], np.int64),
+        "bias": np.array([2**40, -1]),
+        "f": np.array([np.nan]),
+        "u": np.array([2**64 - 1], np.uint64),
+        "empty": np.zeros((0, 3), np.int32),
+    }
+    node = QuantNode("n", Fc(), ["x"], ["y"], params, rescale, (-3, 7), 2**35)
     write_graph(graph_with(node), tmp_path / "net.npz")
     read = read_graph(tmp_path / "net.npz").nodes[0]
-    assert (read.clamp, read.bound, type(read.rescale)) == ((-3, 7), 2 ** 35, type(rescale))
+    assert (read.clamp, read.bound, type(read.rescale)) == ((-3, 7), 2**35, type(rescale))
     assert set(read.params) == set(params)
     for role, values in params.items():
         assert read.params[role].dtype == values.dtype and read.params[role].shape == values.shape
         np.testing.assert_array_equal(read.params[role], values)
     if rescale is not None:
         np.testing.assert_array_equal(read.rescale.effective(), rescale.effective())
-        acc = np.arange(-2 ** 30, 2 ** 30, 2 ** 26).reshape(1, -1).repeat(2, 0).T
+        acc = np.arange(-(2**30), 2**30, 2**26).reshape(1, -1).repeat(2, 0).T
         np.testing.assert_array_equal(read.rescale.apply(acc, -99, 99), rescale.apply(acc, -99, 99))
 
 
@@ -125,7 +199,7 @@ def test_a_damaged_file_is_one_error(tmp_path):
         read_graph(path)
     write_graph(chain(True), path)
     data = path.read_bytes()
-    for broken in (b"", b"text", data[:len(data) // 2], data[:-30], data.replace(b'"format"', b'"forma_"')):
+    for broken in (b"", b"text", data[: len(data) // 2], data[:-30], data.replace(b'"format"', b'"forma_"')):
         path.write_bytes(broken)
         with pytest.raises(N2D2Error, match="E806: .*cannot be read"):
             read_graph(path)

@@ -1,4 +1,5 @@
 """Finding an export by its name."""
+
 from __future__ import annotations
 
 import sys
@@ -56,9 +57,14 @@ def test_a_plugin_does_not_replace_an_export_of_the_tool(plugins):
     assert type(exporter("CPP")).__name__ == "CppExporter"
 
 
-@pytest.mark.parametrize("value, reason", [("missing_package:Other", "ModuleNotFoundError"),
-                                           ("other_package:Absent", "AttributeError"),
-                                           ("other_package:number", "is not an Exporter named 'OTHER'")])
+@pytest.mark.parametrize(
+    "value, reason",
+    [
+        ("missing_package:Other", "ModuleNotFoundError"),
+        ("other_package:Absent", "AttributeError"),
+        ("other_package:number", "is not an Exporter named 'OTHER'"),
+    ],
+)
 def test_a_broken_plugin_is_named(plugins, value, reason):
     plugins("OTHER", value)
     with pytest.raises(N2D2Error, match=f"E714: the plugin {value}.*{reason}"):

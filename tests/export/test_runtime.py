@@ -1,4 +1,5 @@
 """Exports run from Python: compiled and simulated."""
+
 from __future__ import annotations
 
 import ctypes
@@ -11,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import n2d2py
 from export_build import need
 from export_networks import S8, U8, chain, random_inputs, request, residual, write_export
+
+import n2d2py
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime import ArrayError, Export, Simulator
@@ -47,10 +48,17 @@ def test_it_describes_the_network(exports):
         info = net.info
         assert info.name == "residual"
         assert [(t.name, t.shape, t.dtype, t.scale, t.zero_point) for t in info.inputs] == [
-            ("env", (1, 4, 7, 9), np.uint8, 1 / 128, 0)]
+            ("env", (1, 4, 7, 9), np.uint8, 1 / 128, 0)
+        ]
         assert [(t.name, t.shape, t.type) for t in info.outputs] == [("fc", (1, 4), S8), ("add", (1, 6, 7, 9), U8)]
         assert [(t.name, t.operation) for t in info.layers] == [
-            ("stem", "Conv"), ("deep", "Conv"), ("flat", "Conv"), ("add", "ElemWise"), ("mean", "Pool"), ("fc", "Fc")]
+            ("stem", "Conv"),
+            ("deep", "Conv"),
+            ("flat", "Conv"),
+            ("add", "ElemWise"),
+            ("mean", "Pool"),
+            ("fc", "Fc"),
+        ]
     assert n2d2py.load_export(exports(residual)).info.arena_bytes == 1808
 
 
@@ -80,8 +88,10 @@ def test_real_numbers_are_quantized_and_outputs_dequantized(exports):
         y = net(x)
         assert y.dtype == np.float32 and y.shape == (3, 5)
         np.testing.assert_array_equal(y, expected)
-        np.testing.assert_array_equal(net(x.astype(np.float32).transpose(0, 1, 3, 2).transpose(0, 1, 3, 2)),
-                                      S8.dequantize(simulate(graph, [U8.quantize(x.astype(np.float32))])["fc"]))
+        np.testing.assert_array_equal(
+            net(x.astype(np.float32).transpose(0, 1, 3, 2).transpose(0, 1, 3, 2)),
+            S8.dequantize(simulate(graph, [U8.quantize(x.astype(np.float32))])["fc"]),
+        )
         np.testing.assert_array_equal(net.layers(x)["fc"], simulate(graph, [stored])["fc"])
         assert net(x[:0]).shape == (0, 5)
 
@@ -100,14 +110,15 @@ def test_inputs_that_do_not_fit_are_explained(exports):
     good = np.zeros((2, 3, 12, 10), np.uint8)
     for net in both(exports(chain)):
         for call, message in (
-                (lambda: net(), "0 arrays for a network of 1 inputs; give env"),
-                (lambda: net(good, good), "2 arrays for a network of 1 inputs"),
-                (lambda: net(good[0]), r"has shape \(3, 12, 10\), not \(N, 3, 12, 10\); add the batch axis"),
-                (lambda: net(good.transpose(0, 2, 3, 1)), r"has shape \(2, 12, 10, 3\).*reshape or transpose it"),
-                (lambda: net(good.astype(complex)), "array of complex128"),
-                (lambda: net(np.full(good.shape, np.nan)), "holds NaN"),
-                (lambda: net.run_raw(good.astype(float)), r"array of float64; give stored integers \(uint8\)"),
-                (lambda: net.run_raw(good - np.int16(1)), "holds -1 to -1; its integers go from 0 to 255")):
+            (lambda: net(), "0 arrays for a network of 1 inputs; give env"),
+            (lambda: net(good, good), "2 arrays for a network of 1 inputs"),
+            (lambda: net(good[0]), r"has shape \(3, 12, 10\), not \(N, 3, 12, 10\); add the batch axis"),
+            (lambda: net(good.transpose(0, 2, 3, 1)), r"has shape \(2, 12, 10, 3\).*reshape or transpose it"),
+            (lambda: net(good.astype(complex)), "array of complex128"),
+            (lambda: net(np.full(good.shape, np.nan)), "holds NaN"),
+            (lambda: net.run_raw(good.astype(float)), r"array of float64; give stored integers \(uint8\)"),
+            (lambda: net.run_raw(good - np.int16(1)), "holds -1 to -1; its integers go from 0 to 255"),
+        ):
             with pytest.raises(ArrayError, match="E804: .*" + message) as caught:
                 call()
             assert isinstance(caught.value, ValueError) and isinstance(caught.value, N2D2Error)
@@ -202,17 +213,27 @@ def test_a_library_of_something_else_is_refused(exports, tmp_path):
 
 
 def test_the_package_imports_nothing_until_it_is_asked():
-    code = ("import sys, n2d2py; assert 'numpy' not in sys.modules; n2d2py.load_export; "
-            "assert 'numpy' in sys.modules; assert 'load_simulator' in dir(n2d2py)\n"
-            "try:\n    n2d2py.nothing\nexcept AttributeError as error:\n    print(error)")
-    done = subprocess.run([sys.executable, "-c", code], text=True, check=True, stdout=subprocess.PIPE,
-                          cwd=Path(__file__).parents[2])
+    code = (
+        "import sys, n2d2py; assert 'numpy' not in sys.modules; n2d2py.load_export; "
+        "assert 'numpy' in sys.modules; assert 'load_simulator' in dir(n2d2py)\n"
+        "try:\n    n2d2py.nothing\nexcept AttributeError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], text=True, check=True, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
     assert done.stdout == "module 'n2d2py' has no attribute 'nothing'\n"
 
 
-@pytest.mark.parametrize("name, size, low, high, lowest", [
-    (b"int8", 1, -128, 127, -128), (b"int8", 1, -127, 127, -127), (b"int16", 2, -32768, 32767, -32768),
-    (b"uint8", 1, 0, 255, 0), (b"uint8", 1, 0, 127, 0)])
+@pytest.mark.parametrize(
+    "name, size, low, high, lowest",
+    [
+        (b"int8", 1, -128, 127, -128),
+        (b"int8", 1, -127, 127, -127),
+        (b"int16", 2, -32768, 32767, -32768),
+        (b"uint8", 1, 0, 255, 0),
+        (b"uint8", 1, 0, 127, 0),
+    ],
+)
 def test_types_of_a_library_keep_their_lowest_integer(name, size, low, high, lowest):
     """Quantized files use -128 too; reals are clipped where the file's own integers end."""
     described = compiled_export._Tensor(b"x", None, name, size, 2, 1, 1, 4, 0.5, 0, low, high)

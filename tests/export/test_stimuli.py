@@ -1,4 +1,5 @@
 """The stimuli files, byte by byte."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -56,7 +57,9 @@ def test_several_inputs_have_a_file_each(tmp_path):
     arrays = (np.array([[1], [2]], np.int8), np.array([[[[3]]], [[[4]]]], np.int8))
     write_stimuli(Stimuli(arrays, (np.array([8, 9], np.int32),)), graph, ["a", "b"], tmp_path)
     assert (tmp_path / "stimuli.list").read_text().splitlines() == [
-        "stimuli/a000.pgm stimuli/b000.pgm", "stimuli/a001.pgm stimuli/b001.pgm"]
+        "stimuli/a000.pgm stimuli/b000.pgm",
+        "stimuli/a001.pgm stimuli/b001.pgm",
+    ]
     assert (tmp_path / "stimuli" / "a001.pgm").read_bytes().endswith(b"\n\x02\x09\x00\x00\x00")
     assert (tmp_path / "stimuli" / "b001.pgm").read_bytes().endswith(b"\n\x04")
 
@@ -73,13 +76,16 @@ def test_no_stimuli_give_an_empty_list(tmp_path):
     assert (tmp_path / "stimuli.list").read_bytes() == b""
 
 
-@pytest.mark.parametrize("stimuli", [
-    Stimuli((np.zeros((2, 1), np.uint8),)),
-    Stimuli((np.zeros((2, 2), np.int8),)),
-    Stimuli((np.zeros((2, 1), np.int8), np.zeros((2, 1), np.int8))),
-    Stimuli((np.zeros((2, 1), np.int8),), (np.zeros(3, np.int32),)),
-    Stimuli((np.zeros((2, 1), np.int8),), (), ("one",)),
-])
+@pytest.mark.parametrize(
+    "stimuli",
+    [
+        Stimuli((np.zeros((2, 1), np.uint8),)),
+        Stimuli((np.zeros((2, 2), np.int8),)),
+        Stimuli((np.zeros((2, 1), np.int8), np.zeros((2, 1), np.int8))),
+        Stimuli((np.zeros((2, 1), np.int8),), (np.zeros(3, np.int32),)),
+        Stimuli((np.zeros((2, 1), np.int8),), (), ("one",)),
+    ],
+)
 def test_stimuli_that_do_not_fit_are_refused(stimuli, tmp_path):
     with pytest.raises(InternalError):
         write_stimuli(stimuli, graph_of(("env", (1, 1), S8)), ["env"], tmp_path)

@@ -1,4 +1,5 @@
 """-tune: the tiles of convolutions, measured in one build, kept in a file, used again."""
+
 from __future__ import annotations
 
 import platform
@@ -22,12 +23,25 @@ MEASURED = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [3, 2, 24576]], "u
 def test_tiles_become_constants():
     found = tile_constants("avx2:6x1:8192 neondot:3x2:24576")
     avx2 = "(N2D2_AVX2 && !N2D2_AVXVNNI) ?"
-    assert found == {"TilePixels": f"{avx2} 6 : N2D2_NEON_DOT ? 3 : 0", "TilePanels": f"{avx2} 1 : N2D2_NEON_DOT ? 2 : 0",
-                     "WindowBytes": f"{avx2} 8192 : N2D2_NEON_DOT ? 24576 : 0"}
+    assert found == {
+        "TilePixels": f"{avx2} 6 : N2D2_NEON_DOT ? 3 : 0",
+        "TilePanels": f"{avx2} 1 : N2D2_NEON_DOT ? 2 : 0",
+        "WindowBytes": f"{avx2} 8192 : N2D2_NEON_DOT ? 24576 : 0",
+    }
 
 
-@pytest.mark.parametrize("written, reason", [("", "empty"), ("avx2", "is no"), ("mmx:6x1:8192", "is no"), ("avx2:0x1:8192", "beyond"),
-                                             ("avx2:6x9:8192", "beyond"), ("avx2:6x1:900000", "beyond"), ("avx2:6x1:12", "beyond")])
+@pytest.mark.parametrize(
+    "written, reason",
+    [
+        ("", "empty"),
+        ("avx2", "is no"),
+        ("mmx:6x1:8192", "is no"),
+        ("avx2:0x1:8192", "beyond"),
+        ("avx2:6x9:8192", "beyond"),
+        ("avx2:6x1:900000", "beyond"),
+        ("avx2:6x1:12", "beyond"),
+    ],
+)
 def test_tiles_that_are_none(written, reason):
     with pytest.raises(ValueError, match=reason):
         tile_constants(written)
@@ -51,13 +65,20 @@ def with_tile(graph, tile: str):
 
 
 def test_a_form_is_chosen_by_the_parameter(tmp_path):
-    written = {tile: "".join(path.read_text() for path in write_export(tmp_path / tile[5:], with_tile(residual(True), tile)).rglob("layers_*.cpp"))
-               for tile in ("avx2:winograd", "avx2:direct")}
+    written = {
+        tile: "".join(
+            path.read_text()
+            for path in write_export(tmp_path / tile[5:], with_tile(residual(True), tile)).rglob("layers_*.cpp")
+        )
+        for tile in ("avx2:winograd", "avx2:direct")
+    }
     assert "#elif (N2D2_AVX2 && !N2D2_AVXVNNI)\n" in written["avx2:winograd"] and "N2D2_AVX2" not in written["avx2:direct"]
 
 
 def test_a_layer_without_the_form_is_refused(tmp_path):
-    with pytest.raises(N2D2Error, match="E705: Tile=sse4:winograd of .*: the layer has no Winograd form .*stride 1, dilation 1"):
+    with pytest.raises(
+        N2D2Error, match="E705: Tile=sse4:winograd of .*: the layer has no Winograd form .*stride 1, dilation 1"
+    ):
         write_export(tmp_path / "out", with_tile(chain(True), "sse4:winograd"))
 
 
@@ -69,7 +90,9 @@ def test_tiles_go_through_the_file_of_export_parameters(tmp_path):
 
 
 def test_tiles_of_other_instruction_sets_stay():
-    found = tune.with_tiles({"a": {"Tile": "avx2:6x1:8192 neon:4x1:8192", "QuantBits": "16"}}, {"a": "avx2:3x2:8192", "b": "avx2:4x1:8192"})
+    found = tune.with_tiles(
+        {"a": {"Tile": "avx2:6x1:8192 neon:4x1:8192", "QuantBits": "16"}}, {"a": "avx2:3x2:8192", "b": "avx2:4x1:8192"}
+    )
     assert found == {"a": {"Tile": "neon:4x1:8192 avx2:3x2:8192", "QuantBits": "16"}, "b": {"Tile": "avx2:4x1:8192"}}
 
 
@@ -88,7 +111,12 @@ def test_an_export_is_tuned(tmp_path):
     layers = list(made.plan.order)
     tune.tune_export(out, layers, 2, "env OMP_NUM_THREADS=1 {binary}")
     assert (out / tune.TUNED_FILE).read_text().startswith("; Tiles measured by -tune")
-    again = write_export(tmp_path / "again", request(graph, layer_parameters={"conv/1": {"Tile": "avx2:3x2:1024 sse4:1x2:1024"}}))
-    assert "TilePixels = (N2D2_AVX2 && !N2D2_AVXVNNI) ? 3 : N2D2_SSE41 ? 1 : 0" in (again / "dnn" / "include" / "conv_1.hpp").read_text()
+    again = write_export(
+        tmp_path / "again", request(graph, layer_parameters={"conv/1": {"Tile": "avx2:3x2:1024 sse4:1x2:1024"}})
+    )
+    assert (
+        "TilePixels = (N2D2_AVX2 && !N2D2_AVXVNNI) ? 3 : N2D2_SSE41 ? 1 : 0"
+        in (again / "dnn" / "include" / "conv_1.hpp").read_text()
+    )
     x = random_inputs(graph, 1)[0]
     np.testing.assert_array_equal(n2d2py.load_export(again).run_raw(x), simulate(graph, [x])["fc"])

@@ -1,4 +1,5 @@
 """Writing an export whole or not at all."""
+
 from __future__ import annotations
 
 import errno
@@ -60,18 +61,16 @@ def test_an_empty_folder_is_taken_and_a_link_is_followed(tmp_path):
 def test_an_exception_leaves_the_previous_export(tmp_path, error):
     write(tmp_path / "out")
     before = everything(tmp_path)
-    with pytest.raises(type(error)):
-        with ExportFolder(tmp_path / "out", MANIFEST) as folder:
-            (folder / "half").write_text("x")
-            raise error
+    with pytest.raises(type(error)), ExportFolder(tmp_path / "out", MANIFEST) as folder:
+        (folder / "half").write_text("x")
+        raise error
     assert everything(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_exception_leaves_nothing_where_nothing_was(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        with ExportFolder(tmp_path / "out", MANIFEST):
-            1 / 0
+    with pytest.raises(ZeroDivisionError), ExportFolder(tmp_path / "out", MANIFEST):
+        1 / 0
     assert not list(tmp_path.iterdir())
 
 
@@ -87,10 +86,8 @@ def test_a_full_disk_is_one_error(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_write_that_finds_no_space_is_that_error(tmp_path):
-    with pytest.raises(N2D2Error, match="E713"):
-        with ExportFolder(tmp_path / "out", MANIFEST):
-            with open("/dev/full", "w") as file:
-                file.write("x" * 10)
+    with pytest.raises(N2D2Error, match="E713"), ExportFolder(tmp_path / "out", MANIFEST), open("/dev/full", "w") as file:
+        file.write("x" * 10)
     assert not list(tmp_path.iterdir())
 
 
@@ -127,9 +124,8 @@ def test_a_protected_place_cannot_be_written(tmp_path):
 
 
 def test_an_error_of_reading_something_else_passes(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        with ExportFolder(tmp_path / "out", MANIFEST):
-            (tmp_path / "elsewhere" / "image.png").read_bytes()
+    with pytest.raises(FileNotFoundError), ExportFolder(tmp_path / "out", MANIFEST):
+        (tmp_path / "elsewhere" / "image.png").read_bytes()
 
 
 @pytest.mark.parametrize("content", [None, "{}", "[1]", '{"tool": "other"}', "{"])
@@ -168,9 +164,8 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
 def test_an_export_that_a_killed_run_moved_aside_comes_back(tmp_path):
     write(tmp_path / "out")
     os.rename(tmp_path / "out", tmp_path / f".out.old-{dead_pid()}")
-    with pytest.raises(ZeroDivisionError):
-        with ExportFolder(tmp_path / "out", MANIFEST):
-            1 / 0
+    with pytest.raises(ZeroDivisionError), ExportFolder(tmp_path / "out", MANIFEST):
+        1 / 0
     assert set(everything(tmp_path)) == {"out/sub/a.txt", "out/manifest.json"}
 
 
@@ -185,8 +180,13 @@ def test_ctrl_c_leaves_the_previous_export(tmp_path):
             print("ready", flush=True)
             time.sleep(60)
     """)
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True, cwd=Path(__file__).parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert process.stdout.readline() == "ready\n"
     assert len(list(tmp_path.iterdir())) == 2
     process.send_signal(signal.SIGINT)

@@ -1,10 +1,11 @@
 """Builds the float graph of an INI text, without data, and runs it on given inputs."""
+
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 import pytest
@@ -53,25 +54,35 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def build() -> Callable[..., Built]:
     """build(text, (C, H, W), weights=..., seed=...): the network of the text after an [sp] section."""
-    def make(text: str, shape: tuple[int, ...] = (3, 8, 10), *, weights: Path | str | None = None, seed: int = 1,
-             ignore_missing: bool = False) -> Built:
+
+    def make(
+        text: str,
+        shape: tuple[int, ...] = (3, 8, 10),
+        *,
+        weights: Path | str | None = None,
+        seed: int = 1,
+        ignore_missing: bool = False,
+    ) -> Built:
         Path("net.ini").write_text("[sp]\n" + text)
         document = load_document(Path("net.ini"))
         store = WeightStore(None if weights is None else Path(weights), ignore_missing=ignore_missing)
         graph = build_graph(document, (1, *shape), store, seed)
         graph.verify()
         return Built(document, graph, read_targets(document, graph))
+
     return make
 
 
 @pytest.fixture
 def refusal(build: Callable[..., Built]) -> Callable[..., str]:
     """The errors, one per line, that building a text gives."""
+
     def lines(text: str, *arguments, **options) -> str:
         with pytest.raises(N2D2Error) as caught:
             build(text, *arguments, **options)
         error = caught.value
         return "\n".join(one.line() for one in (error.errors if isinstance(error, ErrorList) else [error]))
+
     return lines
 
 

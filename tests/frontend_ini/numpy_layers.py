@@ -1,4 +1,5 @@
 """Convolution and pooling by their definitions, written as loops."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,7 +14,7 @@ def convolve(x: np.ndarray, w: np.ndarray, b: np.ndarray, stride=(1, 1), pad=(0,
     y = np.empty((len(x), o, height, width))
     for i in range(height):
         for j in range(width):
-            window = x[:, :, i * sh:i * sh + dh * (kh - 1) + 1:dh, j * sw:j * sw + dw * (kw - 1) + 1:dw]
+            window = x[:, :, i * sh : i * sh + dh * (kh - 1) + 1 : dh, j * sw : j * sw + dw * (kw - 1) + 1 : dw]
             y[:, :, i, j] = np.tensordot(window, w, axes=([1, 2, 3], [1, 2, 3])) + b
     return y
 
@@ -26,6 +27,6 @@ def pool(x: np.ndarray, kernel, stride, pad, how: str) -> np.ndarray:
     y = np.empty((*x.shape[:2], height, width))
     for i in range(height):
         for j in range(width):
-            window = x[:, :, i * sh:i * sh + kh, j * sw:j * sw + kw]
+            window = x[:, :, i * sh : i * sh + kh, j * sw : j * sw + kw]
             y[:, :, i, j] = window.max(axis=(2, 3)) if how == "Max" else window.sum(axis=(2, 3)) / (kh * kw)
     return y

@@ -1,27 +1,30 @@
 """Each type of layer section: its keys, its dimensions, its values against a computation in NumPy."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from numpy_layers import convolve, pool
 
 CONV = "[conv]\nInput=sp\nType=Conv\nNbOutputs=4\n"
 POOL = "[pool]\nInput=sp\nType=Pool\nNbOutputs=3\nMapping.Size=1\n"
 
 
-@pytest.mark.parametrize("keys,kernel,stride,pad,dilation", [
-    ("KernelDims=3 2", (2, 3), (1, 1), (0, 0), (1, 1)),
-    ("KernelSize=3", (3, 3), (1, 1), (0, 0), (1, 1)),
-    ("KernelWidth=1\nKernelHeight=5", (5, 1), (1, 1), (0, 0), (1, 1)),
-    ("KernelDims=3 3\nStrideDims=2 1", (3, 3), (1, 2), (0, 0), (1, 1)),
-    ("KernelDims=3 3\nStride=2\nPadding=1", (3, 3), (2, 2), (1, 1), (1, 1)),
-    ("KernelDims=3 3\nStrideX=3", (3, 3), (1, 3), (0, 0), (1, 1)),
-    ("KernelDims=5 3\nPaddingDims=2 1\nStrideY=2", (3, 5), (2, 1), (1, 2), (1, 1)),
-    ("KernelDims=3 3\nPaddingX=1", (3, 3), (1, 1), (0, 1), (1, 1)),
-    ("KernelDims=3 3\nDilation=2\nPadding=2", (3, 3), (1, 1), (2, 2), (2, 2)),
-    ("KernelDims=3 2\nDilationDims=3 2", (2, 3), (1, 1), (0, 0), (2, 3)),
-])
+@pytest.mark.parametrize(
+    "keys,kernel,stride,pad,dilation",
+    [
+        ("KernelDims=3 2", (2, 3), (1, 1), (0, 0), (1, 1)),
+        ("KernelSize=3", (3, 3), (1, 1), (0, 0), (1, 1)),
+        ("KernelWidth=1\nKernelHeight=5", (5, 1), (1, 1), (0, 0), (1, 1)),
+        ("KernelDims=3 3\nStrideDims=2 1", (3, 3), (1, 2), (0, 0), (1, 1)),
+        ("KernelDims=3 3\nStride=2\nPadding=1", (3, 3), (2, 2), (1, 1), (1, 1)),
+        ("KernelDims=3 3\nStrideX=3", (3, 3), (1, 3), (0, 0), (1, 1)),
+        ("KernelDims=5 3\nPaddingDims=2 1\nStrideY=2", (3, 5), (2, 1), (1, 2), (1, 1)),
+        ("KernelDims=3 3\nPaddingX=1", (3, 3), (1, 1), (0, 1), (1, 1)),
+        ("KernelDims=3 3\nDilation=2\nPadding=2", (3, 3), (1, 1), (2, 2), (2, 2)),
+        ("KernelDims=3 2\nDilationDims=3 2", (2, 3), (1, 1), (0, 0), (2, 3)),
+    ],
+)
 def test_conv(keys, kernel, stride, pad, dilation, build, stimulus):
     net = build(CONV + keys)
     w, b = net.params("conv")["weights"], net.params("conv")["bias"]
@@ -40,23 +43,26 @@ def test_conv_without_bias_and_flipped(build, stimulus):
     assert not other.params("conv")["bias"].any() and plain.params("conv")["bias"].any()
 
 
-@pytest.mark.parametrize("keys,function", [
-    ("", lambda x: x),
-    ("=Linear", lambda x: x),
-    ("=Linear\nActivationFunction.Clipping=0.25", lambda x: x.clip(-0.25, 0.25)),
-    ("=Rectifier", lambda x: x.clip(0)),
-    ("=Rectifier\nActivationFunction.Clipping=0.5", lambda x: x.clip(0, 0.5)),
-    ("=Rectifier\nActivationFunction.LeakSlope=0.1", lambda x: np.where(x > 0, x, 0.1 * x)),
-    ("=Saturation\nActivationFunction.Threshold=0.3", lambda x: x.clip(-0.3, 0.3)),
-    ("=Saturation", lambda x: x.clip(-1, 1)),
-    ("=Logistic", lambda x: 1 / (1 + np.exp(-x))),
-    ("=LogisticWithLoss", lambda x: 1 / (1 + np.exp(-x))),
-    ("=Softplus", lambda x: np.log1p(np.exp(x))),
-    ("=Swish", lambda x: x / (1 + np.exp(-x))),
-    ("=Tanh", np.tanh),
-    ("=Tanh\nActivationFunction.Alpha=0.5", lambda x: np.tanh(0.5 * x)),
-    ("=TanhLeCun", lambda x: np.tanh(1.7159 * 2 / 3 * x)),
-])
+@pytest.mark.parametrize(
+    "keys,function",
+    [
+        ("", lambda x: x),
+        ("=Linear", lambda x: x),
+        ("=Linear\nActivationFunction.Clipping=0.25", lambda x: x.clip(-0.25, 0.25)),
+        ("=Rectifier", lambda x: x.clip(0)),
+        ("=Rectifier\nActivationFunction.Clipping=0.5", lambda x: x.clip(0, 0.5)),
+        ("=Rectifier\nActivationFunction.LeakSlope=0.1", lambda x: np.where(x > 0, x, 0.1 * x)),
+        ("=Saturation\nActivationFunction.Threshold=0.3", lambda x: x.clip(-0.3, 0.3)),
+        ("=Saturation", lambda x: x.clip(-1, 1)),
+        ("=Logistic", lambda x: 1 / (1 + np.exp(-x))),
+        ("=LogisticWithLoss", lambda x: 1 / (1 + np.exp(-x))),
+        ("=Softplus", lambda x: np.log1p(np.exp(x))),
+        ("=Swish", lambda x: x / (1 + np.exp(-x))),
+        ("=Tanh", np.tanh),
+        ("=Tanh\nActivationFunction.Alpha=0.5", lambda x: np.tanh(0.5 * x)),
+        ("=TanhLeCun", lambda x: np.tanh(1.7159 * 2 / 3 * x)),
+    ],
+)
 def test_activations(keys, function, build, stimulus):
     text = f"ActivationFunction{keys}\n" if keys else ""
     net = build(f"[fc]\nInput=sp\nType=Fc\nNbOutputs=6\nWeightsFiller=HeFiller\n{text}")
@@ -66,13 +72,16 @@ def test_activations(keys, function, build, stimulus):
 
 
 @pytest.mark.parametrize("how", ["Max", "Average"])
-@pytest.mark.parametrize("keys,kernel,stride,pad", [
-    ("PoolDims=2 2\nStride=2", (2, 2), (2, 2), (0, 0)),
-    ("PoolSize=3\nPadding=1", (3, 3), (1, 1), (1, 1)),
-    ("PoolWidth=3\nPoolHeight=2\nStrideDims=2 3", (2, 3), (3, 2), (0, 0)),
-    ("PoolDims=3 5\nPaddingDims=1 2\nStrideX=2", (5, 3), (1, 2), (2, 1)),
-    ("PoolDims=10 8", (8, 10), (1, 1), (0, 0)),
-])
+@pytest.mark.parametrize(
+    "keys,kernel,stride,pad",
+    [
+        ("PoolDims=2 2\nStride=2", (2, 2), (2, 2), (0, 0)),
+        ("PoolSize=3\nPadding=1", (3, 3), (1, 1), (1, 1)),
+        ("PoolWidth=3\nPoolHeight=2\nStrideDims=2 3", (2, 3), (3, 2), (0, 0)),
+        ("PoolDims=3 5\nPaddingDims=1 2\nStrideX=2", (5, 3), (1, 2), (2, 1)),
+        ("PoolDims=10 8", (8, 10), (1, 1), (0, 0)),
+    ],
+)
 def test_pool_floors_and_counts_padding(keys, kernel, stride, pad, how, build, stimulus):
     net = build(f"{POOL}Pooling={how}\n{keys}")
     expected = pool(stimulus, kernel, stride, pad, how)
@@ -83,8 +92,9 @@ def test_pool_floors_and_counts_padding(keys, kernel, stride, pad, how, build, s
 
 def test_a_pool_has_an_activation(build, stimulus):
     net = build(POOL + "Pooling=Average\nPoolDims=2 2\nActivationFunction=Rectifier")
-    np.testing.assert_allclose(net.run(stimulus, "pool")[0],
-                               pool(stimulus, (2, 2), (1, 1), (0, 0), "Average").clip(0), atol=1e-9)
+    np.testing.assert_allclose(
+        net.run(stimulus, "pool")[0], pool(stimulus, (2, 2), (1, 1), (0, 0), "Average").clip(0), atol=1e-9
+    )
 
 
 def test_fc_flattens_channels_first(build, stimulus):
@@ -95,14 +105,14 @@ def test_fc_flattens_channels_first(build, stimulus):
 
 
 def test_batch_norm(build, stimulus, tmp_path):
-    values = {name: np.random.default_rng(i).uniform(0.5, 2, 3) for i, name in
-              enumerate(("scales", "biases", "means", "variances"))}
+    values = {
+        name: np.random.default_rng(i).uniform(0.5, 2, 3) for i, name in enumerate(("scales", "biases", "means", "variances"))
+    }
     np.savez(tmp_path / "w.npz", **{f"bn_{name}": value for name, value in values.items()})
     text = "[bn]\nInput=sp\nType=BatchNorm\nNbOutputs=3\nConfigSection=c\nActivationFunction=Rectifier\n[c]\nEpsilon=0.1\n"
     net = build(text, weights=tmp_path / "w.npz")
     s, b, m, v = (values[name].reshape(3, 1, 1) for name in ("scales", "biases", "means", "variances"))
-    np.testing.assert_allclose(net.run(stimulus, "bn")[0], ((stimulus - m) / np.sqrt(v + 0.1) * s + b).clip(0),
-                               atol=1e-5)
+    np.testing.assert_allclose(net.run(stimulus, "bn")[0], ((stimulus - m) / np.sqrt(v + 0.1) * s + b).clip(0), atol=1e-5)
 
 
 def test_batch_norm_without_weights_is_the_identity(build, stimulus):
@@ -110,21 +120,26 @@ def test_batch_norm_without_weights_is_the_identity(build, stimulus):
     np.testing.assert_allclose(net.run(stimulus, "bn")[0], stimulus / np.sqrt(1 + 1e-5), rtol=1e-6)
 
 
-TWO = CONV + "KernelDims=1 1\n[other]\nInput=sp\nType=Conv\nNbOutputs=4\nKernelDims=1 1\n[e]\nInput=conv,other\n" \
+TWO = (
+    CONV + "KernelDims=1 1\n[other]\nInput=sp\nType=Conv\nNbOutputs=4\nKernelDims=1 1\n[e]\nInput=conv,other\n"
     "Type=ElemWise\nNbOutputs=4\n"
+)
 
 
-@pytest.mark.parametrize("keys,function", [
-    ("Operation=Sum", lambda a, b: a + b),
-    ("Operation=Sum\nWeights=1.0 -1.0", lambda a, b: a - b),
-    ("Operation=Sum\nWeights=0.5", lambda a, b: 0.5 * a + 0.5 * b),
-    ("Operation=Sum\nWeights=2 3\nShifts=0.5 -1", lambda a, b: 2 * a + 0.5 + 3 * b - 1),
-    ("Operation=AbsSum\nWeights=1 2", lambda a, b: abs(a) + 2 * abs(b)),
-    ("Operation=EuclideanSum\nWeights=1 2", lambda a, b: np.sqrt(a ** 2 + (2 * b) ** 2)),
-    ("Operation=Prod", lambda a, b: a * b),
-    ("Operation=Max", np.maximum),
-    ("Operation=Sum\nActivationFunction=Rectifier", lambda a, b: (a + b).clip(0)),
-])
+@pytest.mark.parametrize(
+    "keys,function",
+    [
+        ("Operation=Sum", lambda a, b: a + b),
+        ("Operation=Sum\nWeights=1.0 -1.0", lambda a, b: a - b),
+        ("Operation=Sum\nWeights=0.5", lambda a, b: 0.5 * a + 0.5 * b),
+        ("Operation=Sum\nWeights=2 3\nShifts=0.5 -1", lambda a, b: 2 * a + 0.5 + 3 * b - 1),
+        ("Operation=AbsSum\nWeights=1 2", lambda a, b: abs(a) + 2 * abs(b)),
+        ("Operation=EuclideanSum\nWeights=1 2", lambda a, b: np.sqrt(a**2 + (2 * b) ** 2)),
+        ("Operation=Prod", lambda a, b: a * b),
+        ("Operation=Max", np.maximum),
+        ("Operation=Sum\nActivationFunction=Rectifier", lambda a, b: (a + b).clip(0)),
+    ],
+)
 def test_elem_wise(keys, function, build, stimulus):
     net = build(TWO + keys)
     a, b, found = net.run(stimulus, "conv", "other", "e")
@@ -132,16 +147,20 @@ def test_elem_wise(keys, function, build, stimulus):
 
 
 def test_activation_layer_is_tanh_by_default_and_concatenates(build, stimulus):
-    net = build(CONV + "KernelDims=1 1\n[a]\nInput=conv, sp\nType=Activation\nNbOutputs=7\n"
-                "[b]\nInput=a\nType=Activation\nActivationFunction=Linear\nNbOutputs=7\n")
+    net = build(
+        CONV + "KernelDims=1 1\n[a]\nInput=conv, sp\nType=Activation\nNbOutputs=7\n"
+        "[b]\nInput=a\nType=Activation\nActivationFunction=Linear\nNbOutputs=7\n"
+    )
     conv, a, b = net.run(stimulus, "conv", "a", "b")
     np.testing.assert_allclose(a, np.tanh(np.concatenate([conv, stimulus], axis=1)), atol=1e-7)
     np.testing.assert_array_equal(b, a)
 
 
 def test_softmax_and_its_groups(build, stimulus):
-    net = build("[fc]\nInput=sp\nType=Fc\nNbOutputs=6\n[s]\nInput=fc\nType=Softmax\nNbOutputs=6\nWithLoss=1\n"
-                "[g]\nInput=fc\nType=Softmax\nNbOutputs=6\nGroupSize=3\n")
+    net = build(
+        "[fc]\nInput=sp\nType=Fc\nNbOutputs=6\n[s]\nInput=fc\nType=Softmax\nNbOutputs=6\nWithLoss=1\n"
+        "[g]\nInput=fc\nType=Softmax\nNbOutputs=6\nGroupSize=3\n"
+    )
     fc, s, g = net.run(stimulus, "fc", "s", "g")
     e = np.exp(fc)
     np.testing.assert_allclose(s, e / e.sum(axis=1, keepdims=True), rtol=1e-6)
@@ -162,8 +181,10 @@ def test_padding_adds_zeros_and_crops(build, stimulus):
 
 
 def test_two_inputs_are_concatenated_in_their_order(build, stimulus):
-    net = build(CONV + "KernelDims=1 1\n[two]\nInput=sp, conv\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
-                "[fc]\nInput=conv,two\nType=Fc\nNbOutputs=3\n")
+    net = build(
+        CONV + "KernelDims=1 1\n[two]\nInput=sp, conv\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
+        "[fc]\nInput=conv,two\nType=Fc\nNbOutputs=3\n"
+    )
     conv, two, fc = net.run(stimulus, "conv", "two", "fc")
     p = net.params("two")
     np.testing.assert_allclose(two, convolve(np.concatenate([stimulus, conv], 1), p["weights"], p["bias"]), atol=1e-6)
@@ -181,33 +202,41 @@ def test_fc_joins_inputs_of_different_sizes(build, stimulus):
 
 
 def test_automatic_properties_serve_later_sections(build):
-    net = build(CONV + "KernelDims=3 3\nStride=2\n[pool]\nInput=conv\nType=Pool\nPooling=Average\n"
-                "PoolDims=[conv]_OutputsWidth [conv]_OutputsHeight\nNbOutputs=[conv]_NbOutputs\nMapping.Size=1\n"
-                "[fc]\nInput=pool\nType=Fc\nNbOutputs=$([conv]_NbChannels * 100 + [conv]_ChannelsWidth * 10 + "
-                "[conv]_ChannelsHeight)\n")
+    net = build(
+        CONV + "KernelDims=3 3\nStride=2\n[pool]\nInput=conv\nType=Pool\nPooling=Average\n"
+        "PoolDims=[conv]_OutputsWidth [conv]_OutputsHeight\nNbOutputs=[conv]_NbOutputs\nMapping.Size=1\n"
+        "[fc]\nInput=pool\nType=Fc\nNbOutputs=$([conv]_NbChannels * 100 + [conv]_ChannelsWidth * 10 + "
+        "[conv]_ChannelsHeight)\n"
+    )
     assert net.dims("conv") == [4, 3, 4]
     assert net.dims("pool") == [1, 1, 4] and net.graph.node("pool").op.kernel == (3, 4)
     assert net.dims("fc") == [1, 1, 3 * 100 + 10 * 10 + 8]
 
 
-@pytest.mark.parametrize("text,expected", [
-    (CONV, ["E212", "[conv]", "KernelDims"]),
-    (CONV + "KernelDims=9 9 9", ["E211", "net.ini:6"]),
-    (CONV + "KernelDims=11 3", ["E203", "11x3", "10x8"]),
-    (CONV.replace("Conv", "Cov"), ["E226", "net.ini:4", "did you mean Conv?"]),
-    (CONV.replace("Input=sp", "Input=conw") + "KernelSize=1", ["E223", "net.ini:3", "'conw'"]),
-    (POOL + "Mapping.NbIterations=2\nPooling=Max\nPoolSize=1", ["E215", "output 2"]),
-    (POOL + "Pooling=Least\nPoolSize=1", ["Least", "Max", "Average"]),
-    ("[b]\nInput=sp\nType=BatchNorm\nNbOutputs=5", ["E216", "NbOutputs=5", "3 channels", "set NbOutputs to 3"]),
-    ("[e]\nInput=sp\nType=ElemWise\nNbOutputs=3\nWeights=1 2 3", ["E217", "3 values", "1 inputs"]),
-    ("[s]\nInput=sp\nType=Softmax\nNbOutputs=3\nGroupSize=2", ["E218"]),
-    ("[p]\nInput=sp\nType=Padding\nNbOutputs=3\nTopPadding=1", ["BottomPadding"]),
-    (TWO.replace("[other]\nInput=sp\nType=Conv\nNbOutputs=4", "[other]\nInput=sp\nType=Conv\nNbOutputs=5")
-     + "Operation=Sum", ["E2"]),
-    ("[a]\nInput=b\nType=Dropout\nNbOutputs=3\n[b]\nInput=a\nType=Dropout\nNbOutputs=3", ["E224", "a -> b"]),
-    ("", ["E221"]),
-    (CONV.replace("[conv]", "$X=1\n[conv]").replace("NbOutputs=4", "NbOutputs=0") + "KernelSize=1", ["NbOutputs"]),
-])
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        (CONV, ["E212", "[conv]", "KernelDims"]),
+        (CONV + "KernelDims=9 9 9", ["E211", "net.ini:6"]),
+        (CONV + "KernelDims=11 3", ["E203", "11x3", "10x8"]),
+        (CONV.replace("Conv", "Cov"), ["E226", "net.ini:4", "did you mean Conv?"]),
+        (CONV.replace("Input=sp", "Input=conw") + "KernelSize=1", ["E223", "net.ini:3", "'conw'"]),
+        (POOL + "Mapping.NbIterations=2\nPooling=Max\nPoolSize=1", ["E215", "output 2"]),
+        (POOL + "Pooling=Least\nPoolSize=1", ["Least", "Max", "Average"]),
+        ("[b]\nInput=sp\nType=BatchNorm\nNbOutputs=5", ["E216", "NbOutputs=5", "3 channels", "set NbOutputs to 3"]),
+        ("[e]\nInput=sp\nType=ElemWise\nNbOutputs=3\nWeights=1 2 3", ["E217", "3 values", "1 inputs"]),
+        ("[s]\nInput=sp\nType=Softmax\nNbOutputs=3\nGroupSize=2", ["E218"]),
+        ("[p]\nInput=sp\nType=Padding\nNbOutputs=3\nTopPadding=1", ["BottomPadding"]),
+        (
+            TWO.replace("[other]\nInput=sp\nType=Conv\nNbOutputs=4", "[other]\nInput=sp\nType=Conv\nNbOutputs=5")
+            + "Operation=Sum",
+            ["E2"],
+        ),
+        ("[a]\nInput=b\nType=Dropout\nNbOutputs=3\n[b]\nInput=a\nType=Dropout\nNbOutputs=3", ["E224", "a -> b"]),
+        ("", ["E221"]),
+        (CONV.replace("[conv]", "$X=1\n[conv]").replace("NbOutputs=4", "NbOutputs=0") + "KernelSize=1", ["NbOutputs"]),
+    ],
+)
 def test_mistakes_are_named(text, expected, refusal):
     found = refusal(text)
     assert found.startswith("N2D2-E") and all(part in found for part in expected), found
@@ -224,6 +253,8 @@ def test_an_unknown_key_proposes_the_nearest(build):
 def test_training_keys_are_accepted_silently(build):
     from n2d2py import log
 
-    build(CONV + "KernelDims=1 1\nSolvers=SGD\nQWeight=LSQ\nQAct.Range=15\nConfigSection=c\n[c]\nSolvers.Decay=0.1\n"
-          "WeightsSolver.LearningRate=0.1\nBackPropagate=0\n")
+    build(
+        CONV + "KernelDims=1 1\nSolvers=SGD\nQWeight=LSQ\nQAct.Range=15\nConfigSection=c\n[c]\nSolvers.Decay=0.1\n"
+        "WeightsSolver.LearningRate=0.1\nBackPropagate=0\n"
+    )
     assert log.warnings_seen() == ()

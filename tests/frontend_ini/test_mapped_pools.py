@@ -1,9 +1,9 @@
 """Pools whose outputs take the windows of several input channels, against loops over the mapping."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from numpy_layers import pool
 
 POOL = "[a]\nInput=sp\nType=Dropout\nNbOutputs=6\n[pool]\nInput=a\nType=Pool\nPoolDims=3 2\nStride=2\nPadding=1\n"
@@ -29,8 +29,10 @@ CASES = [
     ("NbOutputs=6\nMapping.NbGroups=2", np.kron(np.eye(2), np.ones((3, 3))).astype(bool)),
     ("NbOutputs=6\nMapping.Size=1\nMapping.OffsetX=2", matrix(6, [((c + 2) % 6, c) for c in range(6)])),
     ("NbOutputs=9\nMapping.Size=1", matrix(9, [(k % 9, k % 6) for k in range(9)])),
-    ("NbOutputs=4\nMapping(a)=1 0 0 0  1 1 0 0  0 1 1 0  0 1 0 0  0 0 1 0  0 0 1 1",
-     matrix(4, [(0, 0), (0, 1), (1, 1), (1, 2), (1, 3), (2, 2), (2, 4), (2, 5), (3, 5)])),
+    (
+        "NbOutputs=4\nMapping(a)=1 0 0 0  1 1 0 0  0 1 1 0  0 1 0 0  0 0 1 0  0 0 1 1",
+        matrix(4, [(0, 0), (0, 1), (1, 1), (1, 2), (1, 3), (2, 2), (2, 4), (2, 5), (3, 5)]),
+    ),
 ]
 
 
@@ -47,8 +49,10 @@ def test_values(mode, keys, mapping, build):
 def test_many_channels_and_two_parents(build):
     """All 40 channels of two inputs into each output."""
     x = np.random.default_rng(1).normal(size=(1, 20, 4, 4))
-    net = build("[a]\nInput=sp\nType=Dropout\nNbOutputs=20\n[p]\nInput=sp,a\nType=Pool\nPooling=Max\nPoolSize=2\n"
-                "NbOutputs=3\n", (20, 4, 4))
+    net = build(
+        "[a]\nInput=sp\nType=Dropout\nNbOutputs=20\n[p]\nInput=sp,a\nType=Pool\nPooling=Max\nPoolSize=2\nNbOutputs=3\n",
+        (20, 4, 4),
+    )
     (found,) = net.run(x, "p")
     whole = pool(x, (2, 2), (1, 1), (0, 0), "Max").max(axis=1)
     np.testing.assert_array_equal(found, np.stack([whole] * 3, axis=1))
@@ -84,6 +88,8 @@ def test_output_without_channels_is_refused(refusal):
 
 
 def test_vectors_are_pooled_as_images(build):
-    net = build("[f]\nInput=sp\nType=Fc\nNbOutputs=4\n[p]\nInput=f\nType=Pool\nPooling=Max\nPoolSize=1\nNbOutputs=2\n"
-                "Mapping.SizeY=2\nMapping.StrideY=2\n")
+    net = build(
+        "[f]\nInput=sp\nType=Fc\nNbOutputs=4\n[p]\nInput=f\nType=Pool\nPooling=Max\nPoolSize=1\nNbOutputs=2\n"
+        "Mapping.SizeY=2\nMapping.StrideY=2\n"
+    )
     assert net.dims("p") == [1, 1, 2]

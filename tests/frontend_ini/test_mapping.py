@@ -1,9 +1,9 @@
 """Mapping: which input channel feeds which output, in every form of the key."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from numpy_layers import convolve
 
 CONV = "[conv]\nInput={parents}\nType=Conv\nNbOutputs={outputs}\nKernelDims=1 1\nWeightsFiller=HeFiller\n{keys}\n"
@@ -17,35 +17,41 @@ def connections(net, layer: str, channels: int) -> np.ndarray:
     return (np.abs(y[1:] - y[:1]).max(axis=(2, 3)) > 1e-9).T
 
 
-@pytest.mark.parametrize("keys,channels,outputs,expected", [
-    ("", 2, 3, ["11", "11", "11"]),
-    ("Mapping.NbGroups=2", 4, 4, ["1100", "1100", "0011", "0011"]),
-    ("Mapping.ChannelsPerGroup=1", 3, 3, ["100", "010", "001"]),
-    ("Mapping.ChannelsPerGroup=1", 2, 4, ["10", "10", "01", "01"]),
-    ("Mapping.ChannelsPerGroup=2", 4, 5, ["1100", "1100", "0011", "0011", "0011"]),
-    ("Mapping.Size=1", 3, 3, ["100", "010", "001"]),
-    ("Mapping.SizeY=2\nMapping.StrideY=2", 8, 4, ["11000000", "00110000", "00001100", "00000011"]),
-    ("Mapping.Size=1\nMapping.OffsetX=1", 3, 3, ["001", "100", "010"]),
-    ("Mapping.Size=2\nMapping.Offset=1\nMapping.NbIterations=1", 4, 4, ["0000", "0110", "0110", "0000"]),
-    ("Mapping.SizeX=0\nMapping.NbIterations=1", 3, 2, ["100", "100"]),
-    ("Mapping.SizeX=2\nMapping.StrideX=2\nMapping.NbIterations=2", 2, 4, ["10", "10", "01", "01"]),
-    ("Mapping(sp)=1 0 1 \\\n1 1 0", 2, 3, ["11", "01", "10"]),
-    ("Mapping(sp).Size=1", 2, 2, ["10", "01"]),
-    ("Mapping.Size=2\nMapping(sp).Size=1", 2, 2, ["10", "01"]),
-])
+@pytest.mark.parametrize(
+    "keys,channels,outputs,expected",
+    [
+        ("", 2, 3, ["11", "11", "11"]),
+        ("Mapping.NbGroups=2", 4, 4, ["1100", "1100", "0011", "0011"]),
+        ("Mapping.ChannelsPerGroup=1", 3, 3, ["100", "010", "001"]),
+        ("Mapping.ChannelsPerGroup=1", 2, 4, ["10", "10", "01", "01"]),
+        ("Mapping.ChannelsPerGroup=2", 4, 5, ["1100", "1100", "0011", "0011", "0011"]),
+        ("Mapping.Size=1", 3, 3, ["100", "010", "001"]),
+        ("Mapping.SizeY=2\nMapping.StrideY=2", 8, 4, ["11000000", "00110000", "00001100", "00000011"]),
+        ("Mapping.Size=1\nMapping.OffsetX=1", 3, 3, ["001", "100", "010"]),
+        ("Mapping.Size=2\nMapping.Offset=1\nMapping.NbIterations=1", 4, 4, ["0000", "0110", "0110", "0000"]),
+        ("Mapping.SizeX=0\nMapping.NbIterations=1", 3, 2, ["100", "100"]),
+        ("Mapping.SizeX=2\nMapping.StrideX=2\nMapping.NbIterations=2", 2, 4, ["10", "10", "01", "01"]),
+        ("Mapping(sp)=1 0 1 \\\n1 1 0", 2, 3, ["11", "01", "10"]),
+        ("Mapping(sp).Size=1", 2, 2, ["10", "01"]),
+        ("Mapping.Size=2\nMapping(sp).Size=1", 2, 2, ["10", "01"]),
+    ],
+)
 def test_forms(keys, channels, outputs, expected, build):
     net = build(CONV.format(parents="sp", outputs=outputs, keys=keys), (channels, 2, 2))
     found = connections(net, "conv", channels)
     assert ["".join(str(int(bit)) for bit in row) for row in found] == expected
 
 
-@pytest.mark.parametrize("keys,channels,outputs,groups,weights", [
-    ("Mapping.ChannelsPerGroup=1", 6, 6, 6, (6, 1, 1, 1)),
-    ("Mapping.NbGroups=3", 6, 9, 3, (9, 2, 1, 1)),
-    ("Mapping.Size=1", 4, 4, 4, (4, 1, 1, 1)),
-    ("Mapping.NbGroups=1", 4, 4, 1, (4, 4, 1, 1)),
-    ("Mapping.ChannelsPerGroup=2", 4, 5, 1, (5, 4, 1, 1)),
-])
+@pytest.mark.parametrize(
+    "keys,channels,outputs,groups,weights",
+    [
+        ("Mapping.ChannelsPerGroup=1", 6, 6, 6, (6, 1, 1, 1)),
+        ("Mapping.NbGroups=3", 6, 9, 3, (9, 2, 1, 1)),
+        ("Mapping.Size=1", 4, 4, 4, (4, 1, 1, 1)),
+        ("Mapping.NbGroups=1", 4, 4, 1, (4, 4, 1, 1)),
+        ("Mapping.ChannelsPerGroup=2", 4, 5, 1, (5, 4, 1, 1)),
+    ],
+)
 def test_regular_mappings_become_groups(keys, channels, outputs, groups, weights, build):
     net = build(CONV.format(parents="sp", outputs=outputs, keys=keys), (channels, 2, 2))
     assert net.graph.node("conv").op.groups == groups and net.params("conv")["weights"].shape == weights
@@ -55,8 +61,8 @@ def test_a_depthwise_convolution_computes_channel_by_channel(build, stimulus):
     net = build("[dw]\nInput=sp\nType=Conv\nNbOutputs=3\nKernelDims=3 3\nPadding=1\nMapping.ChannelsPerGroup=1\n")
     p, (found,) = net.params("dw"), net.run(stimulus, "dw")
     for c in range(3):
-        alone = convolve(stimulus[:, c:c + 1], p["weights"][c:c + 1], p["bias"][c:c + 1], pad=(1, 1))
-        np.testing.assert_allclose(found[:, c:c + 1], alone, atol=1e-6)
+        alone = convolve(stimulus[:, c : c + 1], p["weights"][c : c + 1], p["bias"][c : c + 1], pad=(1, 1))
+        np.testing.assert_allclose(found[:, c : c + 1], alone, atol=1e-6)
 
 
 def test_two_parents_have_mappings_of_their_own(build):
@@ -83,8 +89,7 @@ def test_groups_are_made_for_each_parent(build):
 
 def test_stored_weights_of_an_irregular_mapping_skip_what_is_not_connected(build, tmp_path):
     np.savez(tmp_path / "w.npz", conv_weights=np.arange(1.0, 4.0), conv_biases=np.zeros(2))
-    net = build(CONV.format(parents="sp", outputs=2, keys="Mapping(sp)=1 0 \\\n1 1"), (2, 1, 1),
-                weights=tmp_path / "w.npz")
+    net = build(CONV.format(parents="sp", outputs=2, keys="Mapping(sp)=1 0 \\\n1 1"), (2, 1, 1), weights=tmp_path / "w.npz")
     np.testing.assert_array_equal(net.params("conv")["weights"][:, :, 0, 0], [[1, 2], [0, 3]])
 
 
@@ -102,12 +107,15 @@ def test_a_pool_without_mapping_is_channel_by_channel(build, stimulus, capsys):
     assert "no Mapping" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("keys,expected", [
-    ("Mapping.NbGroups=2", "does not divide the 3 input channels"),
-    ("Mapping.NbGroups=3\nMapping.ChannelsPerGroup=1", "exclude each other"),
-    ("Mapping(sp)=1 0 1", "3 values"),
-    ("Mapping(sp)=1 0 1 1 0 x", "zeros and ones"),
-])
+@pytest.mark.parametrize(
+    "keys,expected",
+    [
+        ("Mapping.NbGroups=2", "does not divide the 3 input channels"),
+        ("Mapping.NbGroups=3\nMapping.ChannelsPerGroup=1", "exclude each other"),
+        ("Mapping(sp)=1 0 1", "3 values"),
+        ("Mapping(sp)=1 0 1 1 0 x", "zeros and ones"),
+    ],
+)
 def test_mistakes(keys, expected, refusal):
     found = refusal(CONV.format(parents="sp", outputs=2, keys=keys), (3, 2, 2))
     assert found.startswith("N2D2-E213: net.ini:8") and expected in found

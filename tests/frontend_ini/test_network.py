@@ -1,12 +1,12 @@
 """Sections become a network: order of the layers, ONNX files among them, targets."""
+
 from __future__ import annotations
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
-
 from numpy_layers import convolve
+from onnx import helper, numpy_helper
 
 DROP = "[{0}]\nInput={1}\nType=Activation\nActivationFunction=Tanh\nNbOutputs=3\n"
 
@@ -16,8 +16,12 @@ def order(net) -> list[str]:
 
 
 def test_layers_run_level_by_level_and_in_file_order(build):
-    net = build(DROP.format("last", "b, a2") .replace("NbOutputs=3", "NbOutputs=6") + DROP.format("b", "a1")
-                + DROP.format("a2", "sp") + DROP.format("a1", "sp"))
+    net = build(
+        DROP.format("last", "b, a2").replace("NbOutputs=3", "NbOutputs=6")
+        + DROP.format("b", "a1")
+        + DROP.format("a2", "sp")
+        + DROP.format("a1", "sp")
+    )
     assert [name for name in order(net) if name != "last_concat"] == ["a2", "a1", "b", "last"]
 
 
@@ -63,12 +67,17 @@ def test_spiking_models_are_out_of_scope(model, refusal, tmp_path):
 def write_onnx(path) -> np.ndarray:
     """x (n, 3, 8, 10) -> 1x1 convolution "Block/conv-1:0" -> Relu "Block/relu:0"; returns the weights."""
     w = np.random.default_rng(2).normal(size=(4, 3, 1, 1)).astype(np.float32)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["Block/conv-1:0"]),
-             helper.make_node("Relu", ["Block/conv-1:0"], ["Block/relu:0"])]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["Block/conv-1:0"]),
+        helper.make_node("Relu", ["Block/conv-1:0"], ["Block/relu:0"]),
+    ]
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 8, 10])],
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 8, 10])],
         [helper.make_tensor_value_info("Block/relu:0", onnx.TensorProto.FLOAT, ["n", 4, 8, 10])],
-        [numpy_helper.from_array(w, "w")])
+        [numpy_helper.from_array(w, "w")],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return w
 
@@ -77,8 +86,15 @@ ONNX = "[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\n"
 HEAD = "[head]\nInput={0}\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
 
 
-@pytest.mark.parametrize("parent,tensor", [("onnx,Block/relu:0", "Block/relu:0"), ("Block/relu:0", "Block/relu:0"),
-                                           ("onnx", "Block/relu:0"), ("onnx,Block/conv-1:0", "Block/conv-1:0")])
+@pytest.mark.parametrize(
+    "parent,tensor",
+    [
+        ("onnx,Block/relu:0", "Block/relu:0"),
+        ("Block/relu:0", "Block/relu:0"),
+        ("onnx", "Block/relu:0"),
+        ("onnx,Block/conv-1:0", "Block/conv-1:0"),
+    ],
+)
 @pytest.mark.parametrize("first", [True, False])
 def test_layers_follow_an_onnx_file(parent, tensor, first, build, stimulus, tmp_path):
     w = write_onnx(tmp_path / "net.onnx")
@@ -94,14 +110,15 @@ def test_layers_follow_an_onnx_file(parent, tensor, first, build, stimulus, tmp_
 def test_a_layer_may_stand_before_an_onnx_file(build, stimulus, tmp_path):
     w = write_onnx(tmp_path / "net.onnx")
     net = build(ONNX.replace("Input=sp", "Input=pre") + DROP.format("pre", "sp"))
-    np.testing.assert_allclose(net.run(stimulus, "Block/relu:0")[0], convolve(np.tanh(stimulus), w, 0).clip(0),
-                               atol=1e-5)
+    np.testing.assert_allclose(net.run(stimulus, "Block/relu:0")[0], convolve(np.tanh(stimulus), w, 0).clip(0), atol=1e-5)
 
 
 def test_automatic_properties_of_onnx_layers(build, tmp_path):
     write_onnx(tmp_path / "net.onnx")
-    net = build(ONNX + "[fc]\nInput=onnx,Block/relu:0\nType=Fc\nNbOutputs=$([Block/relu:0]_NbOutputs * 10 + "
-                "[Block/relu:0]_OutputsHeight)\n")
+    net = build(
+        ONNX + "[fc]\nInput=onnx,Block/relu:0\nType=Fc\nNbOutputs=$([Block/relu:0]_NbOutputs * 10 + "
+        "[Block/relu:0]_OutputsHeight)\n"
+    )
     assert net.dims("fc") == [1, 1, 48]
 
 
@@ -127,8 +144,11 @@ def test_targets_of_any_name(name, suffix, build):
 def test_several_targets_on_one_and_on_several_layers(build):
     fc = "[{0}]\nInput=sp\nType=Fc\nNbOutputs=7\n"
     net = build(fc.format("b") + fc.format("a") + "[a.Target]\n[b.Target-1]\nBinaryThreshold=0.25\n[a.Target-5]\nTopN=5\n")
-    assert [(t.name, t.tensor, t.top_n) for t in net.targets] == [("a.Target", "a", 1), ("b.Target-1", "b", 1),
-                                                                 ("a.Target-5", "a", 5)]
+    assert [(t.name, t.tensor, t.top_n) for t in net.targets] == [
+        ("a.Target", "a", 1),
+        ("b.Target-1", "b", 1),
+        ("a.Target-5", "a", 5),
+    ]
     assert net.targets[1].binary_threshold == 0.25
     assert net.graph.outputs == ["a", "b"]
 

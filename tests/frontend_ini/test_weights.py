@@ -1,4 +1,5 @@
 """Initial and stored weights: fillers from the seed, .npz, .npy and .syntxt, and what is wrong with them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -47,8 +48,10 @@ def test_stored_weights_are_read(form, arrays, build, tmp_path):
 def test_stored_orders(arrays, build, tmp_path):
     w, fc = arrays["a/b:0_weights"], arrays["fc_weights"]
     stored = {**arrays, "a/b:0_weights": w.transpose(2, 3, 1, 0), "fc_weights": fc.T}
-    net = build(text("ConfigSection=c\n", "ConfigSection=f\n[c]\nWeightsExportFormat=HWCO\n[f]\nWeightsExportFormat=CO\n"),
-                weights=save(tmp_path, stored, "npz"))
+    net = build(
+        text("ConfigSection=c\n", "ConfigSection=f\n[c]\nWeightsExportFormat=HWCO\n[f]\nWeightsExportFormat=CO\n"),
+        weights=save(tmp_path, stored, "npz"),
+    )
     np.testing.assert_array_equal(net.params("a/b:0")["weights"], w)
     np.testing.assert_array_equal(net.params("fc")["weights"], fc)
 
@@ -85,8 +88,9 @@ def test_values_that_are_no_numbers_are_an_error(form, arrays, refusal, tmp_path
     assert "E424" in refusal(text(), weights=save(folder, arrays, form))
 
 
-@pytest.mark.parametrize("name,content", [("fc_biases.syntxt", b"1 2 three 4 5"), ("fc_biases.npy", b"not an array"),
-                                          ("fc_biases.npy", b"")])
+@pytest.mark.parametrize(
+    "name,content", [("fc_biases.syntxt", b"1 2 three 4 5"), ("fc_biases.npy", b"not an array"), ("fc_biases.npy", b"")]
+)
 def test_unreadable_files_are_named(name, content, arrays, refusal, tmp_path):
     folder = tmp_path / "weights"
     folder.mkdir()
@@ -119,15 +123,18 @@ def filled(build, keys: str, seed: int = 1, name: str = "fc", outputs: int = 400
     return net.params(name)["weights"]
 
 
-@pytest.mark.parametrize("keys,mean,deviation", [
-    ("", 0.0, 0.05),
-    ("WeightsFiller=NormalFiller\nWeightsFiller.Mean=2\nWeightsFiller.StdDev=0.5", 2.0, 0.5),
-    ("WeightsFiller=UniformFiller\nWeightsFiller.Min=-1\nWeightsFiller.Max=3", 1.0, 4 / 12 ** 0.5),
-    ("WeightsFiller=HeFiller", 0.0, (2 / 400) ** 0.5),
-    ("WeightsFiller=HeFiller\nWeightsFiller.Scaling=3\nWeightsFiller.VarianceNorm=FanOut", 0.0, 3 * (2 / 400) ** 0.5),
-    ("WeightsFiller=XavierFiller", 0.0, (1 / 400) ** 0.5),
-    ("WeightsFiller=XavierFiller\nWeightsFiller.Distribution=Normal", 0.0, (1 / 400) ** 0.5),
-])
+@pytest.mark.parametrize(
+    "keys,mean,deviation",
+    [
+        ("", 0.0, 0.05),
+        ("WeightsFiller=NormalFiller\nWeightsFiller.Mean=2\nWeightsFiller.StdDev=0.5", 2.0, 0.5),
+        ("WeightsFiller=UniformFiller\nWeightsFiller.Min=-1\nWeightsFiller.Max=3", 1.0, 4 / 12**0.5),
+        ("WeightsFiller=HeFiller", 0.0, (2 / 400) ** 0.5),
+        ("WeightsFiller=HeFiller\nWeightsFiller.Scaling=3\nWeightsFiller.VarianceNorm=FanOut", 0.0, 3 * (2 / 400) ** 0.5),
+        ("WeightsFiller=XavierFiller", 0.0, (1 / 400) ** 0.5),
+        ("WeightsFiller=XavierFiller\nWeightsFiller.Distribution=Normal", 0.0, (1 / 400) ** 0.5),
+    ],
+)
 def test_fillers_have_their_moments(keys, mean, deviation, build):
     values = filled(build, keys)
     assert values.mean() == pytest.approx(mean, abs=0.02 * deviation)
@@ -152,8 +159,10 @@ def test_fillers_follow_the_seed_and_the_layer(build):
 
 def test_a_layer_keeps_its_values_when_others_are_added(build):
     alone = build("[fc]\nInput=sp\nType=Fc\nNbOutputs=5\n").params("fc")
-    among = build("[conv]\nInput=sp\nType=Conv\nNbOutputs=2\nKernelSize=1\n[fc]\nInput=sp\nType=Fc\nNbOutputs=5\n"
-                  "[fc.Target]\n[conv.Target]\n").params("fc")
+    among = build(
+        "[conv]\nInput=sp\nType=Conv\nNbOutputs=2\nKernelSize=1\n[fc]\nInput=sp\nType=Fc\nNbOutputs=5\n"
+        "[fc.Target]\n[conv.Target]\n"
+    ).params("fc")
     np.testing.assert_array_equal(alone["weights"], among["weights"])
     assert not np.array_equal(alone["weights"].ravel()[:5], alone["bias"])
 
@@ -168,8 +177,7 @@ def test_one_file_for_a_layer(keys, connected, bias, build, tmp_path, refusal):
     """<layer>.syntxt: the weights of an output, then its bias; only connected channels are stored."""
     rng = np.random.default_rng(7)
     w, b = rng.normal(size=(4, 3, 2, 3)).astype(np.float32), rng.normal(size=4).astype(np.float32)
-    lines = [" ".join(f"{value:.9g}" for value in [*w[o][connected[o]].ravel(), *([b[o]] if bias else [])])
-             for o in range(4)]
+    lines = [" ".join(f"{value:.9g}" for value in [*w[o][connected[o]].ravel(), *([b[o]] if bias else [])]) for o in range(4)]
     (tmp_path / "a_b_0.syntxt").write_text("\n".join(lines))
     if not bias:
         keys += "ConfigSection=c\n"

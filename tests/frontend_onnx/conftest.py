@@ -1,4 +1,5 @@
 """Small ONNX models written as text, and the comparison of their import with ONNX Runtime."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,8 +16,9 @@ from n2d2py.reference import FloatEngine, original_engine, run_graph
 def build_model(signature: str, body: str, opset: int = 17, seed: int = 0, **weights) -> onnx.ModelProto:
     """The model g (inputs) => (outputs) { body } for a signature "inputs => outputs"; weights are arrays or shapes filled with random values."""
     inputs, outputs = signature.split("=>")
-    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs.strip()}) => '
-                               f'({outputs.strip()}) {{ {body} }}')
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
+    )
     generator = np.random.default_rng(seed)
     for name, value in weights.items():
         array = value if isinstance(value, np.ndarray) else generator.normal(size=value).astype(np.float32)
@@ -30,8 +32,7 @@ def check_import(model: onnx.ModelProto, folder: Path, batch: int = 1, tolerance
     onnx.save(model, path)
     graph = import_onnx(path)
     generator = np.random.default_rng(1)
-    feeds = {name: generator.normal(size=(batch, *graph.shape(name)[1:])).astype(np.float32)
-             for name in graph.inputs}
+    feeds = {name: generator.normal(size=(batch, *graph.shape(name)[1:])).astype(np.float32) for name in graph.inputs}
     expected = list(original_engine(path).run(feeds).values())
     for outputs in (FloatEngine(graph).run(feeds), run_graph(graph, feeds)):
         for want, got in zip(expected, outputs.values(), strict=True):
@@ -55,13 +56,19 @@ def check(tmp_path):
 @pytest.fixture
 def one_node():
     """A model of a single node on x (shape) -> y, with constant further inputs."""
-    def build(op_type: str, shape: list, constants: dict[str, np.ndarray] | None = None, opset: int = 17,
-              **attributes) -> onnx.ModelProto:
+
+    def build(
+        op_type: str, shape: list, constants: dict[str, np.ndarray] | None = None, opset: int = 17, **attributes
+    ) -> onnx.ModelProto:
         constants = constants or {}
         node = helper.make_node(op_type, ["x", *constants], ["y"], **attributes)
-        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", 1, shape)],
-                                  [onnx.ValueInfoProto(name="y")],
-                                  [numpy_helper.from_array(array, name) for name, array in constants.items() if name])
+        graph = helper.make_graph(
+            [node],
+            "g",
+            [helper.make_tensor_value_info("x", 1, shape)],
+            [onnx.ValueInfoProto(name="y")],
+            [numpy_helper.from_array(array, name) for name, array in constants.items() if name],
+        )
         graph.output[0].type.tensor_type.elem_type = 1
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 

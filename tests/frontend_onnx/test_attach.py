@@ -1,4 +1,5 @@
 """An ONNX network behind the tensors of a graph that an INI builds."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_name_in_both(small):
 def test_unknown_ignored_name_is_a_warning(small):
     log.setup(quiet=True)
     attach_onnx(provider(3, 8, 8), small, ["sp"], ignore=["rr"])
-    assert ["W304"] == [warning.code for warning in log.warnings_seen()]
+    assert [warning.code for warning in log.warnings_seen()] == ["W304"]
     assert "did you mean 'r'" in log.warnings_seen()[0].line()
 
 

@@ -1,4 +1,5 @@
 """Models that cannot be used: one line each, all unsupported nodes at once."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -79,9 +80,15 @@ def test_external_data(model, tmp_path):
     assert np.array_equal(import_onnx(tmp_path / "m.onnx").nodes[0].params["weights"], weights.T)
 
 
-@pytest.mark.parametrize("location,length,text", [
-    ("../data.bin", 140, "outside the model's folder"), ("/etc/passwd", 140, "outside the model's folder"),
-    ("absent.bin", 140, "cannot be read"), ("short.bin", 140, "ends before")])
+@pytest.mark.parametrize(
+    "location,length,text",
+    [
+        ("../data.bin", 140, "outside the model's folder"),
+        ("/etc/passwd", 140, "outside the model's folder"),
+        ("absent.bin", 140, "cannot be read"),
+        ("short.bin", 140, "ends before"),
+    ],
+)
 def test_bad_external_data(model, tmp_path, location, length, text):
     folder = tmp_path / "model"
     folder.mkdir()
@@ -136,8 +143,9 @@ def test_all_unsupported_nodes_are_listed_together(model):
               g = Det(f)
               y = LSTM(f, w, w)"""
     with pytest.raises(ErrorList) as caught:
-        import_onnx(model("float[N,3,8,8] x => float[N,3,8,8] y, float[N,3] a, float[N,3] b, float[N,3] g", body,
-                          w=(3, 3, 1, 1)))
+        import_onnx(
+            model("float[N,3,8,8] x => float[N,3,8,8] y, float[N,3] a, float[N,3] b, float[N,3] g", body, w=(3, 3, 1, 1))
+        )
     lines = [error.line() for error in caught.value.errors]
     assert len(lines) == 4 and all(line.startswith("N2D2-E310") for line in lines)
     assert "g [a]: Det (3 nodes, the first one here) cannot be imported: the operator is not supported" in lines[0]
@@ -153,8 +161,13 @@ def test_operators_behind_unknown_shapes_are_still_listed(model):
 
 
 REFUSED = {
-    "negative pads": ("Conv", ["N", 3, 9, 9], {"w": np.ones((4, 3, 3, 3), np.float32)}, {"pads": [-1, 0, 0, 0]},
-                      "negative pads"),
+    "negative pads": (
+        "Conv",
+        ["N", 3, 9, 9],
+        {"w": np.ones((4, 3, 3, 3), np.float32)},
+        {"pads": [-1, 0, 0, 0]},
+        "negative pads",
+    ),
     "reduce all": ("ReduceMean", ["N", 3, 8, 8], {}, {}, "reduces the batch axis"),
     "odd pads": ("Pad", ["N", 3, 4, 4], {"p": ints(0, 0, 1)}, {}, "3 pads for 4 axes"),
     "cast": ("Cast", ["N", 3], {}, {"to": 8}, "casts to STRING"),

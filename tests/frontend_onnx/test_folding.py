@@ -1,4 +1,5 @@
 """What is computed at import: shape arithmetic, constants, functions, branches, layouts of other frameworks."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -47,25 +48,35 @@ def test_random_nodes_are_not_folded(model):
 
 
 def test_local_functions_are_inlined(tmp_path, check):
-    check(parser.parse_model("""
+    check(
+        parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17, "local": 1]>
         g (float[N,3,4,4] x) => (float[N,3,4,4] y) { y = local.Twice(x) }
         <domain: "local", opset_import: ["": 17]>
-        Twice (a) => (b) { r = Relu(a)  b = Add(r, r) }"""), batch=2)
+        Twice (a) => (b) { r = Relu(a)  b = Add(r, r) }"""),
+        batch=2,
+    )
 
 
 def test_if_with_a_known_condition_follows_its_branch(check):
     def branch(name: str, operator: str) -> onnx.GraphProto:
-        return helper.make_graph([helper.make_node(operator, ["x"], [name])], name, [],
-                                 [helper.make_tensor_value_info(name, 1, ["N", 4])])
+        return helper.make_graph(
+            [helper.make_node(operator, ["x"], [name])], name, [], [helper.make_tensor_value_info(name, 1, ["N", 4])]
+        )
 
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Size", ["s"], ["rank"]),
-             helper.make_node("Equal", ["rank", "two"], ["is_matrix"]),
-             helper.make_node("If", ["is_matrix"], ["y"], then_branch=branch("t", "Relu"),
-                              else_branch=branch("e", "Sigmoid"))]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, ["N", 4])],
-                              [helper.make_tensor_value_info("y", 1, ["N", 4])],
-                              [numpy_helper.from_array(np.array(2, np.int64), "two")])
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Size", ["s"], ["rank"]),
+        helper.make_node("Equal", ["rank", "two"], ["is_matrix"]),
+        helper.make_node("If", ["is_matrix"], ["y"], then_branch=branch("t", "Relu"), else_branch=branch("e", "Sigmoid")),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, ["N", 4])],
+        [helper.make_tensor_value_info("y", 1, ["N", 4])],
+        [numpy_helper.from_array(np.array(2, np.int64), "two")],
+    )
     imported = check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), batch=2)
     assert [node.op.kind for node in imported.nodes] == ["Activation"]
 

@@ -1,4 +1,5 @@
 """ONNX files that mean harm: one clear line, before memory or time is spent."""
+
 from __future__ import annotations
 
 import os
@@ -21,9 +22,12 @@ NODE = helper.make_node
 
 def save(folder: Path, nodes, constants=None, tensors=(), inputs=(("x", [1, 1, 8, 8]),), functions=()) -> Path:
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in inputs],
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in inputs],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [*tensors, *(numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items())])
+        [*tensors, *(numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items())],
+    )
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("d", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=functions), folder / "net.onnx")
     return folder / "net.onnx"
@@ -47,15 +51,21 @@ def refused(path: Path, code: str, text: str) -> None:
 
 def test_files_of_2_gb_and_more(tmp_path):
     with open(tmp_path / "net.onnx", "wb") as file:
-        file.truncate(2 ** 31)
+        file.truncate(2**31)
     refused(tmp_path / "net.onnx", "E302", "2,147,483,648 bytes")
 
 
-@pytest.mark.parametrize("place, text", [
-    ({"location": "data.bin", "length": str(10 ** 12)}, "needs 144 bytes"), ({"location": "data.bin", "offset": "-5"}, "cannot be read"),
-    ({"location": "queue"}, "which is no file"), ({"location": "folder"}, "which is no file"),
-    ({"location": "../data.bin"}, "outside the model's folder"), ({"location": "/dev/zero"}, "outside the model's folder"),
-])
+@pytest.mark.parametrize(
+    "place, text",
+    [
+        ({"location": "data.bin", "length": str(10**12)}, "needs 144 bytes"),
+        ({"location": "data.bin", "offset": "-5"}, "cannot be read"),
+        ({"location": "queue"}, "which is no file"),
+        ({"location": "folder"}, "which is no file"),
+        ({"location": "../data.bin"}, "outside the model's folder"),
+        ({"location": "/dev/zero"}, "outside the model's folder"),
+    ],
+)
 def test_external_data(place, text, tmp_path):
     (tmp_path / "data.bin").write_bytes(bytes(144))
     (tmp_path / "folder").mkdir()
@@ -68,7 +78,7 @@ def test_external_data(place, text, tmp_path):
 
 def test_no_more_of_a_data_file_is_read_than_the_tensor_needs(tmp_path):
     with open(tmp_path / "data.bin", "wb") as file:
-        file.truncate(5 * 10 ** 9)
+        file.truncate(5 * 10**9)
     weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4, 1, 3, 3], data_location=TensorProto.EXTERNAL)
     weights.external_data.add(key="location", value="data.bin")
     path = save(tmp_path, [NODE("Conv", ["x", "w"], ["y"])], tensors=[weights])
@@ -76,7 +86,7 @@ def test_no_more_of_a_data_file_is_read_than_the_tensor_needs(tmp_path):
 
 
 def test_a_tensor_of_10_to_the_12_elements(tmp_path):
-    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[10 ** 12], data_location=TensorProto.EXTERNAL)
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[10**12], data_location=TensorProto.EXTERNAL)
     weights.external_data.add(key="location", value="data.bin")
     (tmp_path / "data.bin").write_bytes(bytes(144))
     refused(save(tmp_path, [NODE("Add", ["x", "w"], ["y"])], tensors=[weights]), "E304", "1,000,000,000,000 elements")
@@ -88,10 +98,14 @@ def _function(name: str, *calls: str) -> onnx.FunctionProto:
     return helper.make_function("d", name, ["a"], ["b"], nodes, [helper.make_opsetid("", 18), helper.make_opsetid("d", 1)])
 
 
-@pytest.mark.parametrize("functions, text", [
-    ([_function("f0", "f0")], "'f0' calls itself"), ([_function("f0", "f1"), _function("f1", "f0")], "calls itself"),
-    ([*(_function(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(32)), _function("f32", "Relu")], "4,294,967,296 nodes"),
-])
+@pytest.mark.parametrize(
+    "functions, text",
+    [
+        ([_function("f0", "f0")], "'f0' calls itself"),
+        ([_function("f0", "f1"), _function("f1", "f0")], "calls itself"),
+        ([*(_function(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(32)), _function("f32", "Relu")], "4,294,967,296 nodes"),
+    ],
+)
 def test_functions_that_grow_without_end(functions, text, tmp_path):
     refused(save(tmp_path, [NODE("f0", ["x"], ["y"], domain="d")], functions=functions), "E302", text)
 
@@ -103,35 +117,94 @@ def test_chains_without_end(tmp_path):
 
 
 LARGE = {
-    "constants that double": ([NODE("Concat", [f"c{i}", f"c{i}"], [f"c{i + 1}"], axis=1) for i in range(40)]
-                              + [NODE("ReduceMax", ["c40"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
-                              {"c0": np.ones((1, 1024), np.float32)}, "E310", "33,554,432 elements"),
-    "an outer sum": ([NODE("Transpose", ["c"], ["t"]), NODE("Add", ["c", "t"], ["s"]), NODE("ReduceMax", ["s"], ["m"]),
-                      NODE("Add", ["x", "m"], ["y"])], {"c": np.ones((60000, 1), np.float32)}, "E310", "3,600,000,000"),
-    "tensors that double": ([NODE("Concat", ["x", "x"], ["c0"], axis=1)]
-                            + [NODE("Concat", [f"c{i}", f"c{i}"], [f"c{i + 1}"], axis=1) for i in range(40)]
-                            + [NODE("Relu", ["c40"], ["y"])], {}, "E240", "at most 67,108,864"),
-    "Expand": ([NODE("ReduceMax", ["x"], ["m"]), NODE("Expand", ["m", "s"], ["y"])],
-                      {"s": np.array([1, 1, 1, 250_000_000])}, "E310", "at most 4,194,304"),
-    "Tile": ([NODE("Tile", ["x", "s"], ["y"])], {"s": np.array([1, 1, 1, 10 ** 9])}, "E310", "at most 4,194,304"),
-    "Pad": ([NODE("Pad", ["x", "s"], ["y"])], {"s": np.array([0, 0, 0, 0, 0, 0, 0, 2 ** 40])}, "E240", "at most 67,108,864"),
-    "Resize by sizes": ([NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear")], {"s": np.array([1, 1, 16000, 16000])},
-                        "E240", "256,000,000"),
-    "Resize by scales": ([NODE("Resize", ["x", "", "s"], ["y"])], {"s": np.array([1, 1, 1e9, 1e9], np.float32)}, "E310", "scales"),
-    "Resize by no number": ([NODE("Resize", ["x", "", "s"], ["y"])], {"s": np.array([1, 1, np.nan, np.inf], np.float32)},
-                            "E310", "scales"),
-    "ConvTranspose": ([NODE("ConvTranspose", ["x", "w"], ["y"], strides=[100000, 100000])], {"w": np.ones((1, 1, 3, 3), np.float32)},
-                      "E240", "490,004,200,009"),
-    "a window": ([NODE("AveragePool", ["x"], ["y"], kernel_shape=[2 ** 40, 2 ** 40], pads=[2 ** 39] * 4)], {}, "E310",
-                 "larger than any image"),
-    "pads": ([NODE("Conv", ["x", "w"], ["y"], pads=[2 ** 50] * 4)], {"w": np.ones((1, 1, 3, 3), np.float32)}, "E310",
-             "larger than any image"),
-    "OneHot": ([NODE("Cast", ["x"], ["k"], to=7), NODE("OneHot", ["k", "d", "v"], ["y"])],
-               {"d": np.array(10 ** 9), "v": np.array([0, 1], np.float32)}, "E310", "at most 4,194,304"),
-    "Range": ([NODE("Range", ["a", "b", "c"], ["r"]), NODE("ReduceMax", ["r"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
-              {"a": np.float32(0), "b": np.float32(1e30), "c": np.float32(1e-30)}, "E310", "elements"),
-    "ConstantOfShape": ([NODE("ConstantOfShape", ["s"], ["c"]), NODE("ReduceMax", ["c"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
-                        {"s": np.array([10 ** 5, 10 ** 5])}, "E310", "10,000,000,000 elements"),
+    "constants that double": (
+        [NODE("Concat", [f"c{i}", f"c{i}"], [f"c{i + 1}"], axis=1) for i in range(40)]
+        + [NODE("ReduceMax", ["c40"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
+        {"c0": np.ones((1, 1024), np.float32)},
+        "E310",
+        "33,554,432 elements",
+    ),
+    "an outer sum": (
+        [
+            NODE("Transpose", ["c"], ["t"]),
+            NODE("Add", ["c", "t"], ["s"]),
+            NODE("ReduceMax", ["s"], ["m"]),
+            NODE("Add", ["x", "m"], ["y"]),
+        ],
+        {"c": np.ones((60000, 1), np.float32)},
+        "E310",
+        "3,600,000,000",
+    ),
+    "tensors that double": (
+        [NODE("Concat", ["x", "x"], ["c0"], axis=1)]
+        + [NODE("Concat", [f"c{i}", f"c{i}"], [f"c{i + 1}"], axis=1) for i in range(40)]
+        + [NODE("Relu", ["c40"], ["y"])],
+        {},
+        "E240",
+        "at most 67,108,864",
+    ),
+    "Expand": (
+        [NODE("ReduceMax", ["x"], ["m"]), NODE("Expand", ["m", "s"], ["y"])],
+        {"s": np.array([1, 1, 1, 250_000_000])},
+        "E310",
+        "at most 4,194,304",
+    ),
+    "Tile": ([NODE("Tile", ["x", "s"], ["y"])], {"s": np.array([1, 1, 1, 10**9])}, "E310", "at most 4,194,304"),
+    "Pad": ([NODE("Pad", ["x", "s"], ["y"])], {"s": np.array([0, 0, 0, 0, 0, 0, 0, 2**40])}, "E240", "at most 67,108,864"),
+    "Resize by sizes": (
+        [NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear")],
+        {"s": np.array([1, 1, 16000, 16000])},
+        "E240",
+        "256,000,000",
+    ),
+    "Resize by scales": (
+        [NODE("Resize", ["x", "", "s"], ["y"])],
+        {"s": np.array([1, 1, 1e9, 1e9], np.float32)},
+        "E310",
+        "scales",
+    ),
+    "Resize by no number": (
+        [NODE("Resize", ["x", "", "s"], ["y"])],
+        {"s": np.array([1, 1, np.nan, np.inf], np.float32)},
+        "E310",
+        "scales",
+    ),
+    "ConvTranspose": (
+        [NODE("ConvTranspose", ["x", "w"], ["y"], strides=[100000, 100000])],
+        {"w": np.ones((1, 1, 3, 3), np.float32)},
+        "E240",
+        "490,004,200,009",
+    ),
+    "a window": (
+        [NODE("AveragePool", ["x"], ["y"], kernel_shape=[2**40, 2**40], pads=[2**39] * 4)],
+        {},
+        "E310",
+        "larger than any image",
+    ),
+    "pads": (
+        [NODE("Conv", ["x", "w"], ["y"], pads=[2**50] * 4)],
+        {"w": np.ones((1, 1, 3, 3), np.float32)},
+        "E310",
+        "larger than any image",
+    ),
+    "OneHot": (
+        [NODE("Cast", ["x"], ["k"], to=7), NODE("OneHot", ["k", "d", "v"], ["y"])],
+        {"d": np.array(10**9), "v": np.array([0, 1], np.float32)},
+        "E310",
+        "at most 4,194,304",
+    ),
+    "Range": (
+        [NODE("Range", ["a", "b", "c"], ["r"]), NODE("ReduceMax", ["r"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
+        {"a": np.float32(0), "b": np.float32(1e30), "c": np.float32(1e-30)},
+        "E310",
+        "elements",
+    ),
+    "ConstantOfShape": (
+        [NODE("ConstantOfShape", ["s"], ["c"]), NODE("ReduceMax", ["c"], ["m"]), NODE("Add", ["x", "m"], ["y"])],
+        {"s": np.array([10**5, 10**5])},
+        "E310",
+        "10,000,000,000 elements",
+    ),
 }
 
 
@@ -155,7 +228,12 @@ except N2D2Error as error:
 def test_twenty_million_indices_are_refused_within_a_gigabyte(tmp_path):
     """The memory of the whole process, that of protobuf included."""
     path = save(tmp_path, [NODE("Gather", ["x", "i"], ["y"], axis=3)], {"i": np.zeros(20_000_000, np.int64)})
-    done = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     code, megabytes = done.stdout.split()
     assert code == "E310" and int(megabytes) < 1000, done

@@ -1,4 +1,5 @@
 """Integers of the file itself: dynamic quantization, ConvInteger, MatMulInteger, single roundings; like ONNX Runtime."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,8 +15,9 @@ pytest.importorskip("onnxruntime")
 
 def build(signature: str, body: str, constants: dict[str, np.ndarray], opset: int = 21) -> onnx.ModelProto:
     inputs, outputs = signature.split("=>")
-    model = parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> net ({inputs.strip()}) => ({outputs.strip()}) '
-                               f'{{ {body} }}')
+    model = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": {opset}]> net ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
+    )
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items())
     onnx.checker.check_model(model)
     return model
@@ -28,18 +30,27 @@ def check(model: onnx.ModelProto, folder, tolerance: float = 0.0, **feeds: np.nd
     given = {name: x.reshape(graph.shape(name)).astype(graph.kind(name) or np.float32) for name, x in feeds.items()}
     for (name, want), found in zip(wanted.items(), run_graph(graph, given).values(), strict=True):
         assert np.unique(want).size > 3, f"{name} tells nothing"
-        np.testing.assert_allclose(found.reshape(want.shape).astype(np.float64), want.astype(np.float64), rtol=0,
-                                   atol=tolerance * np.abs(want).max(initial=0))
+        np.testing.assert_allclose(
+            found.reshape(want.shape).astype(np.float64),
+            want.astype(np.float64),
+            rtol=0,
+            atol=tolerance * np.abs(want).max(initial=0),
+        )
 
 
 RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=(1, 3, 9, 7)).astype(np.float32), RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize("left, right, zeros", [
-    ("uint8", "int8", {}), ("uint8", "uint8", {"za": np.uint8(7), "zb": np.uint8(130)}),
-    ("int8", "int8", {"za": np.int8(-3)}), ("uint8", "int8", {"za": np.uint8(200), "zb": np.arange(-2, 3).astype(np.int8)}),
-])
+@pytest.mark.parametrize(
+    "left, right, zeros",
+    [
+        ("uint8", "int8", {}),
+        ("uint8", "uint8", {"za": np.uint8(7), "zb": np.uint8(130)}),
+        ("int8", "int8", {"za": np.int8(-3)}),
+        ("uint8", "int8", {"za": np.uint8(200), "zb": np.arange(-2, 3).astype(np.int8)}),
+    ],
+)
 def test_matrix_products_of_integers(left, right, zeros):
     """Against exact sums: ONNX Runtime saturates those of uint8 times int8 on processors without VNNI."""
     a = RNG.integers(np.iinfo(left).min, np.iinfo(left).max + 1, (6, 8)).astype(left)
@@ -52,16 +63,30 @@ def test_matrix_products_of_integers(left, right, zeros):
     np.testing.assert_array_equal(found.reshape(6, 5), wanted)
 
 
-@pytest.mark.parametrize("attributes", ["", "<pads=[1,0,2,1], strides=[2,1]>", "<dilations=[2,2], pads=[2,2,2,2]>",
-                                        "<auto_pad=\"SAME_UPPER\", strides=[2,2]>"])
+@pytest.mark.parametrize(
+    "attributes",
+    ["", "<pads=[1,0,2,1], strides=[2,1]>", "<dilations=[2,2], pads=[2,2,2,2]>", '<auto_pad="SAME_UPPER", strides=[2,2]>'],
+)
 def test_convolutions_of_integers(attributes, tmp_path):
     x = RNG.integers(0, 256, (1, 3, 9, 7)).astype(np.uint8)
     w = RNG.integers(0, 256, (4, 3, 3, 3)).astype(np.uint8)
-    shape = onnx.shape_inference.infer_shapes(build("uint8[1,3,9,7] x => int32[1,4,N,M] y", f"y = ConvInteger{attributes}(x, w, zx, zw)",
-                                                    {"w": w, "zx": np.uint8(100), "zw": np.uint8(131)})).graph.output[0]
+    shape = onnx.shape_inference.infer_shapes(
+        build(
+            "uint8[1,3,9,7] x => int32[1,4,N,M] y",
+            f"y = ConvInteger{attributes}(x, w, zx, zw)",
+            {"w": w, "zx": np.uint8(100), "zw": np.uint8(131)},
+        )
+    ).graph.output[0]
     dims = ",".join(str(d.dim_value or d.dim_param) for d in shape.type.tensor_type.shape.dim)
-    check(build(f"uint8[1,3,9,7] x => int32[{dims}] y", f"y = ConvInteger{attributes}(x, w, zx, zw)",
-                {"w": w, "zx": np.uint8(100), "zw": np.uint8(131)}), tmp_path, x=x)
+    check(
+        build(
+            f"uint8[1,3,9,7] x => int32[{dims}] y",
+            f"y = ConvInteger{attributes}(x, w, zx, zw)",
+            {"w": w, "zx": np.uint8(100), "zw": np.uint8(131)},
+        ),
+        tmp_path,
+        x=x,
+    )
 
 
 def test_a_layer_of_dynamic_quantization(tmp_path):
@@ -72,8 +97,12 @@ def test_a_layer_of_dynamic_quantization(tmp_path):
               t = Mul(s, sw)
               m = Mul(f, t)
               y = Add(m, b)"""
-    constants = {"w": RNG.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8), "zw": np.int8(0), "sw": np.float32(0.01),
-                 "b": RNG.normal(size=(1, 4, 1, 1)).astype(np.float32)}
+    constants = {
+        "w": RNG.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
+        "zw": np.int8(0),
+        "sw": np.float32(0.01),
+        "b": RNG.normal(size=(1, 4, 1, 1)).astype(np.float32),
+    }
     check(build("float[1,3,9,7] x => float[1,4,9,7] y", body, constants), tmp_path, 1e-6, x=X)
 
 
@@ -86,11 +115,16 @@ def test_a_network_quantized_dynamically_by_onnx_runtime(tmp_path):
               h = MatMul(f, w1)
               g = Relu(h)
               y = Gemm(g, w2, b2)"""
-    constants = {"w": W, "w1": RNG.normal(size=(252, 20), scale=0.1).astype(np.float32),
-                 "w2": RNG.normal(size=(20, 6), scale=0.3).astype(np.float32), "b2": RNG.normal(size=6).astype(np.float32)}
+    constants = {
+        "w": W,
+        "w1": RNG.normal(size=(252, 20), scale=0.1).astype(np.float32),
+        "w2": RNG.normal(size=(20, 6), scale=0.3).astype(np.float32),
+        "b2": RNG.normal(size=6).astype(np.float32),
+    }
     onnx.save(build("float[1,3,9,7] x => float[1,6] y", body, constants, 13), tmp_path / "float.onnx")
-    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "dynamic.onnx", weight_type=QuantType.QInt8, per_channel=True,
-                     reduce_range=True)
+    quantize_dynamic(
+        tmp_path / "float.onnx", tmp_path / "dynamic.onnx", weight_type=QuantType.QInt8, per_channel=True, reduce_range=True
+    )
     model = onnx.load(tmp_path / "dynamic.onnx")
     assert {"DynamicQuantizeLinear", "MatMulInteger"} <= {node.op_type for node in model.graph.node}
     check(model, tmp_path, 1e-5, x=X)
@@ -108,5 +142,8 @@ def test_scales_of_channels_and_of_blocks(tmp_path):
     constants = {"s": np.array([0.1, 0.02, 0.3], np.float32), "z": np.array([3, 100, 255], np.uint8)}
     check(build("float[1,3,9,7] x => uint8[1,3,9,7] y", "y = QuantizeLinear<axis=1>(x, s, z)", constants), tmp_path, x=X)
     blocks = {"s": RNG.uniform(0.01, 0.1, (1, 3, 3, 7)).astype(np.float32)}
-    check(build("float[1,3,9,7] x => int8[1,3,9,7] y", "y = QuantizeLinear<axis=2, block_size=3, output_dtype=3>(x, s)", blocks),
-          tmp_path, x=X)
+    check(
+        build("float[1,3,9,7] x => int8[1,3,9,7] y", "y = QuantizeLinear<axis=2, block_size=3, output_dtype=3>(x, s)", blocks),
+        tmp_path,
+        x=X,
+    )

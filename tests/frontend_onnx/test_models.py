@@ -1,4 +1,5 @@
 """Real networks: import, fuse, and compare with ONNX Runtime on the file. Max errors are relative to max |y|."""
+
 from __future__ import annotations
 
 import time
@@ -13,10 +14,26 @@ from n2d2py.passes import fuse
 from n2d2py.reference import FloatEngine, original_engine, run_graph
 
 MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"
-NAMES = ["ad_autoencoder", "kws_dscnn", "mnist8_onnxzoo_opset8", "mobilenet_v1_0.5_160", "mobilenet_v2_1.0_224",
-         "resnet8", "resnet8_tf2onnx", "vww_96"]
-LAYERS_WHEN_FUSED = {"ad_autoencoder": 10, "kws_dscnn": 11, "mnist8_onnxzoo_opset8": 5, "mobilenet_v1_0.5_160": 29,
-                     "mobilenet_v2_1.0_224": 64, "resnet8": 14, "resnet8_tf2onnx": 15, "vww_96": 29}
+NAMES = [
+    "ad_autoencoder",
+    "kws_dscnn",
+    "mnist8_onnxzoo_opset8",
+    "mobilenet_v1_0.5_160",
+    "mobilenet_v2_1.0_224",
+    "resnet8",
+    "resnet8_tf2onnx",
+    "vww_96",
+]
+LAYERS_WHEN_FUSED = {
+    "ad_autoencoder": 10,
+    "kws_dscnn": 11,
+    "mnist8_onnxzoo_opset8": 5,
+    "mobilenet_v1_0.5_160": 29,
+    "mobilenet_v2_1.0_224": 64,
+    "resnet8": 14,
+    "resnet8_tf2onnx": 15,
+    "vww_96": 29,
+}
 TOLERANCE = 1e-5
 
 

@@ -1,4 +1,5 @@
 """Operators beyond the basic ones, imported and compared with ONNX Runtime on random data; spelled-out functions."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,8 +19,17 @@ def kinds(graph) -> list[str]:
 
 
 FUNCTIONS = {
-    "Elu": {"alpha": 0.7}, "Selu": {}, "Celu": {"alpha": 2.0}, "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
-    "HardSwish": {}, "Softsign": {}, "Abs": {}, "Erf": {}, "Exp": {}, "Mish": {}, "ThresholdedRelu": {"alpha": 0.5},
+    "Elu": {"alpha": 0.7},
+    "Selu": {},
+    "Celu": {"alpha": 2.0},
+    "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
+    "HardSwish": {},
+    "Softsign": {},
+    "Abs": {},
+    "Erf": {},
+    "Exp": {},
+    "Mish": {},
+    "ThresholdedRelu": {"alpha": 0.5},
 }
 
 
@@ -40,19 +50,31 @@ def test_logarithm_and_root_of_positive_values(model, check):
     check(model("float[N,3,5,4] x => float[N,3,5,4] y, float[N,3,5,4] z", "a = Exp(x)\n y = Log(a)\n z = Sqrt(a)"))
 
 
-@pytest.mark.parametrize("slope, expected", [((0.1, 0.5, -0.3), ["Affine", "ElemWise"]),
-                                             ((0.1, 2.5, -0.3), ["Activation", "Activation", "Affine", "ElemWise"]),
-                                             ((0.2, 0.2, 0.2), ["Activation"])])
+@pytest.mark.parametrize(
+    "slope, expected",
+    [
+        ((0.1, 0.5, -0.3), ["Affine", "ElemWise"]),
+        ((0.1, 2.5, -0.3), ["Activation", "Activation", "Affine", "ElemWise"]),
+        ((0.2, 0.2, 0.2), ["Activation"]),
+    ],
+)
 def test_prelu_per_channel(one_node, check, slope, expected):
     graph = check(one_node("PRelu", ["N", 3, 5, 4], {"s": np.array(slope, F).reshape(3, 1, 1)}), batch=2)
     assert kinds(graph) == expected
 
 
-@pytest.mark.parametrize("attributes, weights", [
-    ({}, (3, 4, 3, 3)), ({"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}, (3, 4, 3, 3)),
-    ({"strides": [2, 3], "pads": [0, 1, 1, 0], "dilations": [2, 1]}, (3, 4, 2, 3)), ({"group": 3}, (3, 2, 3, 3)),
-    ({"strides": [2, 2], "auto_pad": "SAME_UPPER"}, (3, 4, 3, 3)), ({"strides": [2, 2], "auto_pad": "VALID"}, (3, 4, 2, 2)),
-    ({"strides": [3, 2], "output_shape": [14, 11], "kernel_shape": [3, 3]}, (3, 4, 3, 3))])
+@pytest.mark.parametrize(
+    "attributes, weights",
+    [
+        ({}, (3, 4, 3, 3)),
+        ({"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}, (3, 4, 3, 3)),
+        ({"strides": [2, 3], "pads": [0, 1, 1, 0], "dilations": [2, 1]}, (3, 4, 2, 3)),
+        ({"group": 3}, (3, 2, 3, 3)),
+        ({"strides": [2, 2], "auto_pad": "SAME_UPPER"}, (3, 4, 3, 3)),
+        ({"strides": [2, 2], "auto_pad": "VALID"}, (3, 4, 2, 2)),
+        ({"strides": [3, 2], "output_shape": [14, 11], "kernel_shape": [3, 3]}, (3, 4, 3, 3)),
+    ],
+)
 def test_transposed_convolutions(one_node, check, attributes, weights):
     constants = {"w": np.random.default_rng(0).normal(size=weights).astype(F)}
     assert kinds(check(one_node("ConvTranspose", ["N", 3, 5, 6], constants, **attributes), batch=2)) == ["Deconv"]
@@ -78,8 +100,9 @@ COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 def test_resize_nearest(one_node, check, coordinates, rounding):
     constants = {"": np.zeros(0, F), "scales": np.zeros(0, F), "s": ints(1, 3, 11, 5)}
-    model = one_node("Resize", [1, 3, 5, 8], constants, mode="nearest", nearest_mode=rounding,
-                     coordinate_transformation_mode=coordinates)
+    model = one_node(
+        "Resize", [1, 3, 5, 8], constants, mode="nearest", nearest_mode=rounding, coordinate_transformation_mode=coordinates
+    )
     check(model)
 
 
@@ -91,8 +114,11 @@ def test_resize_linear(one_node, check, coordinates):
 
 def test_upsampling_by_whole_factors_is_one_resize(one_node, check):
     constants = {"": np.zeros(0, F), "scales": np.array([1, 1, 2, 2], F)}
-    graph = check(one_node("Resize", [1, 3, 5, 8], constants, mode="nearest", nearest_mode="floor",
-                           coordinate_transformation_mode="asymmetric"))
+    graph = check(
+        one_node(
+            "Resize", [1, 3, 5, 8], constants, mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric"
+        )
+    )
     assert kinds(graph) == ["Resize"]
 
 
@@ -102,8 +128,10 @@ def test_lrn(one_node, check, size):
 
 
 SLICES = {
-    "channels": ([1], [3], [1], [1]), "steps": ([0, 6], [4, 0], [1, 2], [2, -2]),
-    "from the end": ([-3], [2 ** 31 - 1], [3], [1]), "batch whole": ([0, 1], [2 ** 31 - 1, 2], [0, 1], [1, 1]),
+    "channels": ([1], [3], [1], [1]),
+    "steps": ([0, 6], [4, 0], [1, 2], [2, -2]),
+    "from the end": ([-3], [2**31 - 1], [3], [1]),
+    "batch whole": ([0, 1], [2**31 - 1, 2], [0, 1], [1, 1]),
 }
 
 
@@ -120,9 +148,17 @@ def test_split_gather_tile_expand(model, check):
               e = Tile(c, times)
               p = Unsqueeze(d, last)
               f = Expand(p, shape)"""
-    built = model("float[N,5,4,3] x => float[N,2,4,6] e, float[N,3,4,5] f", body, opset=13, parts=ints(2, 3),
-                  picks=ints(3, 0, 0, -1), one=np.array(1), times=ints(1, 1, 1, 2), last=ints(3),
-                  shape=ints(1, 3, 4, 5))
+    built = model(
+        "float[N,5,4,3] x => float[N,2,4,6] e, float[N,3,4,5] f",
+        body,
+        opset=13,
+        parts=ints(2, 3),
+        picks=ints(3, 0, 0, -1),
+        one=np.array(1),
+        times=ints(1, 1, 1, 2),
+        last=ints(3),
+        shape=ints(1, 3, 4, 5),
+    )
     graph = check(built, batch=2)
     assert set(kinds(graph)) == {"Take", "Reshape"}
 
@@ -142,8 +178,9 @@ def test_space_to_depth(one_node, check):
     check(one_node("SpaceToDepth", ["N", 3, 4, 6], blocksize=2), batch=2)
 
 
-@pytest.mark.parametrize("operator", ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
-                                      "ReduceSumSquare"])
+@pytest.mark.parametrize(
+    "operator", ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"]
+)
 @pytest.mark.parametrize("axes", [[2, 3], [3], [1], [1, 2], [1, 2, 3]])
 @pytest.mark.parametrize("keep", [0, 1])
 def test_reductions(one_node, check, operator, axes, keep):
@@ -158,13 +195,24 @@ def test_reductions(one_node, check, operator, axes, keep):
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min"])
 @pytest.mark.parametrize("gate", ["3,1,1", "1,5,4", "1,1,1", "3,5,1"])
 def test_operands_with_axes_of_length_one(model, check, operator, gate):
-    check(model(f"float[N,3,5,4] x, float[N,{gate}] g => float[N,3,5,4] y, float[N,3,5,4] z",
-                f"y = {operator}(x, g)\n z = {operator}(g, x)"), batch=2)
+    check(
+        model(
+            f"float[N,3,5,4] x, float[N,{gate}] g => float[N,3,5,4] y, float[N,3,5,4] z",
+            f"y = {operator}(x, g)\n z = {operator}(g, x)",
+        ),
+        batch=2,
+    )
 
 
 def test_mean_and_powers(model, check):
-    check(model("float[N,3,5] x, float[N,3,5] z => float[N,3,5] y", "m = Mean(x, z, x)\n p = Pow(m, two)\n y = Sqrt(p)",
-                two=np.array(2, F)), batch=2)
+    check(
+        model(
+            "float[N,3,5] x, float[N,3,5] z => float[N,3,5] y",
+            "m = Mean(x, z, x)\n p = Pow(m, two)\n y = Sqrt(p)",
+            two=np.array(2, F),
+        ),
+        batch=2,
+    )
 
 
 @pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax"])
@@ -192,7 +240,7 @@ IDIOMS = {
 @pytest.mark.parametrize("case", IDIOMS)
 def test_spelled_out_functions_become_one_layer(model, check, case):
     body, function = IDIOMS[case]
-    values = {"root": 2 ** 0.5, "inverse": 0.5 ** 0.5, "one": 1, "half": 0.5, "three": 3, "zero": 0, "six": 6}
+    values = {"root": 2**0.5, "inverse": 0.5**0.5, "one": 1, "half": 0.5, "three": 3, "zero": 0, "six": 6}
     constants = {name: np.array(value, F) for name, value in values.items() if f"{name})" in body or f"{name}," in body}
     graph = check(model("float[N,3,5,4] x => float[N,3,5,4] y", body, **constants), batch=2)
     assert kinds(graph) == ["Activation"]

@@ -1,4 +1,5 @@
 """Each operator, imported and compared with ONNX Runtime on random data (relative error 1e-5)."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,8 +13,10 @@ def ints(*values: int) -> np.ndarray:
 
 
 CONVS = {
-    "plain": ({}, (4, 3, 3, 3)), "stride": ({"strides": [2, 1]}, (4, 3, 3, 3)),
-    "asymmetric pads": ({"pads": [0, 1, 2, 0]}, (4, 3, 3, 2)), "dilated": ({"dilations": [2, 3]}, (4, 3, 3, 2)),
+    "plain": ({}, (4, 3, 3, 3)),
+    "stride": ({"strides": [2, 1]}, (4, 3, 3, 3)),
+    "asymmetric pads": ({"pads": [0, 1, 2, 0]}, (4, 3, 3, 2)),
+    "dilated": ({"dilations": [2, 3]}, (4, 3, 3, 2)),
     "grouped": ({"group": 3, "pads": [1, 1, 1, 1]}, (6, 1, 3, 3)),
     "same upper": ({"auto_pad": "SAME_UPPER", "strides": [2, 2]}, (4, 3, 3, 4)),
     "same lower": ({"auto_pad": "SAME_LOWER", "strides": [3, 2]}, (4, 3, 4, 2)),
@@ -50,7 +53,8 @@ def test_matmul_then_bias_as_add(model, check):
 
 
 POOLS = {
-    "plain": {"kernel_shape": [2, 3]}, "stride": {"kernel_shape": [3, 3], "strides": [2, 2]},
+    "plain": {"kernel_shape": [2, 3]},
+    "stride": {"kernel_shape": [3, 3], "strides": [2, 2]},
     "pads": {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 2]},
     "ceil": {"kernel_shape": [3, 3], "strides": [2, 3], "ceil_mode": 1},
     "ceil pads": {"kernel_shape": [3, 2], "strides": [3, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1},
@@ -77,8 +81,7 @@ def test_global_pool(one_node, check, operator):
 
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("axes", [[2, 3], [-1, -2]])
-@pytest.mark.parametrize("operator,opset", [("ReduceMean", 13), ("ReduceMean", 18), ("ReduceMax", 13),
-                                            ("ReduceMax", 20)])
+@pytest.mark.parametrize("operator,opset", [("ReduceMean", 13), ("ReduceMean", 18), ("ReduceMax", 13), ("ReduceMax", 20)])
 def test_reduce(one_node, check, operator, opset, axes, keep):
     constants = {"axes": ints(*axes)} if opset >= 18 else {}
     attributes = {} if opset >= 18 else {"axes": axes}
@@ -94,9 +97,22 @@ def test_batchnorm(one_node, check, shape):
     check(one_node("BatchNormalization", shape, constants, epsilon=1e-3), batch=2)
 
 
-@pytest.mark.parametrize("operator,attributes", [
-    ("Relu", {}), ("LeakyRelu", {}), ("LeakyRelu", {"alpha": 0.2}), ("Sigmoid", {}), ("Tanh", {}), ("Softplus", {}),
-    ("HardSigmoid", {"alpha": 0.3}), ("HardSwish", {}), ("Identity", {}), ("Dropout", {}), ("Cast", {"to": 1})])
+@pytest.mark.parametrize(
+    "operator,attributes",
+    [
+        ("Relu", {}),
+        ("LeakyRelu", {}),
+        ("LeakyRelu", {"alpha": 0.2}),
+        ("Sigmoid", {}),
+        ("Tanh", {}),
+        ("Softplus", {}),
+        ("HardSigmoid", {"alpha": 0.3}),
+        ("HardSwish", {}),
+        ("Identity", {}),
+        ("Dropout", {}),
+        ("Cast", {"to": 1}),
+    ],
+)
 def test_function(one_node, check, operator, attributes):
     check(one_node(operator, ["N", 3, 4, 5], **attributes), batch=2)
 
@@ -163,8 +179,9 @@ def test_flatten_squeeze_unsqueeze(one_node, check):
     check(one_node("Unsqueeze", ["N", 3], {"a": ints(1, -1)}), batch=2)
 
 
-@pytest.mark.parametrize("shape,axis,opset", [(["N", 7], 1, 17), (["N", 7], -1, 11), (["N", 7, 2, 3], 1, 17),
-                                              (["N", 7, 1, 1], 1, 11)])
+@pytest.mark.parametrize(
+    "shape,axis,opset", [(["N", 7], 1, 17), (["N", 7], -1, 11), (["N", 7, 2, 3], 1, 17), (["N", 7, 1, 1], 1, 11)]
+)
 def test_softmax(one_node, check, shape, axis, opset):
     check(one_node("Softmax", shape, opset=opset, axis=axis), batch=2)
 

@@ -1,8 +1,9 @@
 """Writes small INI files into an empty working directory, so that messages name them shortly."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable
 
 import pytest
 
@@ -23,22 +24,26 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def load() -> Callable[..., Document]:
     """Loads net.ini with the given text (or bytes), after writing further files given by name."""
+
     def write_and_load(text: str | bytes, **files: str) -> Document:
         Path("net.ini").write_bytes(text if isinstance(text, bytes) else text.encode())
         for name, content in files.items():
             Path(name.replace("__", ".")).write_text(content)
         return load_document(Path("net.ini"))
+
     return write_and_load
 
 
 @pytest.fixture
 def refusal(load: Callable[..., Document]) -> Callable[..., list[str]]:
     """The lines of the errors that loading a text gives."""
+
     def lines(text: str | bytes, **files: str) -> list[str]:
         with pytest.raises(N2D2Error) as caught:
             load(text, **files)
         error = caught.value
         return [one.line() for one in (error.errors if isinstance(error, ErrorList) else [error])]
+
     return lines
 
 

@@ -1,4 +1,5 @@
 """Macros, references and their errors."""
+
 from __future__ import annotations
 
 import time
@@ -67,49 +68,64 @@ def test_unknown_macro_lists_the_known_ones(load):
     document = load("$SIZE=1\n$ALPHA=2\n[s]\nX=${SIZ}\nY=${QQQ}\n")
     assert failure(document, "s", "X") == (
         "N2D2-E110: net.ini:4 [s]: the macro ${SIZ} is not defined (known here: ALPHA, SIZE); "
-        "did you mean ${SIZE}? otherwise define $SIZ=<value> or set the environment variable SIZ")
+        "did you mean ${SIZE}? otherwise define $SIZ=<value> or set the environment variable SIZ"
+    )
     assert failure(document, "s", "Y") == (
         "N2D2-E110: net.ini:5 [s]: the macro ${QQQ} is not defined (known here: ALPHA, SIZE); "
-        "define $QQQ=<value> or set the environment variable QQQ")
+        "define $QQQ=<value> or set the environment variable QQQ"
+    )
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("[conv1]NbOutputs", "16"), ("$([conv1]NbOutputs * 2)", "32"), ("$([conv1]NbOutputs*2)", "32"),
-    ("$(2 * [conv1]NbOutputs)", "32"), ("$(max([conv1]NbOutputs,[conv1]Stride))", "16"),
-    ("[conv1]_OutputsWidth [conv1]_OutputsHeight", "80 40"), ("[conv1]Mapping.Size", "1"),
-    ("[conv1]Anchor[0]", "5 6"), ("[conv1]ConfigSection(Frame)", "cfg"), ("[conv1]$LR", "0.5"),
-    ("[conv1]NbOutputs-1", "16-1"), ("[none]NbOutputs", "[none]NbOutputs"),
-    ("a[3] [ x", "a[3] [ x"),
-    ("cell[2],[conv1]Stride", "cell[2],2"), ("[${W}1]Stride", "2"), ("[[conv1]Stride]", "[2]"),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("[conv1]NbOutputs", "16"),
+        ("$([conv1]NbOutputs * 2)", "32"),
+        ("$([conv1]NbOutputs*2)", "32"),
+        ("$(2 * [conv1]NbOutputs)", "32"),
+        ("$(max([conv1]NbOutputs,[conv1]Stride))", "16"),
+        ("[conv1]_OutputsWidth [conv1]_OutputsHeight", "80 40"),
+        ("[conv1]Mapping.Size", "1"),
+        ("[conv1]Anchor[0]", "5 6"),
+        ("[conv1]ConfigSection(Frame)", "cfg"),
+        ("[conv1]$LR", "0.5"),
+        ("[conv1]NbOutputs-1", "16-1"),
+        ("[none]NbOutputs", "[none]NbOutputs"),
+        ("a[3] [ x", "a[3] [ x"),
+        ("cell[2],[conv1]Stride", "cell[2],2"),
+        ("[${W}1]Stride", "2"),
+        ("[[conv1]Stride]", "[2]"),
+    ],
+)
 def test_references(load, text, expected):
-    document = load("$W=conv\n[conv1]\n$LR=0.5\nN=1\nNbOutputs=$(int(32 * 0.5))\nStride=2\n"
-                    "Mapping=x\nMapping.Size=1\nAnchor[0]=5 6\nConfigSection(Frame)=cfg\n[s]\nX="
-                    + text + "\n")
+    document = load(
+        "$W=conv\n[conv1]\n$LR=0.5\nN=1\nNbOutputs=$(int(32 * 0.5))\nStride=2\n"
+        "Mapping=x\nMapping.Size=1\nAnchor[0]=5 6\nConfigSection(Frame)=cfg\n[s]\nX=" + text + "\n"
+    )
     document.section("conv1").set_automatic("_OutputsWidth", 80)
     document.section("conv1").set_automatic("_OutputsHeight", 40)
     assert value(document, "s", "X") == expected
 
 
 def test_references_never_take_a_part_of_a_name(load):
-    document = load("[conv1]\nN=1\nWeightsFiller=He\n[s]\nX=[conv1]NbOutputs\n"
-                    "Y=[conv1]WeightsFiller.Scaling\nZ=[conv1]\n")
+    document = load("[conv1]\nN=1\nWeightsFiller=He\n[s]\nX=[conv1]NbOutputs\nY=[conv1]WeightsFiller.Scaling\nZ=[conv1]\n")
     assert failure(document, "s", "X") == (
-        "N2D2-E108: net.ini:5 [s]: property 'NbOutputs' not found in section [conv1]; "
-        "add NbOutputs=<value> to [conv1]")
+        "N2D2-E108: net.ini:5 [s]: property 'NbOutputs' not found in section [conv1]; add NbOutputs=<value> to [conv1]"
+    )
     assert failure(document, "s", "Y") == (
-        "N2D2-E108: net.ini:6 [s]: property 'WeightsFiller.Scaling' not found in section [conv1]; "
-        "did you mean 'WeightsFiller'?")
+        "N2D2-E108: net.ini:6 [s]: property 'WeightsFiller.Scaling' not found in section [conv1]; did you mean 'WeightsFiller'?"
+    )
     assert failure(document, "s", "Z") == (
-        "N2D2-E115: net.ini:7 [s]: the reference [conv1] names no property; "
-        "write [conv1]Property")
+        "N2D2-E115: net.ini:7 [s]: the reference [conv1] names no property; write [conv1]Property"
+    )
 
 
 def test_automatic_properties_are_seen_once_set(load):
     document = load("[pool]\nPoolDims=[c]_OutputsWidth [c]_OutputsHeight\n[c]\nInput=sp\n")
     assert failure(document, "pool", "PoolDims") == (
         "N2D2-E108: net.ini:2 [pool]: property '_OutputsWidth' not found in section [c]; "
-        "it is set when [c] is built: refer to it from a later layer")
+        "it is set when [c] is built: refer to it from a later layer"
+    )
     document.section("c").set_automatic("_OutputsWidth", 7)
     document.section("c").set_automatic("_OutputsHeight", 5)
     assert value(document, "pool", "PoolDims") == "7 5"
@@ -127,16 +143,19 @@ def test_automatic_properties_of_layers_without_section(load):
 def test_cycles_are_reported_with_their_chain(load):
     document = load("$A=${B}\n$B=${A}\n[a]\nX=[b]Y\nS=[a]S\nM=1 ${A}\n[b]\nY=$(1+[a]X)\n")
     assert failure(document, "a", "X") == (
-        "N2D2-E111: net.ini:4 [a]: circular definition: [a]X -> [b]Y -> [a]X; "
-        "give one of them a value of its own")
+        "N2D2-E111: net.ini:4 [a]: circular definition: [a]X -> [b]Y -> [a]X; give one of them a value of its own"
+    )
     assert "circular definition: [a]S -> [a]S;" in failure(document, "a", "S")
     assert "circular definition: ${A} -> ${B} -> ${A};" in failure(document, "a", "M")
 
 
-@pytest.mark.parametrize("text, message", [
-    ("${A", "N2D2-E114: net.ini:2 [s]: '${' without its '}'; add the missing }"),
-    ("$((1+2)", "N2D2-E114: net.ini:2 [s]: '$(' without its ')'; add the missing )"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("${A", "N2D2-E114: net.ini:2 [s]: '${' without its '}'; add the missing }"),
+        ("$((1+2)", "N2D2-E114: net.ini:2 [s]: '$(' without its ')'; add the missing )"),
+    ],
+)
 def test_unclosed_constructs(load, text, message):
     assert failure(load(f"[s]\nX={text}\n"), "s", "X") == message
 
@@ -145,10 +164,12 @@ def test_expression_errors_quote_what_is_written_and_what_is_read(load):
     document = load("$L=0\n[s]\nX=$(1 / ${L})\nY=$(foo + 1)\n")
     assert failure(document, "s", "X") == (
         "N2D2-E112: net.ini:3 [s]: the expression $(1 / ${L}), that is $(1 / 0), has no value: "
-        "division by zero; correct the expression")
+        "division by zero; correct the expression"
+    )
     assert failure(document, "s", "Y") == (
         "N2D2-E112: net.ini:4 [s]: the expression $(foo + 1) has no value: the name 'foo' is not "
-        "known (a macro is written ${foo}); correct the expression")
+        "known (a macro is written ${foo}); correct the expression"
+    )
 
 
 def test_an_error_in_a_macro_is_placed_at_its_definition(load):
@@ -161,15 +182,16 @@ def test_long_chains_of_references_are_followed(load):
     assert value(load(text), "l149", "N") == "7"
 
 
-@pytest.mark.parametrize("text", [
-    "$M0=x\n" + "".join(f"$M{i}=${{M{i - 1}}}${{M{i - 1}}}\n" for i in range(1, 60))
-    + "[s]\nX=${M59}\n",
-    "$M0=\n" + "".join(f"$M{i}=${{M{i - 1}}}${{M{i - 1}}}\n" for i in range(1, 60))
-    + "[s]\nX=${M59}\n",
-    "$M0=y\n" + "".join(f"$M{i}=${{M{i - 1}}}\n" for i in range(1, 1000)) + "[s]\nX=${M999}\n",
-    "[s]\nX=" + "$(" * 5000 + "1" + ")" * 5000 + "\n",
-    "$T=" + "y" * 100000 + "\n[s]\nX=" + "${T}" * 9000 + "\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$M0=x\n" + "".join(f"$M{i}=${{M{i - 1}}}${{M{i - 1}}}\n" for i in range(1, 60)) + "[s]\nX=${M59}\n",
+        "$M0=\n" + "".join(f"$M{i}=${{M{i - 1}}}${{M{i - 1}}}\n" for i in range(1, 60)) + "[s]\nX=${M59}\n",
+        "$M0=y\n" + "".join(f"$M{i}=${{M{i - 1}}}\n" for i in range(1, 1000)) + "[s]\nX=${M999}\n",
+        "[s]\nX=" + "$(" * 5000 + "1" + ")" * 5000 + "\n",
+        "$T=" + "y" * 100000 + "\n[s]\nX=" + "${T}" * 9000 + "\n",
+    ],
+)
 def test_bombs_are_refused_at_once(load, text):
     document = load(text)
     start = time.process_time()
@@ -178,8 +200,7 @@ def test_bombs_are_refused_at_once(load, text):
     assert time.process_time() - start < 10  # far from what the input would cost unbounded
 
 
-@pytest.mark.parametrize("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000,
-                                  "]" * 100_000, "[${A}" * 60_000 + "]"])
+@pytest.mark.parametrize("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000, "]" * 100_000, "[${A}" * 60_000 + "]"])
 def test_brackets_never_loop(load, text):
     document = load("$A=a\n[s]\nX=" + text + "\n")
     start = time.process_time()

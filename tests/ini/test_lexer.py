@@ -1,4 +1,5 @@
 """Lexical rules: BOM, CRLF, comments, quotes, continuation, malformed lines."""
+
 from __future__ import annotations
 
 import os
@@ -17,17 +18,28 @@ def test_bom_and_crlf_are_dropped(load):
     assert document.globals.macros() == ["A"]
 
 
-@pytest.mark.parametrize("line, value", [
-    ("K=1 ; note", "1"), ("K=1# note", "1"), ("  K = a b  ", "a b"),
-    ('K="a;b#c"', "a;b#c"), ('K="a;b" tail # c', '"a;b" tail'), ('K=x "#" y;z', 'x "#" y'),
-    ("K=a=b", "a=b"), ("K=", ""), ('K=""', ""), ('K="a" "b"', '"a" "b"'),
-    ('K=1 ; an odd " in a comment', "1"), ('K="', None),
-])
+@pytest.mark.parametrize(
+    "line, value",
+    [
+        ("K=1 ; note", "1"),
+        ("K=1# note", "1"),
+        ("  K = a b  ", "a b"),
+        ('K="a;b#c"', "a;b#c"),
+        ('K="a;b" tail # c', '"a;b" tail'),
+        ('K=x "#" y;z', 'x "#" y'),
+        ("K=a=b", "a=b"),
+        ("K=", ""),
+        ('K=""', ""),
+        ('K="a" "b"', '"a" "b"'),
+        ('K=1 ; an odd " in a comment', "1"),
+        ('K="', None),
+    ],
+)
 def test_comments_quotes_and_blanks(load, refusal, line, value):
     if value is None:
         assert refusal(f"[s]\n{line}\n") == [
-            'N2D2-E103: net.ini:2 [s]: a " has no partner on the line; '
-            'close the quotes or remove the "']
+            'N2D2-E103: net.ini:2 [s]: a " has no partner on the line; close the quotes or remove the "'
+        ]
     else:
         assert load(f"[s]\n{line}\n").section("s").text("K") == value
 
@@ -37,8 +49,7 @@ def test_quotes_protect_a_header(load):
 
 
 def test_names_keep_special_characters(load):
-    names = ["Mapping(conv1)", "Mapping.Size", "Anchor[0]", "ConfigSection(Frame)",
-             "Kernel[0][3].Sigma"]
+    names = ["Mapping(conv1)", "Mapping.Size", "Anchor[0]", "ConfigSection(Frame)", "Kernel[0][3].Sigma"]
     text = "[onnx:Conv_def]\n" + "".join(f"{name}=1\n" for name in names) + "$LR=2\n"
     section = load(text + "[MobilenetV1/Predictions/Softmax:0.Target-Top5]\n").sections[0]
     assert section.keys() == names
@@ -60,47 +71,53 @@ def test_continuation_with_crlf(load):
 def test_comment_ending_in_backslash_swallows_the_next_line(load, warned):
     assert load("[s]\n; note \\\nA=1\nB=2\n").section("s").keys() == ["B"]
     assert warned() == [
-        "N2D2-W106: net.ini:2: a comment ending in a backslash continues on the next line; "
-        "remove the backslash"]
+        "N2D2-W106: net.ini:2: a comment ending in a backslash continues on the next line; remove the backslash"
+    ]
 
 
 def test_blanks_after_backslash_do_not_continue(load, warned):
     section = load("[s]\nA=1 \\ \nB=2\n").section("s")
     assert (section.text("A"), section.text("B")) == ("1 \\", "2")
     assert warned() == [
-        "N2D2-W104: net.ini:2: a backslash followed by blanks does not continue the line; "
-        "remove the blanks after it"]
+        "N2D2-W104: net.ini:2: a backslash followed by blanks does not continue the line; remove the blanks after it"
+    ]
 
 
 def test_continuation_at_the_end_keeps_the_text(load, warned):
     assert load("[s]\nA=1 2\\").section("s").text("A") == "1 2"
-    assert warned() == ["N2D2-W105: net.ini:2: the text ends in a continuation; "
-                        "remove the backslash of the last line"]
+    assert warned() == ["N2D2-W105: net.ini:2: the text ends in a continuation; remove the backslash of the last line"]
 
 
-@pytest.mark.parametrize("text, message", [
-    ("[s]\nKernelSize\n", "N2D2-E104: net.ini:2 [s]: missing value for property 'KernelSize'; "
-     "write KernelSize=<value>, or ; in front of a comment"),
-    ("Model\n", "N2D2-E104: net.ini:1: missing value for property 'Model'; "
-     "write Model=<value>, or ; in front of a comment"),
-    ("[s]\n=3\n", "N2D2-E104: net.ini:2 [s]: a property without a name; write name=value"),
-    ("[s\nA=1", "N2D2-E105: net.ini:1: the section header '[s' lacks its ]; write [name]"),
-    ("[]\n", "N2D2-E105: net.ini:1: the section header '[]' lacks a name; "
-     "write [name] or [name@file.ini.tpl]"),
-    ("[s@]\n", "N2D2-E105: net.ini:1: the section header '[s@]' lacks a template file; "
-     "write [name] or [name@file.ini.tpl]"),
-    (b"[s]\nA=\xe9\n", "N2D2-E102: net.ini:2: not UTF-8 text (byte 0xe9); save the file as UTF-8"),
-    (b"\x08\x00ONNX", "N2D2-E102: net.ini:1: not a text file (it holds the byte 0x08); "
-     "give an INI file as UTF-8 text"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "[s]\nKernelSize\n",
+            "N2D2-E104: net.ini:2 [s]: missing value for property 'KernelSize'; "
+            "write KernelSize=<value>, or ; in front of a comment",
+        ),
+        (
+            "Model\n",
+            "N2D2-E104: net.ini:1: missing value for property 'Model'; write Model=<value>, or ; in front of a comment",
+        ),
+        ("[s]\n=3\n", "N2D2-E104: net.ini:2 [s]: a property without a name; write name=value"),
+        ("[s\nA=1", "N2D2-E105: net.ini:1: the section header '[s' lacks its ]; write [name]"),
+        ("[]\n", "N2D2-E105: net.ini:1: the section header '[]' lacks a name; write [name] or [name@file.ini.tpl]"),
+        (
+            "[s@]\n",
+            "N2D2-E105: net.ini:1: the section header '[s@]' lacks a template file; write [name] or [name@file.ini.tpl]",
+        ),
+        (b"[s]\nA=\xe9\n", "N2D2-E102: net.ini:2: not UTF-8 text (byte 0xe9); save the file as UTF-8"),
+        (b"\x08\x00ONNX", "N2D2-E102: net.ini:1: not a text file (it holds the byte 0x08); give an INI file as UTF-8 text"),
+    ],
+)
 def test_malformed_text(refusal, text, message):
     assert refusal(text) == [message]
 
 
 def test_all_malformed_lines_are_listed_together(refusal):
-    lines = refusal("[a]\nX\n[b\nX=1\nY=2\n[c]\nZ=\"\n[a]\n")
-    assert [line.split(":")[0] for line in lines] == ["N2D2-E104", "N2D2-E105", "N2D2-E103",
-                                                      "N2D2-E106"]
+    lines = refusal('[a]\nX\n[b\nX=1\nY=2\n[c]\nZ="\n[a]\n')
+    assert [line.split(":")[0] for line in lines] == ["N2D2-E104", "N2D2-E105", "N2D2-E103", "N2D2-E106"]
 
 
 def test_junk_gives_at_most_twenty_errors(refusal):
@@ -116,13 +133,13 @@ def test_unreadable_files(workdir: Path):
     (workdir / "folder").mkdir()
     os.mkfifo("pipe")
     assert message("none.ini") == "N2D2-E101: none.ini: file not found; check the path"
-    assert message("folder") == ("N2D2-E101: folder: is a directory, not a file; "
-                                 "name a file in it")
+    assert message("folder") == ("N2D2-E101: folder: is a directory, not a file; name a file in it")
     assert message("pipe") == "N2D2-E101: pipe: is not a regular file; give an INI file"
     assert message("/dev/zero") == "N2D2-E101: /dev/zero: is not a regular file; give an INI file"
     assert message("a\0b").startswith("N2D2-E101: ")
-    assert message("x" * 300) == (f"N2D2-E101: {'x' * 300}: cannot be read: File name too long; "
-                                  "check the path and its permissions")
+    assert message("x" * 300) == (
+        f"N2D2-E101: {'x' * 300}: cannot be read: File name too long; check the path and its permissions"
+    )
 
 
 def test_an_empty_file_is_an_empty_document(load):

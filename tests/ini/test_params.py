@@ -1,4 +1,5 @@
 """Export parameters: defaults, typed values, places of errors, layers."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,13 +9,29 @@ import pytest
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini import Params, load_params
 
-DEFAULTS = {"IncludeInputInBuffer": True, "IncludeOutputInBuffer": "auto", "OptimizeBufferMemory": True,
-            "OptimizeNoBranchConcat": True, "FuseResidualAdd": True, "MemoryAlignment": 1, "BufferAlignment": 16,
-            "MemoryManagerStrategy": "OptimizeOverlap", "MemoryMode": "auto", "MemoryBudget": -1,
-            "StreamInput": False, "OpenMP": True,
-            "Namespace": "", "WeightsFormat": "auto", "SIMD": "auto", "RuntimeDispatch": False,
-            "NVDLAConfig": "nv_full", "NVDLAPrecision": "auto", "NVDLAFirmware": "0.12", "NVDLACalibration": "",
-            "NVDLAFallback": False}
+DEFAULTS = {
+    "IncludeInputInBuffer": True,
+    "IncludeOutputInBuffer": "auto",
+    "OptimizeBufferMemory": True,
+    "OptimizeNoBranchConcat": True,
+    "FuseResidualAdd": True,
+    "MemoryAlignment": 1,
+    "BufferAlignment": 16,
+    "MemoryManagerStrategy": "OptimizeOverlap",
+    "MemoryMode": "auto",
+    "MemoryBudget": -1,
+    "StreamInput": False,
+    "OpenMP": True,
+    "Namespace": "",
+    "WeightsFormat": "auto",
+    "SIMD": "auto",
+    "RuntimeDispatch": False,
+    "NVDLAConfig": "nv_full",
+    "NVDLAPrecision": "auto",
+    "NVDLAFirmware": "0.12",
+    "NVDLACalibration": "",
+    "NVDLAFallback": False,
+}
 
 
 def read(text: str) -> Params:
@@ -36,12 +53,20 @@ def test_defaults():
 
 
 def test_values_comments_and_places(warned):
-    params = read("\ufeff; a note\r\nMemoryAlignment = 4 ; bytes\r\n# other\n"
-                  "IncludeInputInBuffer=0\nNamespace=\"my_net\" # n\nWeightsFormat=string\n"
-                  "MemoryManagerStrategy=None\n")
-    assert params.as_dict() == {**DEFAULTS, "MemoryAlignment": 4, "IncludeInputInBuffer": False,
-                                "Namespace": "my_net", "WeightsFormat": "string", "SIMD": "auto",
-                                "MemoryManagerStrategy": "None"}
+    params = read(
+        "\ufeff; a note\r\nMemoryAlignment = 4 ; bytes\r\n# other\n"
+        'IncludeInputInBuffer=0\nNamespace="my_net" # n\nWeightsFormat=string\n'
+        "MemoryManagerStrategy=None\n"
+    )
+    assert params.as_dict() == {
+        **DEFAULTS,
+        "MemoryAlignment": 4,
+        "IncludeInputInBuffer": False,
+        "Namespace": "my_net",
+        "WeightsFormat": "string",
+        "SIMD": "auto",
+        "MemoryManagerStrategy": "None",
+    }
     assert params.given("MemoryAlignment") and not params.given("OpenMP")
     assert str(params.where("MemoryAlignment")) == "params.ini:2"
     assert params.where("OpenMP") is None
@@ -49,8 +74,9 @@ def test_values_comments_and_places(warned):
 
 
 def test_wrong_values_are_listed_together():
-    assert refusal("MemoryAlignment=0\nOpenMP=maybe\n\nMemoryManagerStrategy=OptimizeMaxLifetime\n"
-                   "Namespace=9net\nWeightsFormat=txt\n") == [
+    assert refusal(
+        "MemoryAlignment=0\nOpenMP=maybe\n\nMemoryManagerStrategy=OptimizeMaxLifetime\nNamespace=9net\nWeightsFormat=txt\n"
+    ) == [
         "N2D2-E122: params.ini:1: MemoryAlignment=0 is below 1; give 1 or more",
         "N2D2-E109: params.ini:2: OpenMP=maybe is not a boolean (0 or 1); give 0 or 1",
         "N2D2-E122: params.ini:4: MemoryManagerStrategy=OptimizeMaxLifetime is not one of None, "
@@ -58,14 +84,13 @@ def test_wrong_values_are_listed_together():
         "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder, OptimizeStream; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
         "N2D2-E122: params.ini:5: Namespace=9net is not a C++ identifier; use letters, digits and "
         "_, not a digit first, no C++ keyword",
-        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string; "
-        "did you mean 'text'?"]
+        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string; did you mean 'text'?",
+    ]
 
 
 @pytest.mark.parametrize("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
 def test_namespaces_that_cpp_refuses(name):
-    assert refusal(f"Namespace={name}\n")[0].startswith(
-        f"N2D2-E122: params.ini:1: Namespace={name} is not a C++ identifier; ")
+    assert refusal(f"Namespace={name}\n")[0].startswith(f"N2D2-E122: params.ini:1: Namespace={name} is not a C++ identifier; ")
 
 
 def test_unknown_and_repeated_keys_warn(warned, capsys):
@@ -76,31 +101,36 @@ def test_unknown_and_repeated_keys_warn(warned, capsys):
         "this last value is used; remove one of the two",
         "N2D2-W102: params.ini:1: unknown key 'MemoryAlignement' for export parameters; "
         "it is ignored; did you mean 'MemoryAlignment'?",
-        "N2D2-W102: params.ini:4: unknown key 'Xyzzy' for export parameters; it is ignored; "
-        "known: " + ", ".join(DEFAULTS)]
+        "N2D2-W102: params.ini:4: unknown key 'Xyzzy' for export parameters; it is ignored; known: " + ", ".join(DEFAULTS),
+    ]
     assert "params.ini:5: NbDSPs has no effect on this export\n" in capsys.readouterr().err
 
 
 def test_layers(warned):
-    params = read("OpenMP=0\n[conv1]\nNbInstantiation=4\nA=\"x\"\n[conv_2]\nB=1\n")
+    params = read('OpenMP=0\n[conv1]\nNbInstantiation=4\nA="x"\n[conv_2]\nB=1\n')
     assert params.layer("conv1") == {"NbInstantiation": "4", "A": "x"}
     assert params.layer("none") == {}
     params.check_layers(["conv1", "conv2"])
-    assert warned() == ["N2D2-W107: params.ini:5 [conv_2]: the network has no layer 'conv_2'; "
-                        "did you mean 'conv2'?"]
+    assert warned() == ["N2D2-W107: params.ini:5 [conv_2]: the network has no layer 'conv_2'; did you mean 'conv2'?"]
 
 
-@pytest.mark.parametrize("text, message", [
-    ("OpenMP\n", "E104: params.ini:1: missing value for property 'OpenMP'; write OpenMP=<value>, "
-     "or ; in front of a comment"),
-    ("\nNamespace=\"a\n", 'E103: params.ini:2: a " has no partner on the line; close the quotes '
-     'or remove the "'),
-    ("[a]\nX=1\n[a]\n", "E106: params.ini:3 [a]: the section [a] is declared twice (first at "
-     "params.ini:1); rename or remove one of them"),
-    ("[[a]]\n", "E121: params.ini:1 [[a]: '[[a]]' is not the header of a layer; write [layer]"),
-    ("[a] b\n", "E121: params.ini:1 [a]: '[a] b' is not the header of a layer; write [layer]"),
-    ("Namespace='''x\nOpenMP=1\n", None),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "OpenMP\n",
+            "E104: params.ini:1: missing value for property 'OpenMP'; write OpenMP=<value>, or ; in front of a comment",
+        ),
+        ('\nNamespace="a\n', 'E103: params.ini:2: a " has no partner on the line; close the quotes or remove the "'),
+        (
+            "[a]\nX=1\n[a]\n",
+            "E106: params.ini:3 [a]: the section [a] is declared twice (first at params.ini:1); rename or remove one of them",
+        ),
+        ("[[a]]\n", "E121: params.ini:1 [[a]: '[[a]]' is not the header of a layer; write [layer]"),
+        ("[a] b\n", "E121: params.ini:1 [a]: '[a] b' is not the header of a layer; write [layer]"),
+        ("Namespace='''x\nOpenMP=1\n", None),
+    ],
+)
 def test_malformed_text(text, message):
     lines = refusal(text)
     assert len(lines) == 1

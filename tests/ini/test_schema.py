@@ -1,4 +1,5 @@
 """Typed reading: kinds, defaults, unknown keys, ConfigSection, composition, documentation."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, merge_config, resolve_path
-from n2d2py.ini.paths import environment
 from n2d2py.ini.docs import schema_page
+from n2d2py.ini.paths import environment
 
 
 def one(kind: Kind, **options) -> Schema:
@@ -23,54 +24,74 @@ def errors(call) -> list[str]:
     return [item.line() for item in (error.errors if isinstance(error, ErrorList) else [error])]
 
 
-@pytest.mark.parametrize("kind, text, expected", [
-    (Kind.UINT, "30", 30), (Kind.UINT, "+3", 3), (Kind.UINT, "4294967295", 4294967295),
-    (Kind.INT, "-3", -3), (Kind.FLOAT, "1.0e-5", 1e-5), (Kind.FLOAT, "-3", -3.0),
-    (Kind.FLOAT, ".5", 0.5), (Kind.BOOL, "0", False), (Kind.BOOL, "1", True),
-    (Kind.STRING, "a  b", "a  b"), (Kind.STRING, "", ""), (Kind.PATH, "/dev/null", "/dev/null"),
-    (Kind.PATH, "~/x", "~/x"), (Kind.UINTS, "3 3", (3, 3)), (Kind.UINTS, "", ()),
-    (Kind.INTS, "1 -2\t3", (1, -2, 3)), (Kind.FLOATS, "0.5 2", (0.5, 2.0)),
-    (Kind.BOOLS, "0 1", (False, True)), (Kind.STRINGS, 'a "b c" d', ("a", "b c", "d")),
-    (Kind.STRINGS, '"a b" "c d"', ("a b", "c d")), (Kind.NAMES, "a, b ,c", ("a", "b", "c")),
-    (Kind.NAMES, "onnx,Net/AvgPool:0", ("onnx", "Net/AvgPool:0")),
-    (Kind.DATATYPE, "Float16", "Float16"),
-])
+@pytest.mark.parametrize(
+    "kind, text, expected",
+    [
+        (Kind.UINT, "30", 30),
+        (Kind.UINT, "+3", 3),
+        (Kind.UINT, "4294967295", 4294967295),
+        (Kind.INT, "-3", -3),
+        (Kind.FLOAT, "1.0e-5", 1e-5),
+        (Kind.FLOAT, "-3", -3.0),
+        (Kind.FLOAT, ".5", 0.5),
+        (Kind.BOOL, "0", False),
+        (Kind.BOOL, "1", True),
+        (Kind.STRING, "a  b", "a  b"),
+        (Kind.STRING, "", ""),
+        (Kind.PATH, "/dev/null", "/dev/null"),
+        (Kind.PATH, "~/x", "~/x"),
+        (Kind.UINTS, "3 3", (3, 3)),
+        (Kind.UINTS, "", ()),
+        (Kind.INTS, "1 -2\t3", (1, -2, 3)),
+        (Kind.FLOATS, "0.5 2", (0.5, 2.0)),
+        (Kind.BOOLS, "0 1", (False, True)),
+        (Kind.STRINGS, 'a "b c" d', ("a", "b c", "d")),
+        (Kind.STRINGS, '"a b" "c d"', ("a b", "c d")),
+        (Kind.NAMES, "a, b ,c", ("a", "b", "c")),
+        (Kind.NAMES, "onnx,Net/AvgPool:0", ("onnx", "Net/AvgPool:0")),
+        (Kind.DATATYPE, "Float16", "Float16"),
+    ],
+)
 def test_kinds(load, warned, kind, text, expected):
     value = one(kind).read(load(f"[s]\nK={text}\n").section("s"))["K"]
     assert value == expected and type(value) is type(expected)
     assert warned() == []
 
 
-@pytest.mark.parametrize("kind, text, message", [
-    (Kind.UINT, "-3", "E109: net.ini:2 [s]: K=-3 is negative; give an unsigned integer"),
-    (Kind.UINT, "3 4", "E109: net.ini:2 [s]: K=3 4 is not an unsigned integer; "
-     "give an unsigned integer"),
-    (Kind.UINT, "", "E109: net.ini:2 [s]: K= is not an unsigned integer; "
-     "give an unsigned integer"),
-    (Kind.UINT, "1_0", "E109: net.ini:2 [s]: K=1_0 is not an unsigned integer; "
-     "give an unsigned integer"),
-    (Kind.UINT, "4294967296", "E122: net.ini:2 [s]: K=4294967296 is beyond 0 to 4294967295; "
-     "give a number in this range"),
-    (Kind.INT, "1.5", "E109: net.ini:2 [s]: K=1.5 is not an integer; "
-     "use // or int(...) for a whole number"),
-    (Kind.INT, "9" * 5000, "E109: net.ini:2 [s]: K=" + "9" * 37 + "... is not an integer; "
-     "give an integer"),
-    (Kind.FLOAT, "abc", "E109: net.ini:2 [s]: K=abc is not a number; give a number"),
-    (Kind.FLOAT, "nan", "E109: net.ini:2 [s]: K=nan is not a number; give a number"),
-    (Kind.FLOAT, "1e999", "E109: net.ini:2 [s]: K=1e999 is not a number; give a number"),
-    (Kind.BOOL, "2", "E109: net.ini:2 [s]: K=2 is not a boolean (0 or 1); give 0 or 1"),
-    (Kind.UINTS, "3 x", "E109: net.ini:2 [s]: K=3 x: 'x' is not an unsigned integer; "
-     "separate the items by blanks"),
-    (Kind.UINTS, "3,3", "E109: net.ini:2 [s]: K=3,3: '3,3' is not an unsigned integer; "
-     "separate the items by blanks"),
-    (Kind.NAMES, "a,,b", "E109: net.ini:2 [s]: K=a,,b has an empty name; remove the extra comma"),
-    (Kind.DATATYPE, "float32", "E122: net.ini:2 [s]: K=float32 is not one of Float16, Float32, "
-     "Float64; did you mean 'Float32'?"),
-    (Kind.UINT, "$(7 / 2)", "E109: net.ini:2 [s]: K=3.5 is not an unsigned integer (written "
-     "$(7 / 2)); use // or int(...) for a whole number"),
-    (Kind.UINT, "[t]X", "E109: net.ini:2 [s]: K=[t]X is not an unsigned integer: there is no "
-     "section [t]; give an unsigned integer"),
-])
+@pytest.mark.parametrize(
+    "kind, text, message",
+    [
+        (Kind.UINT, "-3", "E109: net.ini:2 [s]: K=-3 is negative; give an unsigned integer"),
+        (Kind.UINT, "3 4", "E109: net.ini:2 [s]: K=3 4 is not an unsigned integer; give an unsigned integer"),
+        (Kind.UINT, "", "E109: net.ini:2 [s]: K= is not an unsigned integer; give an unsigned integer"),
+        (Kind.UINT, "1_0", "E109: net.ini:2 [s]: K=1_0 is not an unsigned integer; give an unsigned integer"),
+        (Kind.UINT, "4294967296", "E122: net.ini:2 [s]: K=4294967296 is beyond 0 to 4294967295; give a number in this range"),
+        (Kind.INT, "1.5", "E109: net.ini:2 [s]: K=1.5 is not an integer; use // or int(...) for a whole number"),
+        (Kind.INT, "9" * 5000, "E109: net.ini:2 [s]: K=" + "9" * 37 + "... is not an integer; give an integer"),
+        (Kind.FLOAT, "abc", "E109: net.ini:2 [s]: K=abc is not a number; give a number"),
+        (Kind.FLOAT, "nan", "E109: net.ini:2 [s]: K=nan is not a number; give a number"),
+        (Kind.FLOAT, "1e999", "E109: net.ini:2 [s]: K=1e999 is not a number; give a number"),
+        (Kind.BOOL, "2", "E109: net.ini:2 [s]: K=2 is not a boolean (0 or 1); give 0 or 1"),
+        (Kind.UINTS, "3 x", "E109: net.ini:2 [s]: K=3 x: 'x' is not an unsigned integer; separate the items by blanks"),
+        (Kind.UINTS, "3,3", "E109: net.ini:2 [s]: K=3,3: '3,3' is not an unsigned integer; separate the items by blanks"),
+        (Kind.NAMES, "a,,b", "E109: net.ini:2 [s]: K=a,,b has an empty name; remove the extra comma"),
+        (
+            Kind.DATATYPE,
+            "float32",
+            "E122: net.ini:2 [s]: K=float32 is not one of Float16, Float32, Float64; did you mean 'Float32'?",
+        ),
+        (
+            Kind.UINT,
+            "$(7 / 2)",
+            "E109: net.ini:2 [s]: K=3.5 is not an unsigned integer (written $(7 / 2)); use // or int(...) for a whole number",
+        ),
+        (
+            Kind.UINT,
+            "[t]X",
+            "E109: net.ini:2 [s]: K=[t]X is not an unsigned integer: there is no section [t]; give an unsigned integer",
+        ),
+    ],
+)
 def test_unreadable_values(load, kind, text, message):
     section = load(f"[s]\nK={text}\n").section("s")
     assert errors(lambda: one(kind).read(section)) == ["N2D2-" + message]
@@ -81,37 +102,50 @@ def test_enum(load):
     assert schema.read(load("[s]\nK=Max\n").section("s"))["K"] == "Max"
     section = load("[s]\nK=Avrage\n").section("s")
     assert errors(lambda: schema.read(section)) == [
-        "N2D2-E122: net.ini:2 [s]: K=Avrage is not one of Max, Average; did you mean 'Average'?"]
+        "N2D2-E122: net.ini:2 [s]: K=Avrage is not one of Max, Average; did you mean 'Average'?"
+    ]
 
 
 def test_bounds(load):
     section = load("[s]\nK=3 0\n").section("s")
     assert errors(lambda: one(Kind.UINTS, minimum=1).read(section)) == [
-        "N2D2-E122: net.ini:2 [s]: K=3 0 is below 1; give 1 or more"]
+        "N2D2-E122: net.ini:2 [s]: K=3 0 is below 1; give 1 or more"
+    ]
     assert errors(lambda: one(Kind.INTS, maximum=2).read(section)) == [
-        "N2D2-E122: net.ini:2 [s]: K=3 0 is above 2; give 2 or less"]
+        "N2D2-E122: net.ini:2 [s]: K=3 0 is above 2; give 2 or less"
+    ]
 
 
 def test_an_integral_fraction_is_read_with_one_warning(load, warned):
     document = load("[d]\nK=$(224 / 2)\n[a] d\n[b] d\n")
     for name in ("a", "b"):
         assert one(Kind.UINT).read(document.section(name))["K"] == 112
-    assert warned() == ["N2D2-W103: net.ini:2 [a]: K=112.0 is read as the integer 112; write it "
-                        "without fraction (// or int(...) in an expression)"]
+    assert warned() == [
+        "N2D2-W103: net.ini:2 [a]: K=112.0 is read as the integer 112; write it "
+        "without fraction (// or int(...) in an expression)"
+    ]
 
 
-@pytest.mark.parametrize("text, expected", [("true", True), ("Yes", True), ("ON", True),
-                                            ("False", False), ("no", False), ("off", False)])
+@pytest.mark.parametrize(
+    "text, expected", [("true", True), ("Yes", True), ("ON", True), ("False", False), ("no", False), ("off", False)]
+)
 def test_words_for_booleans_are_read_with_a_notice(load, warned, capsys, text, expected):
     assert one(Kind.BOOL).read(load(f"[s]\nK={text}\n").section("s"))["K"] is expected
     assert capsys.readouterr().err == f"net.ini:2 [s]: K={text} is read as {int(expected)}\n"
     assert warned() == []
 
 
-LAYER = Schema("Conv", (
-    Key("Input", Kind.NAMES), Key("KernelSize", Kind.UINT), Key("Stride", Kind.UINT, 1),
-    Key("Mapping(*)", Kind.INTS, None), Key("PoolDims", Kind.UINTS, ())),
-    accepted=("Solvers.*", "*Filler*"))
+LAYER = Schema(
+    "Conv",
+    (
+        Key("Input", Kind.NAMES),
+        Key("KernelSize", Kind.UINT),
+        Key("Stride", Kind.UINT, 1),
+        Key("Mapping(*)", Kind.INTS, None),
+        Key("PoolDims", Kind.UINTS, ()),
+    ),
+    accepted=("Solvers.*", "*Filler*"),
+)
 
 
 def test_defaults_given_and_places(load):
@@ -127,8 +161,7 @@ def test_defaults_given_and_places(load):
 
 
 def test_patterns_of_keys(load, warned):
-    values = LAYER.read(load("[s]\nInput=a,b\nKernelSize=3\nMapping(a)=1 0 \\\n 0 1\n"
-                             "Mapping(b/c)=1\n").section("s"))
+    values = LAYER.read(load("[s]\nInput=a,b\nKernelSize=3\nMapping(a)=1 0 \\\n 0 1\nMapping(b/c)=1\n").section("s"))
     assert values.matching("Mapping(*)") == {"Mapping(a)": (1, 0, 0, 1), "Mapping(b/c)": (1,)}
     assert warned() == []
 
@@ -136,42 +169,45 @@ def test_patterns_of_keys(load, warned):
 def test_required_keys_and_bad_values_are_listed_together(load):
     section = load("[s]\nInputs=sp\nStride=x\n").section("s")
     assert errors(lambda: LAYER.read(section)) == [
-        "N2D2-E108: net.ini:1 [s]: the required property 'Input' is missing; "
-        "is 'Inputs' meant?",
-        "N2D2-E108: net.ini:1 [s]: the required property 'KernelSize' is missing; "
-        "add KernelSize=<unsigned integer>",
-        "N2D2-E109: net.ini:3 [s]: Stride=x is not an unsigned integer; give an unsigned integer"]
+        "N2D2-E108: net.ini:1 [s]: the required property 'Input' is missing; is 'Inputs' meant?",
+        "N2D2-E108: net.ini:1 [s]: the required property 'KernelSize' is missing; add KernelSize=<unsigned integer>",
+        "N2D2-E109: net.ini:3 [s]: Stride=x is not an unsigned integer; give an unsigned integer",
+    ]
 
 
 def test_unknown_keys_warn_with_the_nearest_known_key(load, warned):
-    document = load("[d]\nStrid=2\nFoo=1\nSolvers.LearningRate=${UNDEFINED}\nWeightsFiller=He\n"
-                    "$M=1\n[s] d\nInput=sp\nKernelSize=3\n[t] d\nInput=sp\nKernelSize=3\n")
+    document = load(
+        "[d]\nStrid=2\nFoo=1\nSolvers.LearningRate=${UNDEFINED}\nWeightsFiller=He\n"
+        "$M=1\n[s] d\nInput=sp\nKernelSize=3\n[t] d\nInput=sp\nKernelSize=3\n"
+    )
     LAYER.read(document.section("s"))
     LAYER.read(document.section("t"))
     assert warned() == [
-        "N2D2-W102: net.ini:2 [s]: unknown key 'Strid' for Conv; it is ignored; "
-        "did you mean 'Stride'?",
-        "N2D2-W102: net.ini:3 [s]: unknown key 'Foo' for Conv; it is ignored; "
-        "remove it or check its spelling"]
+        "N2D2-W102: net.ini:2 [s]: unknown key 'Strid' for Conv; it is ignored; did you mean 'Stride'?",
+        "N2D2-W102: net.ini:3 [s]: unknown key 'Foo' for Conv; it is ignored; remove it or check its spelling",
+    ]
 
 
 def test_unknown_keys_are_errors_under_strict(load):
     log.setup(strict=True)
     LAYER.read(load("[s]\nInput=sp\nKernelSize=3\nStrid=2\n").section("s"))
     assert errors(log.raise_on_strict) == [
-        "N2D2-W102: net.ini:4 [s]: unknown key 'Strid' for Conv; it is ignored; "
-        "did you mean 'Stride'?"]
+        "N2D2-W102: net.ini:4 [s]: unknown key 'Strid' for Conv; it is ignored; did you mean 'Stride'?"
+    ]
 
 
-CONFIG = Schema("Conv configuration", (Key("NoBias", Kind.BOOL, False),
-                                       Key("Name", Kind.STRING, "")),
-                accepted=("Solvers.*", "WeightsSolver.*"))
+CONFIG = Schema(
+    "Conv configuration",
+    (Key("NoBias", Kind.BOOL, False), Key("Name", Kind.STRING, "")),
+    accepted=("Solvers.*", "WeightsSolver.*"),
+)
 OWN = Schema("Conv", (Key("Input", Kind.NAMES),))
 
 
 def test_config_sections_later_ones_win(load, warned):
-    document = load("[s]\nInput=sp\nConfigSection=a , b\n[a]\nNoBias=1\nName=a\n"
-                    "WeightsSolver.LearningRate=1\n[b]\nName=${SECTION_NAME}\n")
+    document = load(
+        "[s]\nInput=sp\nConfigSection=a , b\n[a]\nNoBias=1\nName=a\nWeightsSolver.LearningRate=1\n[b]\nName=${SECTION_NAME}\n"
+    )
     values = OWN.read(document.section("s"), CONFIG)
     assert (values["NoBias"], values["Name"], values["Input"]) == (True, "b", ("sp",))
     assert str(values.where("NoBias")) == "net.ini:5 [a]"
@@ -179,26 +215,29 @@ def test_config_sections_later_ones_win(load, warned):
 
 
 def test_config_section_of_the_model_takes_precedence(load):
-    document = load("[s]\nInput=sp\nConfigSection=a\nConfigSection(Frame)=b\n[a]\nNoBias=1\n"
-                    "[b]\nName=frame\n")
+    document = load("[s]\nInput=sp\nConfigSection=a\nConfigSection(Frame)=b\n[a]\nNoBias=1\n[b]\nName=frame\n")
     section = document.section("s")
-    for model, expected in (("Frame", (False, "frame")), ("Frame_CUDA", (False, "frame")),
-                            ("Transcode", (True, "")), ("", (True, ""))):
+    for model, expected in (
+        ("Frame", (False, "frame")),
+        ("Frame_CUDA", (False, "frame")),
+        ("Transcode", (True, "")),
+        ("", (True, "")),
+    ):
         values = OWN.read(section, CONFIG, model)
         assert (values["NoBias"], values["Name"]) == expected
 
 
 def test_config_section_problems(load, warned):
-    document = load("[s]\nInput=sp\nConfigSection=comon\n[common]\nNoBais=1\n"
-                    "[t]\nInput=sp\nNoBias=1\nConfigSection=common\n")
+    document = load("[s]\nInput=sp\nConfigSection=comon\n[common]\nNoBais=1\n[t]\nInput=sp\nNoBias=1\nConfigSection=common\n")
     assert errors(lambda: OWN.read(document.section("s"), CONFIG)) == [
-        "N2D2-E119: net.ini:3 [s]: there is no section [comon]; did you mean [common]?"]
+        "N2D2-E119: net.ini:3 [s]: there is no section [comon]; did you mean [common]?"
+    ]
     assert OWN.read(document.section("t"), CONFIG)["NoBias"] is False
     assert warned() == [
         "N2D2-W102: net.ini:8 [t]: unknown key 'NoBias' for Conv; it is ignored; "
         "put NoBias in a section named by ConfigSection=",
-        "N2D2-W102: net.ini:5 [common]: unknown key 'NoBais' for Conv configuration; "
-        "it is ignored; did you mean 'NoBias'?"]
+        "N2D2-W102: net.ini:5 [common]: unknown key 'NoBais' for Conv configuration; it is ignored; did you mean 'NoBias'?",
+    ]
 
 
 def test_merge_config_without_config_section_is_empty(load):
@@ -208,11 +247,9 @@ def test_merge_config_without_config_section_is_empty(load):
 
 
 def test_composition(load):
-    both = OWN + Schema("Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")),
-                        ("Solvers.*",), "Pools.")
+    both = OWN + Schema("Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), ("Solvers.*",), "Pools.")
     assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", ("Solvers.*",))
-    assert [(key.name, key.kind) for key in both.keys] == [
-        ("Input", Kind.STRING), ("Pooling", Kind.STRING)]
+    assert [(key.name, key.kind) for key in both.keys] == [("Input", Kind.STRING), ("Pooling", Kind.STRING)]
     more = both.extended(Key("Extra", Kind.INT, 0), name="Unpool")
     assert (more.name, more.doc, len(more.keys), len(both.keys)) == ("Unpool", "Pools.", 3, 2)
 
@@ -232,11 +269,21 @@ def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, w
 
 
 def test_schema_page():
-    schema = Schema("Pool", (
-        Key("Pooling", Kind.ENUM, REQUIRED, "Max | Average.", ("Max", "Average")),
-        Key("Stride", Kind.UINTS, (1, 2), "Step.", minimum=1), Key("Bias", Kind.BOOL, True),
-        Key("Mapping(*)", Kind.INTS), Key("File", Kind.PATH, "")), ("Solvers.*",), "Pools.")
-    assert schema_page([schema], "Keys") == """# Keys
+    schema = Schema(
+        "Pool",
+        (
+            Key("Pooling", Kind.ENUM, REQUIRED, "Max | Average.", ("Max", "Average")),
+            Key("Stride", Kind.UINTS, (1, 2), "Step.", minimum=1),
+            Key("Bias", Kind.BOOL, True),
+            Key("Mapping(*)", Kind.INTS),
+            Key("File", Kind.PATH, ""),
+        ),
+        ("Solvers.*",),
+        "Pools.",
+    )
+    assert (
+        schema_page([schema], "Keys")
+        == """# Keys
 
 ## Pool
 
@@ -252,3 +299,4 @@ Pools.
 
 Known and ignored: `Solvers.*`.
 """
+    )

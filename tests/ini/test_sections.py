@@ -1,4 +1,5 @@
 """Sections: order, inheritance, duplicates, places, use, patterns."""
+
 from __future__ import annotations
 
 from n2d2py import log
@@ -20,8 +21,7 @@ def test_order_places_and_names(load):
 def test_first_listed_base_wins_and_own_properties_override(load, warned):
     document = load("[x]\nP=x\nQ=x\nR=x\n[y]\nP=y\nQ=y\nS=y\n[z] x y\nQ=z\n")
     section = document.section("z")
-    assert {key: section.text(key) for key in section.keys()} == {
-        "P": "x", "Q": "z", "R": "x", "S": "y"}
+    assert {key: section.text(key) for key in section.keys()} == {"P": "x", "Q": "z", "R": "x", "S": "y"}
     assert warned() == []
 
 
@@ -38,41 +38,44 @@ def test_base_with_config_section_is_inherited(load):
 def test_a_base_declared_later_or_not_at_all(refusal):
     assert refusal("[c] def\nX=1\n[def]\n") == [
         "N2D2-E107: net.ini:1 [c]: the base section 'def' is not declared so far; "
-        "[def] is declared later, at line 3: move it up"]
+        "[def] is declared later, at line 3: move it up"
+    ]
     assert refusal("[conv_def]\n[c] conv_deff\n") == [
-        "N2D2-E107: net.ini:2 [c]: the base section 'conv_deff' is not declared so far; "
-        "did you mean 'conv_def'?"]
+        "N2D2-E107: net.ini:2 [c]: the base section 'conv_deff' is not declared so far; did you mean 'conv_def'?"
+    ]
     assert refusal("[c] c\n") == [
-        "N2D2-E107: net.ini:1 [c]: the base section 'c' is not declared so far; "
-        "a section cannot be its own base"]
+        "N2D2-E107: net.ini:1 [c]: the base section 'c' is not declared so far; a section cannot be its own base"
+    ]
 
 
 def test_a_section_declared_twice_names_both_lines(refusal):
     assert refusal("[a]\nX=1\n[b]\n[a]\nX=2\n") == [
-        "N2D2-E106: net.ini:4 [a]: the section [a] is declared twice (first at net.ini:1); "
-        "rename or remove one of them"]
+        "N2D2-E106: net.ini:4 [a]: the section [a] is declared twice (first at net.ini:1); rename or remove one of them"
+    ]
 
 
 def test_a_key_given_twice_warns_and_the_last_value_is_used(load, warned):
     assert load("[a]\nX=1\nX=2\n").section("a").text("X") == "2"
-    assert warned() == ["N2D2-W101: net.ini:3 [a]: 'X' is given again (first at net.ini:2: '1'); "
-                        "this last value is used; remove one of the two"]
+    assert warned() == [
+        "N2D2-W101: net.ini:3 [a]: 'X' is given again (first at net.ini:2: '1'); this last value is used; remove one of the two"
+    ]
 
 
 def test_missing_property(load):
     import pytest
+
     from n2d2py.errors import N2D2Error
 
     section = load("[a]\nKernelSize=3\n").section("a")
     with pytest.raises(N2D2Error) as caught:
         section.text("KernelSzie")
-    assert str(caught.value) == ("N2D2-E108: net.ini:1 [a]: property 'KernelSzie' not found in "
-                                 "section [a]; did you mean 'KernelSize'?")
+    assert str(caught.value) == (
+        "N2D2-E108: net.ini:1 [a]: property 'KernelSzie' not found in section [a]; did you mean 'KernelSize'?"
+    )
 
 
 def test_unused_sections_are_noticed(load, capsys):
-    document = load("[def]\nA=1\n[used] def\n[lost]\nB=1\n[marked]\n[referred]\nW=3\n[r]\n"
-                    "X=[referred]W\n")
+    document = load("[def]\nA=1\n[used] def\n[lost]\nB=1\n[marked]\n[referred]\nW=3\n[r]\nX=[referred]W\n")
     document.section("used").text("A")
     document.section("marked").mark_used()
     document.section("r").text("X")
@@ -83,9 +86,10 @@ def test_unused_sections_are_noticed(load, capsys):
 def test_patterns_find_sections_in_order(load):
     document = load("[sp.Transformation-2]\n[sp]\n[sp.Transformation-1]\n[a/b:0.Target-Top5]\n")
     assert [section.name for section in document.matching("sp.Transformation*")] == [
-        "sp.Transformation-2", "sp.Transformation-1"]
-    assert [section.name for section in document.matching("a/b:0.Target*")] == [
-        "a/b:0.Target-Top5"]
+        "sp.Transformation-2",
+        "sp.Transformation-1",
+    ]
+    assert [section.name for section in document.matching("a/b:0.Target*")] == ["a/b:0.Target-Top5"]
     assert document.matching("s?.*") == document.matching("sp.Transformation*")
 
 

@@ -1,4 +1,5 @@
 """Template inclusion and the template language."""
+
 from __future__ import annotations
 
 import time
@@ -25,28 +26,30 @@ def failure(text: str, **parameters: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("a{{A}}b{{ B }}", "a1b2"),
-    ("{% if A == 1 %}yes{% else %}no{% endif %}", "yes"),
-    ("{% if A != 1 %}yes{% else %}no{% endif %}", "no"),
-    ("{% if A == 01 %}yes{% else %}no{% endif %}", "no"),
-    ("{% if E == %}empty{% endif %}", "empty"),
-    ("{% if A exists %}yes{% endif %}{% if Z exists %}no{% endif %}", "yes"),
-    ("{% if Z not_exists %}yes{% else %}no{% endif %}", "yes"),
-    ("{% if A exists %}{% if B == 3 %}x{% else %}y{% endif %}{% else %}z{% endif %}", "y"),
-    ("{% for i in range(3) %}{{i}},{% endfor %}", "0,1,2,"),
-    ("{% for i in range(1,3) %}{{i}},{% endfor %}", "1,2,"),
-    ("{% for i in range(1, 3) %}{{i}},{% endfor %}", "1,2,"),
-    ("{% for i in range(A, N) %}{{i}},{% endfor %}", "1,2,3,"),
-    ("{% for i in range(5, 2) %}x{% endfor %}-", "-"),
-    ("{% for i in range(2) %}{% for j in range(2) %}{{i}}{{j}} {% endfor %}{% endfor %}",
-     "00 01 10 11 "),
-    ("{% for i in range(2) %}{% if i == 0 %}a{% else %}b{% endif %}{% endfor %}", "ab"),
-    ("{% for i in range(2) %}{% endfor %}{% for i in range(2) %}{{i}}{% endfor %}", "01"),
-    ("{% set V %}x{{A}}{% endset %}{{V}}{% set V %}{{V}}y{% endset %}{{V}}", "x1x1y"),
-    ("{% if A == 1 %}{% set A %}2{% endset %}first{% else %}second{% endif %}{{A}}", "first2"),
-    ("{% for i in range(2) %}{% set L %}{{i}}{% endset %}{% endfor %}{{L}}", "1"),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("a{{A}}b{{ B }}", "a1b2"),
+        ("{% if A == 1 %}yes{% else %}no{% endif %}", "yes"),
+        ("{% if A != 1 %}yes{% else %}no{% endif %}", "no"),
+        ("{% if A == 01 %}yes{% else %}no{% endif %}", "no"),
+        ("{% if E == %}empty{% endif %}", "empty"),
+        ("{% if A exists %}yes{% endif %}{% if Z exists %}no{% endif %}", "yes"),
+        ("{% if Z not_exists %}yes{% else %}no{% endif %}", "yes"),
+        ("{% if A exists %}{% if B == 3 %}x{% else %}y{% endif %}{% else %}z{% endif %}", "y"),
+        ("{% for i in range(3) %}{{i}},{% endfor %}", "0,1,2,"),
+        ("{% for i in range(1,3) %}{{i}},{% endfor %}", "1,2,"),
+        ("{% for i in range(1, 3) %}{{i}},{% endfor %}", "1,2,"),
+        ("{% for i in range(A, N) %}{{i}},{% endfor %}", "1,2,3,"),
+        ("{% for i in range(5, 2) %}x{% endfor %}-", "-"),
+        ("{% for i in range(2) %}{% for j in range(2) %}{{i}}{{j}} {% endfor %}{% endfor %}", "00 01 10 11 "),
+        ("{% for i in range(2) %}{% if i == 0 %}a{% else %}b{% endif %}{% endfor %}", "ab"),
+        ("{% for i in range(2) %}{% endfor %}{% for i in range(2) %}{{i}}{% endfor %}", "01"),
+        ("{% set V %}x{{A}}{% endset %}{{V}}{% set V %}{{V}}y{% endset %}{{V}}", "x1x1y"),
+        ("{% if A == 1 %}{% set A %}2{% endset %}first{% else %}second{% endif %}{{A}}", "first2"),
+        ("{% for i in range(2) %}{% set L %}{{i}}{% endset %}{% endfor %}{{L}}", "1"),
+    ],
+)
 def test_language(text, expected):
     assert render(text, A="1", B="2", N="4", E="") == expected
 
@@ -58,8 +61,7 @@ def test_block_repeats_with_index_and_members():
 
 
 def test_block_has_a_parameter_set_of_its_own():
-    text = ("{% set V %}out{% endset %}{% block K %}{{V}}{% set V %}in{{#}}{% endset %}{{V}} "
-            "{% endblock %}{{V}}")
+    text = "{% set V %}out{% endset %}{% block K %}{{V}}{% set V %}in{{#}}{% endset %}{{V}} {% endblock %}{{V}}"
     assert render(text, K="2") == "outin0 outin1 out"
 
 
@@ -72,54 +74,70 @@ def test_lines_keep_their_place():
     Path("t.tpl").write_text("{% for i in range(2) %}\n[a{{i}}]\nX=1\n{% endfor %}\nend\n")
     lines = Renderer(lambda name, where: Path(name)).render(Path("t.tpl"), {}, "s")
     assert [line for line in lines if line.text] == [
-        SourceLine("[a0]", "t.tpl", 2), SourceLine("X=1", "t.tpl", 3),
-        SourceLine("[a1]", "t.tpl", 2), SourceLine("X=1", "t.tpl", 3),
-        SourceLine("end", "t.tpl", 5)]
+        SourceLine("[a0]", "t.tpl", 2),
+        SourceLine("X=1", "t.tpl", 3),
+        SourceLine("[a1]", "t.tpl", 2),
+        SourceLine("X=1", "t.tpl", 3),
+        SourceLine("end", "t.tpl", 5),
+    ]
 
 
-@pytest.mark.parametrize("text, message", [
-    ("\n{{MISSING}}", "E120: t.tpl:2 [s]: the template parameter 'MISSING' is not defined; "
-     "add MISSING=<value> to [s]"),
-    ("{{INPUTT}}", "E120: t.tpl:1 [s]: the template parameter 'INPUTT' is not defined; "
-     "did you mean 'INPUT'?"),
-    ("{% if Z == 1 %}{% endif %}", "E120: t.tpl:1 [s]: the template parameter 'Z' is not defined; "
-     "add Z=<value> to [s]"),
-    ("\n{% if INPUT exists %}\nx", "E118: t.tpl:2 [s]: {% if %} has no {% endif %}; "
-     "add {% endif %}"),
-    ("{% for i in range(2) %}", "E118: t.tpl:1 [s]: {% for %} has no {% endfor %}; "
-     "add {% endfor %}"),
-    ("{% block K %}", "E118: t.tpl:1 [s]: {% block %} has no {% endblock %}; add {% endblock %}"),
-    ("{% set K %}", "E118: t.tpl:1 [s]: {% set %} has no {% endset %}; add {% endset %}"),
-    ("{% endif %}", "E118: t.tpl:1 [s]: {% endif %} without its {% if %}; balance the tags"),
-    ("{% for i in range(1) %}\n{% endif %}", "E118: t.tpl:2 [s]: {% endif %} without its {% if %} "
-     "inside {% for %} of line 1; balance the tags"),
-    ("{% else %}", "E118: t.tpl:1 [s]: {% else %} without its {% if %}; remove it"),
-    ("{% if K exists %}{% else %}{% else %}{% endif %}", "E118: t.tpl:1 [s]: {% else %} without "
-     "its {% if %}; remove it"),
-    ("{% iff K exists %}", "E118: t.tpl:1 [s]: unknown control word 'iff'; did you mean 'if'?"),
-    ("{%  %}", "E118: t.tpl:1 [s]: an empty control tag; write {% word ... %}"),
-    ("{% if K > 1 %}{% endif %}", "E118: t.tpl:1 [s]: malformed {% if K > 1 %}; "
-     "write {% if VAR == VALUE %}, !=, exists or not_exists"),
-    ("{% for i range(2) %}{% endfor %}", "E118: t.tpl:1 [s]: malformed {% for i range 2 %}; "
-     "write {% for VAR in range(START, END) %}"),
-    ("a {% if", "E118: t.tpl:1 [s]: '{%' is not closed on its line; write {{VAR}} or "
-     "{% word ... %}"),
-    ("{{A", "E118: t.tpl:1 [s]: '{{' is not closed on its line; write {{VAR}} or {% word ... %}"),
-    ("{% for INPUT in range(2) %}{% endfor %}", "E120: t.tpl:1 [s]: the loop variable 'INPUT' is a "
-     "parameter already; rename it"),
-    ("{% for i in range(INPUT) %}{% endfor %}", "E120: t.tpl:1 [s]: the template parameter 'INPUT' "
-     "is 'conv1', not an integer; give a whole number"),
-    ("{% for i in range(999999999) %}{% endfor %}", "E117: t.tpl:1 [s]: the template is too large: "
-     "more than 100000 steps; reduce its loops"),
-    ("{% for i in range(900) %}{% for j in range(900) %}x{% endfor %}{% endfor %}",
-     "E117: t.tpl:1 [s]: the template is too large: more than 100000 steps; reduce its loops"),
-    ("{% for i in range(9000) %}" + "y" * 1000 + "{% endfor %}", "E117: t.tpl:1 [s]: the template "
-     "is too large: more than 8388608 characters; reduce its loops"),
-    ("{% include t.tpl %}", "E117: t.tpl:1 [s]: more than 16 nested includes; "
-     "remove the recursion"),
-    ("{% set A %}xx{% endset %}" + "{% set A %}{{A}}{{A}}{% endset %}" * 40, "E117: t.tpl:1 [s]: "
-     "the template is too large: more than 8388608 characters; reduce its loops"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("\n{{MISSING}}", "E120: t.tpl:2 [s]: the template parameter 'MISSING' is not defined; add MISSING=<value> to [s]"),
+        ("{{INPUTT}}", "E120: t.tpl:1 [s]: the template parameter 'INPUTT' is not defined; did you mean 'INPUT'?"),
+        ("{% if Z == 1 %}{% endif %}", "E120: t.tpl:1 [s]: the template parameter 'Z' is not defined; add Z=<value> to [s]"),
+        ("\n{% if INPUT exists %}\nx", "E118: t.tpl:2 [s]: {% if %} has no {% endif %}; add {% endif %}"),
+        ("{% for i in range(2) %}", "E118: t.tpl:1 [s]: {% for %} has no {% endfor %}; add {% endfor %}"),
+        ("{% block K %}", "E118: t.tpl:1 [s]: {% block %} has no {% endblock %}; add {% endblock %}"),
+        ("{% set K %}", "E118: t.tpl:1 [s]: {% set %} has no {% endset %}; add {% endset %}"),
+        ("{% endif %}", "E118: t.tpl:1 [s]: {% endif %} without its {% if %}; balance the tags"),
+        (
+            "{% for i in range(1) %}\n{% endif %}",
+            "E118: t.tpl:2 [s]: {% endif %} without its {% if %} inside {% for %} of line 1; balance the tags",
+        ),
+        ("{% else %}", "E118: t.tpl:1 [s]: {% else %} without its {% if %}; remove it"),
+        ("{% if K exists %}{% else %}{% else %}{% endif %}", "E118: t.tpl:1 [s]: {% else %} without its {% if %}; remove it"),
+        ("{% iff K exists %}", "E118: t.tpl:1 [s]: unknown control word 'iff'; did you mean 'if'?"),
+        ("{%  %}", "E118: t.tpl:1 [s]: an empty control tag; write {% word ... %}"),
+        (
+            "{% if K > 1 %}{% endif %}",
+            "E118: t.tpl:1 [s]: malformed {% if K > 1 %}; write {% if VAR == VALUE %}, !=, exists or not_exists",
+        ),
+        (
+            "{% for i range(2) %}{% endfor %}",
+            "E118: t.tpl:1 [s]: malformed {% for i range 2 %}; write {% for VAR in range(START, END) %}",
+        ),
+        ("a {% if", "E118: t.tpl:1 [s]: '{%' is not closed on its line; write {{VAR}} or {% word ... %}"),
+        ("{{A", "E118: t.tpl:1 [s]: '{{' is not closed on its line; write {{VAR}} or {% word ... %}"),
+        (
+            "{% for INPUT in range(2) %}{% endfor %}",
+            "E120: t.tpl:1 [s]: the loop variable 'INPUT' is a parameter already; rename it",
+        ),
+        (
+            "{% for i in range(INPUT) %}{% endfor %}",
+            "E120: t.tpl:1 [s]: the template parameter 'INPUT' is 'conv1', not an integer; give a whole number",
+        ),
+        (
+            "{% for i in range(999999999) %}{% endfor %}",
+            "E117: t.tpl:1 [s]: the template is too large: more than 100000 steps; reduce its loops",
+        ),
+        (
+            "{% for i in range(900) %}{% for j in range(900) %}x{% endfor %}{% endfor %}",
+            "E117: t.tpl:1 [s]: the template is too large: more than 100000 steps; reduce its loops",
+        ),
+        (
+            "{% for i in range(9000) %}" + "y" * 1000 + "{% endfor %}",
+            "E117: t.tpl:1 [s]: the template is too large: more than 8388608 characters; reduce its loops",
+        ),
+        ("{% include t.tpl %}", "E117: t.tpl:1 [s]: more than 16 nested includes; remove the recursion"),
+        (
+            "{% set A %}xx{% endset %}" + "{% set A %}{{A}}{{A}}{% endset %}" * 40,
+            "E117: t.tpl:1 [s]: the template is too large: more than 8388608 characters; reduce its loops",
+        ),
+    ],
+)
 def test_errors(text, message):
     start = time.process_time()
     assert failure(text, INPUT="conv1", K="2") == "N2D2-" + message
@@ -141,14 +159,21 @@ Before=${PREV_SECTION_NAME}
 
 
 def test_inclusion_in_place_with_parameters(load):
-    document = load("[conv_def]\nType=Conv\n[conv1]\nNbOutputs=16\n[blk@b.ini.tpl]\nINPUT=conv1\n"
-                    "N=$([conv1]NbOutputs * 2)\nRES=1\n[after]\nBefore=${PREV_SECTION_NAME}\n",
-                    b__ini__tpl=BLOCK)
+    document = load(
+        "[conv_def]\nType=Conv\n[conv1]\nNbOutputs=16\n[blk@b.ini.tpl]\nINPUT=conv1\n"
+        "N=$([conv1]NbOutputs * 2)\nRES=1\n[after]\nBefore=${PREV_SECTION_NAME}\n",
+        b__ini__tpl=BLOCK,
+    )
     names = [section.name for section in document.sections]
     assert names == ["conv_def", "conv1", "blk", "blk_a", "blk_sum", "after"]
     section = document.section("blk_a")
     assert {key: section.text(key) for key in section.keys()} == {
-        "Type": "Conv", "Input": "conv1", "NbOutputs": "32", "Before": "conv1", "Parent": "blk"}
+        "Type": "Conv",
+        "Input": "conv1",
+        "NbOutputs": "32",
+        "Before": "conv1",
+        "Parent": "blk",
+    }
     assert document.section("blk_sum").text("Input") == "blk_a,conv1"
     assert document.section("blk_sum").text("Before") == "blk_a"
     assert document.section("after").text("Before") == "blk_sum"
@@ -159,8 +184,7 @@ def test_inclusion_in_place_with_parameters(load):
 
 
 def test_bases_give_parameters_and_inclusions_repeat_without_warnings(load, warned):
-    document = load("[conv_def]\n[d]\nN=4\n[x@b.ini.tpl] d\nINPUT=sp\n[y@b.ini.tpl] d\nINPUT=x_a\n"
-                    "N=8\n", b__ini__tpl=BLOCK)
+    document = load("[conv_def]\n[d]\nN=4\n[x@b.ini.tpl] d\nINPUT=sp\n[y@b.ini.tpl] d\nINPUT=x_a\nN=8\n", b__ini__tpl=BLOCK)
     assert document.section("x_a").text("NbOutputs") == "4"
     assert document.section("y_a").text("NbOutputs") == "8"
     assert document.section("y_a").text("Before") == "x_a"
@@ -168,13 +192,16 @@ def test_bases_give_parameters_and_inclusions_repeat_without_warnings(load, warn
 
 
 def test_templates_include_templates(load):
-    document = load("[top@outer.tpl]\nN=2\n", outer__tpl=(
-        "{% for i in range(N) %}\n[{{SECTION_NAME}}_{{i}}@inner.tpl]\nI={{i}}\n{% endfor %}\n"
-        "[last]\nB=${PREV_SECTION_NAME}\n"),
+    document = load(
+        "[top@outer.tpl]\nN=2\n",
+        outer__tpl=(
+            "{% for i in range(N) %}\n[{{SECTION_NAME}}_{{i}}@inner.tpl]\nI={{i}}\n{% endfor %}\n"
+            "[last]\nB=${PREV_SECTION_NAME}\n"
+        ),
         inner__tpl="[{{SECTION_NAME}}_leaf]\nV={{I}}\nP=${PARENT_SECTION_NAME}\n"
-                   "B=${PREV_SECTION_NAME}\nF={{SECTION_FILE_NAME}}\n")
-    assert [section.name for section in document.sections] == [
-        "top", "top_0", "top_0_leaf", "top_1", "top_1_leaf", "last"]
+        "B=${PREV_SECTION_NAME}\nF={{SECTION_FILE_NAME}}\n",
+    )
+    assert [section.name for section in document.sections] == ["top", "top_0", "top_0_leaf", "top_1", "top_1_leaf", "last"]
     leaf = document.section("top_1_leaf")
     assert [leaf.text(key) for key in "VPBF"] == ["1", "top_1", "top_0_leaf", "inner.tpl"]
     assert document.section("top_0_leaf").text("B") == ""
@@ -225,25 +252,24 @@ def test_files_outside_are_refused(refusal, workdir, tmp_path_factory):
     for name in (str(outside), up, "link.tpl"):
         assert refusal(f"[a@{name}]\n") == [
             f"N2D2-E117: net.ini:1 [a]: the template '{name}' is refused: it lies outside of the "
-            "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"]
+            "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"
+        ]
     assert refusal("[a@i.tpl]\n") == [
         f"N2D2-E117: i.tpl:1 [a]: the template '{outside}' is refused: it lies outside of the "
-        "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"]
+        "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"
+    ]
     assert refusal("[a@none.tpl]\n") == [
-        "N2D2-E116: net.ini:1 [a]: the template 'none.tpl' is not found; put it beside the INI "
-        "file or in N2D2_MODELS"]
+        "N2D2-E116: net.ini:1 [a]: the template 'none.tpl' is not found; put it beside the INI file or in N2D2_MODELS"
+    ]
 
 
 def test_reserved_parameters_cannot_be_given(refusal):
     assert refusal("[a@t.tpl]\nSECTION_NAME=b\n", t__tpl="") == [
-        "N2D2-E120: net.ini:2 [a]: 'SECTION_NAME' cannot be given: the tool sets it for templates; "
-        "rename the property"]
+        "N2D2-E120: net.ini:2 [a]: 'SECTION_NAME' cannot be given: the tool sets it for templates; rename the property"
+    ]
 
 
-@pytest.mark.parametrize("text", [
-    "[{{SECTION_NAME}}x@r.tpl]\n",
-    "[{{SECTION_NAME}}x@r.tpl]\n[{{SECTION_NAME}}y@r.tpl]\n",
-])
+@pytest.mark.parametrize("text", ["[{{SECTION_NAME}}x@r.tpl]\n", "[{{SECTION_NAME}}x@r.tpl]\n[{{SECTION_NAME}}y@r.tpl]\n"])
 def test_recursive_inclusion_is_refused_at_once(refusal, text):
     start = time.process_time()
     lines = refusal("[a@r.tpl]\n", r__tpl=text)

@@ -2,20 +2,34 @@
 
 Results have to be Python's bit for bit, in floating point too.
 """
+
 from __future__ import annotations
 
 from itertools import cycle
 from math import prod
 
 import numpy as np
-
-from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
-from n2d2py.operators.arrays import (ArrayGather, ArrayInterpolate, ArrayJoin, ArrayMap, ArrayNorm, ArrayOp, ArrayOrder,
-                                     ArrayProduct, ArrayReduce, ArrayScan, ArrayScatter, ArraySoftmax, ArrayTake, ArrayWindow)
-from n2d2py.operators.arrays.reduce import REDUCTIONS
-
 from kernel_cases import S8, S16, U8, U16, Sweep
 from kernel_harness import Case
+
+from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
+from n2d2py.operators.arrays import (
+    ArrayGather,
+    ArrayInterpolate,
+    ArrayJoin,
+    ArrayMap,
+    ArrayNorm,
+    ArrayOp,
+    ArrayOrder,
+    ArrayProduct,
+    ArrayReduce,
+    ArrayScan,
+    ArrayScatter,
+    ArraySoftmax,
+    ArrayTake,
+    ArrayWindow,
+)
+from n2d2py.operators.arrays.reduce import REDUCTIONS
 
 __all__ = ["everything"]
 
@@ -72,8 +86,9 @@ class Arrays:
             x[self.rng.permutation(size)[:3]] = [limits.min, limits.max, 0]
         return x
 
-    def case(self, op: ArrayOp, operands: list[np.ndarray], kinds: list[NumType], output: NumType, note: str = "",
-             exact: bool = True) -> Case:
+    def case(
+        self, op: ArrayOp, operands: list[np.ndarray], kinds: list[NumType], output: NumType, note: str = "", exact: bool = True
+    ) -> Case:
         """A layer of one output; operands whose slot is below 0 are constants."""
         inputs, params, tensors = {}, {}, {}
         slots = getattr(op, "slots", (0,))
@@ -98,10 +113,12 @@ class Arrays:
         for _ in kinds[1:]:
             slots.append(-1 if self.rng.integers(4) == 0 else max(slots) + 1)
         op = ArrayMap(function, dims, tuple(shapes), tuple(slots), result_kind(result))
-        operands = [self.values(prod(shape), kind, pattern)
-                    for shape, kind, pattern in zip(shapes, kinds, (*patterns, *[""] * 3))]
-        return self.case(op, operands, [element(kind) for kind in kinds], element(result),
-                         f"{' '.join(kinds)} -> {result} {shapes}")
+        operands = [
+            self.values(prod(shape), kind, pattern) for shape, kind, pattern in zip(shapes, kinds, (*patterns, *[""] * 3))
+        ]
+        return self.case(
+            op, operands, [element(kind) for kind in kinds], element(result), f"{' '.join(kinds)} -> {result} {shapes}"
+        )
 
     def maps(self, share: int) -> list[Case]:
         """Every function, on one of `share` kinds each."""
@@ -114,8 +131,11 @@ class Arrays:
             made += [self.map(function, (kind, kind), kind) for kind in kinds_of(NUMBERS)]
         for function in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"):
             made += [self.map(function, (kind, kind), "bool", ("small", "small")) for kind in kinds_of(NUMBERS)]
-        made += [self.map("Pow", (kind, other), kind, ("small", "small"))
-                 for kind in kinds_of(NUMBERS) for other in kinds_of(("int32", "float32", "uint8"))]
+        made += [
+            self.map("Pow", (kind, other), kind, ("small", "small"))
+            for kind in kinds_of(NUMBERS)
+            for other in kinds_of(("int32", "float32", "uint8"))
+        ]
         for function in ("And", "Or", "Xor"):
             made.append(self.map(function, ("bool", "bool"), "bool"))
         for function in ("ShiftLeft", "ShiftRight"):
@@ -128,23 +148,49 @@ class Arrays:
         made.append(self.map("Not", ("bool",), "bool"))
         for function in ("Neg", "Abs", "Sign"):
             made += [self.map(function, (kind,), kind) for kind in kinds_of(NUMBERS)]
-        for function in ("Floor", "Ceil", "Round", "IsNaN", "IsPosInf", "IsNegInf", "Exp", "Erf", "Sigmoid", "Tanh", "Softplus",
-                         "Expm1", "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh", "Asin", "Acos", "Acosh", "Atanh"):
+        for function in (
+            "Floor",
+            "Ceil",
+            "Round",
+            "IsNaN",
+            "IsPosInf",
+            "IsNegInf",
+            "Exp",
+            "Erf",
+            "Sigmoid",
+            "Tanh",
+            "Softplus",
+            "Expm1",
+            "Sin",
+            "Cos",
+            "Tan",
+            "Atan",
+            "Sinh",
+            "Cosh",
+            "Asinh",
+            "Asin",
+            "Acos",
+            "Acosh",
+            "Atanh",
+        ):
             result = "bool" if function.startswith("Is") else None
-            pattern = {"Sinh": "", "Cosh": "", "Asin": "unit", "Acos": "unit", "Atanh": "unit", "Acosh": "above"}.get(function, "wide")
+            pattern = {"Sinh": "", "Cosh": "", "Asin": "unit", "Acos": "unit", "Atanh": "unit", "Acosh": "above"}.get(
+                function, "wide"
+            )
             made += [self.map(function, (kind,), result or kind, (pattern,)) for kind in kinds_of(REALS)]
         for function in ("Sqrt", "Reciprocal", "Log"):
             made += [self.map(function, (kind,), kind, ("positive",)) for kind in kinds_of(REALS)]
         for source in (*NUMBERS, "bool"):
-            made += [self.map("Cast", (source,), target, ("wide",)) for target in kinds_of((*NUMBERS, "bool"))
-                     if target != source]
+            made += [
+                self.map("Cast", (source,), target, ("wide",)) for target in kinds_of((*NUMBERS, "bool")) if target != source
+            ]
         return made
 
     # ---- in another order --------------------------------------------------------------------------
     def take(self, kind: NumType, form: str) -> Case:
         """A transposition, slice, choice of lines, repetition or padding."""
         dims = self.dims(most=6)
-        steps = [prod(dims[axis + 1:]) for axis in range(len(dims))]
+        steps = [prod(dims[axis + 1 :]) for axis in range(len(dims))]
         axes = [np.arange(n) * step for n, step in zip(dims, steps)]
         at = int(self.rng.integers(len(dims)))
         if form == "transpose":
@@ -173,12 +219,20 @@ class Arrays:
             slots = tuple(i if i == 0 or self.rng.integers(3) else -1 for i in range(len(lengths)))
             order = iter(range(len(lengths)))
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
-            made.append(self.case(ArrayJoin(outer, lengths, slots, result_kind(kind)),
-                                  [self.values(outer * n, kind) for n in lengths], [element(kind)] * len(lengths),
-                                  element(kind), kind))
+            made.append(
+                self.case(
+                    ArrayJoin(outer, lengths, slots, result_kind(kind)),
+                    [self.values(outer * n, kind) for n in lengths],
+                    [element(kind)] * len(lengths),
+                    element(kind),
+                    kind,
+                )
+            )
             made += [self.gather(kind, each) for each in (False, True)]
-            made += [self.scatter(kind, combine) for combine in (("none", "add", "mul", "max", "min") if kind != "bool" else
-                                                                 ("none",))]
+            made += [
+                self.scatter(kind, combine)
+                for combine in (("none", "add", "mul", "max", "min") if kind != "bool" else ("none",))
+            ]
         return made
 
     def gather(self, kind: str, each: bool) -> Case:
@@ -186,15 +240,25 @@ class Arrays:
         op = ArrayGather(outer, size, inner, count, each, (0, 1), result_kind(kind))
         index = str(self.rng.choice(["int32", "int64"]))
         indices = self.rng.integers(-size - 2, size + 2, op.operand_sizes()[1]).astype(index)
-        return self.case(op, [self.values(op.operand_sizes()[0], kind), indices], [element(kind), element(index)],
-                         element(kind), f"{kind} {op}")
+        return self.case(
+            op,
+            [self.values(op.operand_sizes()[0], kind), indices],
+            [element(kind), element(index)],
+            element(kind),
+            f"{kind} {op}",
+        )
 
     def scatter(self, kind: str, combine: str) -> Case:
         size, inner, count = (int(n) for n in self.rng.integers(1, 7, 3))
         op = ArrayScatter(1, size, inner, count, combine=combine, result=result_kind(kind))
         indices = self.rng.integers(-size, size, count).astype(np.int64)
-        return self.case(op, [self.values(size * inner, kind), indices, self.values(count * inner, kind)],
-                         [element(kind), element("int64"), element(kind)], element(kind), f"{kind} {combine}")
+        return self.case(
+            op,
+            [self.values(size * inner, kind), indices, self.values(count * inner, kind)],
+            [element(kind), element("int64"), element(kind)],
+            element(kind),
+            f"{kind} {combine}",
+        )
 
     # ---- reductions --------------------------------------------------------------------------------
     def reductions(self, share: int) -> list[Case]:
@@ -202,7 +266,7 @@ class Arrays:
         made, turn = [], cycle(range(share))
         for function in REDUCTIONS:
             real = function in ("L2", "LogSum", "LogSumExp")
-            for kind in (REALS if real else NUMBERS):
+            for kind in REALS if real else NUMBERS:
                 if next(turn) == 0:
                     made.append(self.reduction(function, element(kind), result_kind(kind)))
             if function.startswith("Arg"):
@@ -211,8 +275,15 @@ class Arrays:
             for flags in ((False, False, False), (True, False, False), (False, True, True), (True, True, False)):
                 if next(turn) == 0:
                     outer, size, inner = (int(n) for n in self.rng.integers(1, 6, 3))
-                    made.append(self.case(ArrayScan(outer, size, inner, *flags, result_kind(kind)),
-                                          [self.values(outer * size * inner, kind)], [element(kind)], element(kind), kind))
+                    made.append(
+                        self.case(
+                            ArrayScan(outer, size, inner, *flags, result_kind(kind)),
+                            [self.values(outer * size * inner, kind)],
+                            [element(kind)],
+                            element(kind),
+                            kind,
+                        )
+                    )
         for kind in (*NUMBERS, *(kind.dtype.name for kind in QUANTIZED)):
             for largest in (False, True):
                 if next(turn) == 0:
@@ -230,7 +301,7 @@ class Arrays:
         dims = self.dims()
         rank = len(dims)
         single = function.startswith("Arg")
-        chosen = self.rng.permutation(rank)[:1 if single else int(self.rng.integers(1, rank + 1))]
+        chosen = self.rng.permutation(rank)[: 1 if single else int(self.rng.integers(1, rank + 1))]
         op = ArrayReduce(function, dims, tuple(sorted(int(a) for a in chosen)), "int64" if single else result)
         pattern = "positive" if function == "LogSum" else "small" if self.rng.integers(2) else ""
         x = self.values(prod(dims), kind.dtype.name, pattern)
@@ -248,8 +319,13 @@ class Arrays:
         for left, right in (("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("int8", "uint8")):
             made.append(self.product(left, right, "int32", len(made) % 3))
             made.append(self.window("Conv", left, "int32", other=right))
-        for function, kinds in (("Conv", (*REALS, "int32", "int64", "int8")), ("Max", (*REALS, "int8", "uint8", "int32")),
-                                ("MaxIndex", (*REALS, "int8", "uint8")), ("Average", REALS), ("Lp", REALS)):
+        for function, kinds in (
+            ("Conv", (*REALS, "int32", "int64", "int8")),
+            ("Max", (*REALS, "int8", "uint8", "int32")),
+            ("MaxIndex", (*REALS, "int8", "uint8")),
+            ("Average", REALS),
+            ("Lp", REALS),
+        ):
             for kind in kinds:
                 for _ in range(3):
                     if next(turn) == 0:
@@ -261,14 +337,19 @@ class Arrays:
         batch = self.dims(lead, 3) if lead else ()
         a, b = ((*(1 if self.rng.integers(3) == 0 else v for v in batch), *tail) for tail in ((m, k), (k, n)))
         op = ArrayProduct(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result))
-        return self.case(op, [self.values(prod(a), left), self.values(prod(b), right)], [element(left), element(right)],
-                         element(result), f"{left} {a} times {right} {b}")
+        return self.case(
+            op,
+            [self.values(prod(a), left), self.values(prod(b), right)],
+            [element(left), element(right)],
+            element(result),
+            f"{left} {a} times {right} {b}",
+        )
 
     def window(self, function: str, kind: str, result: str, other: str = "") -> Case:
         rank = int(self.rng.integers(1, 4))
         kernel, stride, dilation = ([1] * (3 - rank) + list(map(int, self.rng.integers(1, top, rank))) for top in (4, 3, 3))
         size = [1] * (3 - rank) + list(map(int, self.rng.integers(3, 8, rank)))
-        pads = [0] * (3 - rank) + [int(self.rng.integers(0, 2)) if k > 1 else 0 for k in kernel[3 - rank:]]
+        pads = [0] * (3 - rank) + [int(self.rng.integers(0, 2)) if k > 1 else 0 for k in kernel[3 - rank :]]
         dilation = [d if (k - 1) * d < n + p else 1 for d, k, n, p in zip(dilation, kernel, size, pads)]
         kernel = [k if k <= n else 1 for k, n in zip(kernel, size)]
         results = [(n + p - (k - 1) * d - 1) // s + 1 for n, p, k, d, s in zip(size, pads, kernel, dilation, stride)]
@@ -276,12 +357,30 @@ class Arrays:
         channels, batch = 2 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         outputs = groups * int(self.rng.integers(1, 4)) if function == "Conv" else channels
         counted = (0, 0, 0) if function == "Average" and self.rng.integers(2) else None
-        op = ArrayWindow(function, (batch, channels, *size), outputs, tuple(results), tuple(kernel), tuple(stride), tuple(pads),
-                         tuple(dilation), groups, counted, int(self.rng.choice([1, 2, 3])), bool(self.rng.integers(2)),
-                         (0, 1) if function == "Conv" else (0,), result_kind(result))
+        op = ArrayWindow(
+            function,
+            (batch, channels, *size),
+            outputs,
+            tuple(results),
+            tuple(kernel),
+            tuple(stride),
+            tuple(pads),
+            tuple(dilation),
+            groups,
+            counted,
+            int(self.rng.choice([1, 2, 3])),
+            bool(self.rng.integers(2)),
+            (0, 1) if function == "Conv" else (0,),
+            result_kind(result),
+        )
         kinds = [kind, other or kind] if function == "Conv" else [kind]
-        return self.case(op, [self.values(n, k) for n, k in zip(op.operand_sizes(), kinds)], [element(k) for k in kinds],
-                         element(result), f"{kinds} {op}")
+        return self.case(
+            op,
+            [self.values(n, k) for n, k in zip(op.operand_sizes(), kinds)],
+            [element(k) for k in kinds],
+            element(result),
+            f"{kinds} {op}",
+        )
 
     # ---- normalisations ----------------------------------------------------------------------------
     def norms(self, share: int) -> list[Case]:
@@ -290,19 +389,34 @@ class Arrays:
         for kind in REALS:
             for log in (False, True):
                 outer, size, inner = (int(n) for n in self.rng.integers(1, 7, 3))
-                made.append(self.case(ArraySoftmax(outer, size, inner, log), [self.values(outer * size * inner, kind)],
-                                      [element(kind)], element(kind), kind))
-            for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[::share if share < 4 else 2]:
+                made.append(
+                    self.case(
+                        ArraySoftmax(outer, size, inner, log),
+                        [self.values(outer * size * inner, kind)],
+                        [element(kind)],
+                        element(kind),
+                        kind,
+                    )
+                )
+            for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[:: share if share < 4 else 2]:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
-                made.append(self.case(ArrayNorm(outer, inner, 1e-5, centred, part), [self.values(outer * inner, kind)],
-                                      [element(kind)], element(kind), f"{kind} {centred} {part}"))
+                made.append(
+                    self.case(
+                        ArrayNorm(outer, inner, 1e-5, centred, part),
+                        [self.values(outer * inner, kind)],
+                        [element(kind)],
+                        element(kind),
+                        f"{kind} {centred} {part}",
+                    )
+                )
             for taps in (1, 2, 4):
                 outer, size, inner, lines = (int(n) for n in self.rng.integers(1, 7, 4))
                 positions = self.rng.integers(0, size, (lines, taps)).tolist()
                 weights = self.rng.normal(size=(lines, taps)).tolist()
                 op = ArrayInterpolate(outer, size, inner, tuple(map(tuple, positions)), tuple(map(tuple, weights)))
-                made.append(self.case(op, [self.values(outer * size * inner, kind)], [element(kind)], element(kind),
-                                      f"{kind} {taps}"))
+                made.append(
+                    self.case(op, [self.values(outer * size * inner, kind)], [element(kind)], element(kind), f"{kind} {taps}")
+                )
         return made
 
 
@@ -310,4 +424,3 @@ def everything(seed: int, share: int = 1) -> list[Case]:
     """The whole sweep, or about one of `share` of its combinations of operator and type."""
     arrays = Arrays(seed)
     return [*arrays.maps(share), *arrays.moves(share), *arrays.reductions(share), *arrays.products(share), *arrays.norms(share)]
-

@@ -1,4 +1,5 @@
 """Makes the helpers of this folder importable by their names."""
+
 import sys
 from pathlib import Path
 

@@ -1,17 +1,35 @@
 """The sweep: one-layer networks of every operator over shapes, types, rescales, values and layouts. Seeded."""
+
 from __future__ import annotations
 
 from itertools import cycle
 
+import kernel_layouts as layouts
 import numpy as np
+from kernel_harness import Case
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import (Activation, Affine, Clip, Concat, Conv, ElemWise, Fc, Identity, LeakyRectifier, Logistic,
-                              Padding, Pool, Reshape, Softmax, Softplus, Swish, Tanh, Transpose)
-
-import kernel_layouts as layouts
-from kernel_harness import Case
+from n2d2py.operators import (
+    Activation,
+    Affine,
+    Clip,
+    Concat,
+    Conv,
+    ElemWise,
+    Fc,
+    Identity,
+    LeakyRectifier,
+    Logistic,
+    Padding,
+    Pool,
+    Reshape,
+    Softmax,
+    Softplus,
+    Swish,
+    Tanh,
+    Transpose,
+)
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)
@@ -66,8 +84,10 @@ class Sweep:
     def linear(self, weights: np.ndarray, x: np.ndarray, kind: NumType, output: NumType) -> dict:
         """params and rescale of a layer of weighted sums, or its floating-point form."""
         if kind.is_float:
-            return {"params": {"weights": weights, "bias": self.stored((len(weights),), kind)},
-                    "activation": self.rng.choice([None, Clip(0.0), Clip(-0.5, 0.75), LeakyRectifier(0.1)])}
+            return {
+                "params": {"weights": weights, "bias": self.stored((len(weights),), kind)},
+                "activation": self.rng.choice([None, Clip(0.0), Clip(-0.5, 0.75), LeakyRectifier(0.1)]),
+            }
         flat = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)
         reach = int(flat.max()) * max(abs(kind.qmin), kind.qmax)
         bias = self.rng.integers(-reach // 4 - 1, reach // 4 + 1, len(weights))
@@ -81,18 +101,33 @@ class Sweep:
         if layout in ("over", "ring"):
             place = layouts.before_input if layout == "over" else layouts.ring
             return place(tensors["x"], tensors["y"], dead)
-        return {"apart": layouts.apart, "wrapped": layouts.wrapped,
-                "strided": lambda t: layouts.apart(t, gap=3),
-                "strided wrapped": lambda t: layouts.wrapped(t, gap=5)}[layout](tensors)
+        return {
+            "apart": layouts.apart,
+            "wrapped": layouts.wrapped,
+            "strided": lambda t: layouts.apart(t, gap=3),
+            "strided wrapped": lambda t: layouts.wrapped(t, gap=5),
+        }[layout](tensors)
 
-    def case(self, title: str, graph: QuantGraph, inputs: dict, layout: str, stride: int = 1, top: int = 0,
-             dead: layouts.Dead | None = None) -> Case:
+    def case(
+        self,
+        title: str,
+        graph: QuantGraph,
+        inputs: dict,
+        layout: str,
+        stride: int = 1,
+        top: int = 0,
+        dead: layouts.Dead | None = None,
+    ) -> Case:
         """The finished case; `dead` where it is no window that moves by `stride` from `top` lines above the input."""
         tensors = {name: (t.shape, t.type) for name, t in graph.tensors.items()}
         planes = self.place(layout, tensors, dead or layouts.window_dead(stride, top))
         spans = [(begin, end) for begin, end in planes["y"].intervals()]
-        inplace = any(begin < other_end and other < end for name in inputs for begin, end in planes[name].intervals()
-                      for other, other_end in spans)
+        inplace = any(
+            begin < other_end and other < end
+            for name in inputs
+            for begin, end in planes[name].intervals()
+            for other, other_end in spans
+        )
         return Case(f"{title} {layout}", graph, planes, inputs, inplace)
 
     # ---- operators ------------------------------------------------------------------------
@@ -162,13 +197,15 @@ class Sweep:
         return self.case(f"elemwise {operation} {count} x {shape[1:]}", graph, values, layout)
 
     def _integer_elemwise(self, operation: str, kinds: list[NumType], out_kind: NumType, shape) -> dict:
-        multipliers = self.rng.integers(1, 2 ** 12, len(kinds))
+        multipliers = self.rng.integers(1, 2**12, len(kinds))
         reach = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds)]
         bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(reach)
         offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
         count = shape[1] if self.rng.integers(4) == 0 else 1
-        return {"params": {"multipliers": multipliers, "offset": np.array([offset])},
-                **self.requantize(bound + abs(offset), out_kind, count)}
+        return {
+            "params": {"multipliers": multipliers, "offset": np.array([offset])},
+            **self.requantize(bound + abs(offset), out_kind, count),
+        }
 
     def activation(self, function, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
@@ -229,35 +266,54 @@ def convolutions(sweep: Sweep, count: int) -> list[Case]:
         zero = int(sweep.rng.integers(1, 100)) if i % 4 == 3 else 0
         cases.append(sweep.conv((1, c, *size), outputs, kernel, stride, pads, dilation, groups, kinds, layout, zero))
     u8 = (U8, U8)
-    cases += [sweep.conv((1, 3, 1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "apart"),
-              sweep.conv((1, 4, 1, 1), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, u8, "apart"),
-              sweep.conv((1, 1, 1, 9), 7, (1, 3), (1, 2), (0, 0, 0, 0), (1, 1), 1, (S8, S8), "strided"),
-              sweep.conv((1, 96, 5, 5), 96, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 96, u8, "apart"),
-              sweep.conv((1, 8, 6, 6), 24, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 8, (S8, S8), "strided"),
-              sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (-1, 0, 0, -1), (1, 1), 1, u8, "apart"),
-              sweep.conv((1, 7, 5, 5), 7, (1, 1), (2, 1), (0, -1, -2, 0), (1, 1), 1, (S8, U8), "apart"),
-              sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "over")]
+    cases += [
+        sweep.conv((1, 3, 1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "apart"),
+        sweep.conv((1, 4, 1, 1), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, u8, "apart"),
+        sweep.conv((1, 1, 1, 9), 7, (1, 3), (1, 2), (0, 0, 0, 0), (1, 1), 1, (S8, S8), "strided"),
+        sweep.conv((1, 96, 5, 5), 96, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 96, u8, "apart"),
+        sweep.conv((1, 8, 6, 6), 24, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 8, (S8, S8), "strided"),
+        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (-1, 0, 0, -1), (1, 1), 1, u8, "apart"),
+        sweep.conv((1, 7, 5, 5), 7, (1, 1), (2, 1), (0, -1, -2, 0), (1, 1), 1, (S8, U8), "apart"),
+        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "over"),
+    ]
     return cases
 
 
 def fully_connected(sweep: Sweep) -> list[Case]:
     """Fully connected layers over vectors and over images in every layout."""
     shapes = [(1, 1), (1, 37), (1, 64), (1, 7, 3, 5), (1, 16, 5, 1), (1, 3, 4, 4), (1, 13, 5)]
-    return [sweep.fc(shape, outputs, next(sweep.kinds), layout) for shape, outputs, layout in
-            zip(shapes * 3, cycle((1, 10, 4, 33, 17)), cycle(POINTWISE_LAYOUTS))]
+    return [
+        sweep.fc(shape, outputs, next(sweep.kinds), layout)
+        for shape, outputs, layout in zip(shapes * 3, cycle((1, 10, 4, 33, 17)), cycle(POINTWISE_LAYOUTS))
+    ]
 
 
 def pools(sweep: Sweep) -> list[Case]:
     """Max and average pools; global ones; windows partly outside the input."""
-    geometry = [((2, 2), (2, 2), (0, 0, 0, 0)), ((3, 3), (2, 2), (1, 1, 1, 1)), ((3, 2), (1, 2), (0, 1, 1, 0)),
-                ((5, 5), (1, 1), (2, 2, 2, 2)), ((1, 3), (1, 1), (0, 0, 0, 2))]
+    geometry = [
+        ((2, 2), (2, 2), (0, 0, 0, 0)),
+        ((3, 3), (2, 2), (1, 1, 1, 1)),
+        ((3, 2), (1, 2), (0, 1, 1, 0)),
+        ((5, 5), (1, 1), (2, 2, 2, 2)),
+        ((1, 3), (1, 1), (0, 0, 0, 2)),
+    ]
     cases, placed, channels = [], cycle(LAYOUTS), cycle((*CHANNELS, 70))
     for mode in ("Max", "Average"):
         for i in range(14):
             kernel, stride, pads = geometry[i % len(geometry)]
-            cases.append(sweep.pool(mode, (1, next(channels), *((5, 5), (7, 6), (9, 5))[i % 3]), kernel, stride, pads,
-                                    i % 2 == 0, next(sweep.kinds), next(placed),
-                                    int(sweep.rng.integers(1, 90)) if mode == "Average" and i % 3 == 2 else 0))
+            cases.append(
+                sweep.pool(
+                    mode,
+                    (1, next(channels), *((5, 5), (7, 6), (9, 5))[i % 3]),
+                    kernel,
+                    stride,
+                    pads,
+                    i % 2 == 0,
+                    next(sweep.kinds),
+                    next(placed),
+                    int(sweep.rng.integers(1, 90)) if mode == "Average" and i % 3 == 2 else 0,
+                )
+            )
         cases.append(sweep.pool(mode, (1, 24, 7, 7), (7, 7), (1, 1), (0, 0, 0, 0), True, (U8, U8), "apart"))
         cases.append(sweep.pool(mode, (1, 13, 5, 3), (5, 3), (1, 1), (0, 0, 0, 0), False, (S16, S16), "wrapped"))
     return cases
@@ -267,12 +323,32 @@ def in_place(case: Case, target: str = "x", shift: int = 0) -> Case:
     """The same pointwise case with the output over an input, `shift` bytes before it."""
     source, output = case.planes[target], case.planes["y"]
     move = max(0, shift - source.offset)
-    planes = {name: type(p)(p.offset + move, p.size, p.stride, p.length, p.count, 0, 1, p.limit,
-                            p.wrap_offset + move if p.limit is not None else 0)
-              for name, p in case.planes.items()}
+    planes = {
+        name: type(p)(
+            p.offset + move,
+            p.size,
+            p.stride,
+            p.length,
+            p.count,
+            0,
+            1,
+            p.limit,
+            p.wrap_offset + move if p.limit is not None else 0,
+        )
+        for name, p in case.planes.items()
+    }
     source = planes[target]
-    planes["y"] = type(output)(source.offset - shift, output.size, output.stride, output.length, output.count, 0, 1,
-                               source.limit, source.wrap_offset - shift if source.limit is not None else 0)
+    planes["y"] = type(output)(
+        source.offset - shift,
+        output.size,
+        output.stride,
+        output.length,
+        output.count,
+        0,
+        1,
+        source.limit,
+        source.wrap_offset - shift if source.limit is not None else 0,
+    )
     return Case(f"{case.title}, over {target} by {shift}", case.graph, planes, case.inputs, True)
 
 
@@ -283,8 +359,9 @@ def pointwise(sweep: Sweep) -> list[Case]:
     kinds = [(U8, U8), (S8, U8, U8), (U8, S8), (S16, S16), (U8, S8, S16), (U16, S16)]
     for i, operation in enumerate(("Sum", "AbsSum", "Max", "Prod") * 4):
         chosen = kinds[i % len(kinds)] if operation != "Prod" else kinds[i % 3]
-        cases.append(sweep.elemwise(operation, shapes[i % 9], (2, 3, 1)[i % 3] if i % 3 < 2 or i > 6 else 2, chosen,
-                                    next(placed)))
+        cases.append(
+            sweep.elemwise(operation, shapes[i % 9], (2, 3, 1)[i % 3] if i % 3 < 2 or i > 6 else 2, chosen, next(placed))
+        )
     cases.append(in_place(sweep.elemwise("Sum", (1, 13, 5, 5), 2, (U8, U8), "apart")))
     cases.append(in_place(sweep.elemwise("Sum", (1, 32, 7, 5), 2, (S8, S8), "strided"), "x1"))
     cases.append(in_place(sweep.elemwise("Max", (1, 16, 5, 9), 3, (U8, S8), "wrapped")))
@@ -306,28 +383,38 @@ def pointwise(sweep: Sweep) -> list[Case]:
 
 def moves(sweep: Sweep) -> list[Case]:
     """Concatenations, paddings, reshapes and transpositions."""
-    cases = [sweep.concat((3, 8), (5, 5), (U8,), U8, "apart", False),
-             sweep.concat((1, 7, 16), (1, 3), (S8,), S8, "strided", False),
-             sweep.concat((4, 13), (5, 3), (U8, S8), S8, "wrapped", True),
-             sweep.concat((24, 1, 1), (3, 3), (S8, U8), U8, "apart", True),
-             sweep.concat((5, 6), (), (U8, U8), U8, "apart", True),
-             sweep.concat((8, 8), (7, 2), (S16, U16), S16, "strided wrapped", True)]
-    for kind, layout, pads in zip(cycle(INTEGERS), ("apart", "strided", "wrapped", "over", "ring"),
-                                  [(1, 1, 1, 1), (0, 2, 1, 0), (2, 0, 0, 3), (1, 0, 2, 1), (-1, -2, -1, 0)]):
+    cases = [
+        sweep.concat((3, 8), (5, 5), (U8,), U8, "apart", False),
+        sweep.concat((1, 7, 16), (1, 3), (S8,), S8, "strided", False),
+        sweep.concat((4, 13), (5, 3), (U8, S8), S8, "wrapped", True),
+        sweep.concat((24, 1, 1), (3, 3), (S8, U8), U8, "apart", True),
+        sweep.concat((5, 6), (), (U8, U8), U8, "apart", True),
+        sweep.concat((8, 8), (7, 2), (S16, U16), S16, "strided wrapped", True),
+    ]
+    for kind, layout, pads in zip(
+        cycle(INTEGERS),
+        ("apart", "strided", "wrapped", "over", "ring"),
+        [(1, 1, 1, 1), (0, 2, 1, 0), (2, 0, 0, 3), (1, 0, 2, 1), (-1, -2, -1, 0)],
+    ):
         shape = (1, int(sweep.rng.choice(CHANNELS)), 5, 7)
         if layout in ("over", "ring") and pads[0] < 0:
             layout = "apart"
         kind = NumType(kind.bits, kind.signed, zero_point=11)
         cases.append(sweep.move(Padding(pads), shape, kind, layout, top=pads[0]))
     cases.append(sweep.move(Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2))
-    for kind, layout, shape, dims in zip(cycle(INTEGERS), cycle(POINTWISE_LAYOUTS),
-                                         [(1, 3, 4, 5), (1, 24), (1, 8, 3, 1), (1, 4, 6), (1, 2, 3, 4), (1, 5, 5, 5)],
-                                         [(60,), (2, 3, 4), (4, 6), (2, 2, 6), (24, 1, 1), (25, 5)]):
+    for kind, layout, shape, dims in zip(
+        cycle(INTEGERS),
+        cycle(POINTWISE_LAYOUTS),
+        [(1, 3, 4, 5), (1, 24), (1, 8, 3, 1), (1, 4, 6), (1, 2, 3, 4), (1, 5, 5, 5)],
+        [(60,), (2, 3, 4), (4, 6), (2, 2, 6), (24, 1, 1), (25, 5)],
+    ):
         cases.append(sweep.move(Reshape(dims), shape, kind, layout))
-    for kind, layout, shape, perm in zip(cycle(INTEGERS), cycle(POINTWISE_LAYOUTS),
-                                         [(1, 3, 4, 5)] * 5 + [(1, 7, 4), (1, 9)],
-                                         [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3),
-                                          (0, 2, 1), (0, 1)]):
+    for kind, layout, shape, perm in zip(
+        cycle(INTEGERS),
+        cycle(POINTWISE_LAYOUTS),
+        [(1, 3, 4, 5)] * 5 + [(1, 7, 4), (1, 9)],
+        [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3), (0, 2, 1), (0, 1)],
+    ):
         cases.append(sweep.move(Transpose(perm), shape, kind, layout))
     return cases
 
@@ -341,23 +428,39 @@ def floats(sweep: Sweep) -> list[Case]:
         outputs = c if groups > 1 else (5, 16, 33)[i % 3]
         kinds = d if i % 5 == 4 else f
         cases.append(sweep.conv((1, c, 7, 5), outputs, kernel, stride, pads, dilation, groups, kinds, next(placed)))
-    cases += [sweep.fc((1, 7, 3, 5), 10, f, "strided"), sweep.fc((1, 64), 17, d, "apart"),
-              sweep.pool("Max", (1, 13, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"),
-              sweep.pool("Average", (1, 8, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), False, f, "ring"),
-              sweep.pool("Average", (1, 8, 5, 7), (3, 3), (1, 2), (1, 0, 1, 1), True, d, "apart"),
-              sweep.affine((1, 13, 5, 3), f, "wrapped"), in_place(sweep.affine((1, 13, 5, 3), f, "apart"))]
+    cases += [
+        sweep.fc((1, 7, 3, 5), 10, f, "strided"),
+        sweep.fc((1, 64), 17, d, "apart"),
+        sweep.pool("Max", (1, 13, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"),
+        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), False, f, "ring"),
+        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (1, 2), (1, 0, 1, 1), True, d, "apart"),
+        sweep.affine((1, 13, 5, 3), f, "wrapped"),
+        in_place(sweep.affine((1, 13, 5, 3), f, "apart")),
+    ]
     for operation, kind in zip(ElemWise.OPERATIONS * 2, [FLOAT32] * 5 + [FLOAT64] * 5):
         cases.append(sweep.elemwise(operation, (1, 7, 5, 5), 3, (kind,), "strided" if kind.bits == 64 else "apart"))
-    functions = (Clip(0.0), Clip(0.0, 6.0), Clip(-1.0, 1.0), LeakyRectifier(0.1), LeakyRectifier(0.25, 0.5), Logistic(),
-                 Softplus(), Swish(), Tanh(), Tanh(1.1439))
+    functions = (
+        Clip(0.0),
+        Clip(0.0, 6.0),
+        Clip(-1.0, 1.0),
+        LeakyRectifier(0.1),
+        LeakyRectifier(0.25, 0.5),
+        Logistic(),
+        Softplus(),
+        Swish(),
+        Tanh(),
+        Tanh(1.1439),
+    )
     for function, kind in zip(functions, cycle((FLOAT32, FLOAT32, FLOAT64))):
         cases.append(sweep.activation(function, (1, 13, 5, 3), (kind, kind), "strided"))
         cases.append(sweep.conv((1, 3, 5, 5), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (kind, kind), "apart"))
         cases[-1].node.activation = function
-    cases += [sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
-              sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "strided"),
-              sweep.move(Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
-              sweep.move(Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
-              sweep.move(Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),
-              sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False)]
+    cases += [
+        sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
+        sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "strided"),
+        sweep.move(Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
+        sweep.move(Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
+        sweep.move(Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),
+        sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False),
+    ]
     return cases

@@ -4,6 +4,7 @@ A case is one layer, its planes in an arena, and the stored values of its inputs
 images, runs the layers, and writes the arenas back; every byte outside the output's elements must be as before,
 save those of inputs that the output lies over.
 """
+
 from __future__ import annotations
 
 import subprocess
@@ -51,8 +52,13 @@ class Case:
     def element_by_element(self) -> bool:
         """Whether a pointwise layer stores each element exactly where its own operands were."""
         output = self.planes[self.node.output]
-        over = [plane for plane in (self.planes[name] for name in self.node.inputs) if any(
-            begin < other_end and other < end for begin, end in plane.intervals() for other, other_end in output.intervals())]
+        over = [
+            plane
+            for plane in (self.planes[name] for name in self.node.inputs)
+            if any(
+                begin < other_end and other < end for begin, end in plane.intervals() for other, other_end in output.intervals()
+            )
+        ]
         form = [(p.offset, p.size, p.stride, p.length, p.count, p.limit, p.ring_rows) for p in (*over, output)]
         return self.node.op.kind in POINTWISE and len(set(form)) == 1 and output.limit is output.ring_rows is None
 
@@ -69,8 +75,11 @@ class Case:
         plane, shape = self.planes[tensor], self.graph.shape(tensor)
         rows = np.array([plane.line_offset(y) for y in range(height(shape))])
         size = self.graph.type(tensor).bytes
-        return (np.arange(channels(shape))[:, None, None] * size + rows[None, :, None]
-                + np.arange(width(shape))[None, None, :] * plane.stride)
+        return (
+            np.arange(channels(shape))[:, None, None] * size
+            + rows[None, :, None]
+            + np.arange(width(shape))[None, None, :] * plane.stride
+        )
 
     def useful(self, tensor: str) -> np.ndarray:
         """Arena offsets of the useful bytes of a tensor, flat."""
@@ -108,19 +117,23 @@ class Case:
         if wrong.any():
             index = int(np.flatnonzero(wrong)[0])
             where = np.unravel_index(index, self.expected().shape[1:])
-            raise AssertionError(f"{wrong.sum()} of {wrong.size} elements differ, first at (C, H, W) = {where}: "
-                                 f"C++ {found[index]}, Python {expected[index]}\n{self}")
+            raise AssertionError(
+                f"{wrong.sum()} of {wrong.size} elements differ, first at (C, H, W) = {where}: "
+                f"C++ {found[index]}, Python {expected[index]}\n{self}"
+            )
         changed = set(np.flatnonzero(before != after).tolist()) - set(self.useful(output).tolist()) - set(self.kept())
         assert not changed, f"bytes {sorted(changed)[:8]} outside the output were written\n{self}"
 
     def __str__(self) -> str:
         node = self.node
-        tensors = "\n".join(f"  {name}: {self.graph.shape(name)} {self.graph.type(name)}\n    {self.planes[name]}"
-                            for name in self.planes)
-        params = {role: (array.shape, array.dtype, array.reshape(-1)[:8].tolist())
-                  for role, array in node.params.items()}
-        return (f"case '{self.title}'\n  {node.op}\n  inputs {node.inputs}, rescale {node.rescale}\n"
-                f"  clamp {node.clamp}, bound {node.bound}, activation {node.activation}\n  params {params}\n{tensors}")
+        tensors = "\n".join(
+            f"  {name}: {self.graph.shape(name)} {self.graph.type(name)}\n    {self.planes[name]}" for name in self.planes
+        )
+        params = {role: (array.shape, array.dtype, array.reshape(-1)[:8].tolist()) for role, array in node.params.items()}
+        return (
+            f"case '{self.title}'\n  {node.op}\n  inputs {node.inputs}, rescale {node.rescale}\n"
+            f"  clamp {node.clamp}, bound {node.bound}, activation {node.activation}\n  params {params}\n{tensors}"
+        )
 
 
 def array_text(array: Array) -> str:
@@ -129,11 +142,10 @@ def array_text(array: Array) -> str:
     text = f"extern {head}[];\n"
     if array.panels is not None:
         if array.dots is not None:
-            text += (f"#if {array.dots_where}\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el")
+            text += f"#if {array.dots_where}\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el"
         else:
             text += "#"
-        text += (f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n"
-                 f"#else\n")
+        text += f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n#else\n"
     text += f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
     text += "\n#endif" if array.panels is not None else ""
     return f"#if {array.where}\n{text}\n#endif" if array.where else text
@@ -144,8 +156,9 @@ def source(case: Case, index: int) -> str:
     identifiers = Identifiers(case.graph)
     code = layer_code(case.node, case.graph, case.planes, identifiers)
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
-    planes = "\n".join(plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name))
-                       for name, plane in case.planes.items())
+    planes = "\n".join(
+        plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()
+    )
     arrays = "\n".join(array_text(array) for array in code.constants)
     bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
@@ -154,11 +167,15 @@ def source(case: Case, index: int) -> str:
         tensor = case.node.inputs[0] if code.accumulates else case.node.output
         lines = height(case.graph.shape(tensor))
         step = 1 + index % 2
-        call = (f"for (int first = 0; first < {lines}; first += {step}) {{\n        const int stop = n2d2::least(first + {step}, {lines});"
-                f"\n        {call}\n    }}")
-    return (f"{includes}\nnamespace case{index} {{\n{planes}\n{arrays}\n{code.config}\n"
-            f"void run(unsigned char* arena);\nvoid run(unsigned char* arena) {{\n{bases}\n"
-            f"    unsigned char* out = arena;\n    {call}\n}}\n}}\n")
+        call = (
+            f"for (int first = 0; first < {lines}; first += {step}) {{\n        const int stop = n2d2::least(first + {step}, {lines});"
+            f"\n        {call}\n    }}"
+        )
+    return (
+        f"{includes}\nnamespace case{index} {{\n{planes}\n{arrays}\n{code.config}\n"
+        f"void run(unsigned char* arena);\nvoid run(unsigned char* arena) {{\n{bases}\n"
+        f"    unsigned char* out = arena;\n    {call}\n}}\n}}\n"
+    )
 
 
 def main_source(cases: list[Case]) -> str:
@@ -189,8 +206,14 @@ int main(int argc, char** argv) {{
 """
 
 
-def compile_and_run(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
-                    units: int = 4, emulator: tuple[str, ...] = ()) -> list[np.ndarray]:
+def compile_and_run(
+    cases: list[Case],
+    folder: Path,
+    compiler: str = "g++",
+    flags: tuple[str, ...] = ("-O1",),
+    units: int = 4,
+    emulator: tuple[str, ...] = (),
+) -> list[np.ndarray]:
     """The arenas after each case; cases are spread over `units` sources, two compiled at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = [folder / "main.cpp", *(folder / f"unit{u}.cpp" for u in range(units))]
@@ -218,8 +241,14 @@ def command(*words) -> None:
     assert done.returncode == 0, f"{' '.join(str(w) for w in words)}\n{(done.stdout + done.stderr)[-6000:]}"
 
 
-def check_all(cases: list[Case], folder: Path, compiler: str = "g++", flags: tuple[str, ...] = ("-O1",),
-              emulator: tuple[str, ...] = (), units: int = 4) -> None:
+def check_all(
+    cases: list[Case],
+    folder: Path,
+    compiler: str = "g++",
+    flags: tuple[str, ...] = ("-O1",),
+    emulator: tuple[str, ...] = (),
+    units: int = 4,
+) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []
     for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator)):

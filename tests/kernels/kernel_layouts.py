@@ -1,15 +1,15 @@
 """Where the tensors of a one-layer network lie: apart, strided, wrapped, or the output over an input."""
+
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.memory.plan import Plane
 
 
-def plane(offset: int, shape: Shape, kind: NumType, gap: int = 0, limit: int | None = None,
-          wrap_offset: int = 0) -> Plane:
+def plane(offset: int, shape: Shape, kind: NumType, gap: int = 0, limit: int | None = None, wrap_offset: int = 0) -> Plane:
     """A plane at `offset` whose pixels are `gap` elements apart."""
     size = channels(shape) * kind.bytes
     return Plane(offset, size, size + gap * kind.bytes, width(shape), height(shape), 0, 1, limit, wrap_offset)
@@ -50,8 +50,9 @@ def window_dead(stride: int, top: int) -> Dead:
 
 def _margin(source: Plane, output: Plane, dead: Dead) -> int:
     """By how many bytes the output must start before the input: line y may only cover dead lines."""
-    return max((y + 1) * output.line_bytes - min(source.count, max(0, dead(y))) * source.line_bytes
-               for y in range(output.count))
+    return max(
+        (y + 1) * output.line_bytes - min(source.count, max(0, dead(y))) * source.line_bytes for y in range(output.count)
+    )
 
 
 def before_input(source: tuple[Shape, NumType], output: tuple[Shape, NumType], dead: Dead) -> dict[str, Plane]:

@@ -1,4 +1,5 @@
 """The NEON kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels, on three targets."""
+
 from __future__ import annotations
 
 import shutil
@@ -37,8 +38,10 @@ def test_few(tmp_path):
 def test_weights_of_minus_128(tmp_path, target):
     """Two products of -128 by -128 do not fit into 16 bits: such layers add each by itself."""
     sweep = cases.Sweep(3)
-    made = [sweep.conv((1, 7, 4, 5), 18, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (cases.U8, cases.U8), "apart"),
-            sweep.fc((1, 36), 21, (cases.U8, cases.S8), "apart")]
+    made = [
+        sweep.conv((1, 7, 4, 5), 18, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (cases.U8, cases.U8), "apart"),
+        sweep.fc((1, 36), 21, (cases.U8, cases.S8), "apart"),
+    ]
     for case in made:
         case.node.params["weights"][:] = -128
         case.inputs["x"][:] = np.where(np.arange(case.inputs["x"].size).reshape(case.inputs["x"].shape) % 3 == 0, 255, 0)

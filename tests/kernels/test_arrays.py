@@ -1,4 +1,5 @@
 """Operators on arrays: kernels against the normative arithmetic, bit for bit, over kinds, ranks and attributes."""
+
 from __future__ import annotations
 
 import array_cases

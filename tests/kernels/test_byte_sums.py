@@ -1,4 +1,5 @@
 """Convolutions and fully connected layers whose products of bytes are summed in 16 bits, bit for bit, at the limits of exactness; the proof."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -29,7 +30,9 @@ def at_the_limit(rows: np.ndarray, words: int, rng: np.random.Generator) -> np.n
     for sign in (1, -1):
         part = np.maximum(sign * groups, 0)
         before = np.concatenate([np.zeros((len(part), 1), np.int64), part.cumsum(axis=1)[:, :-1]], axis=1)
-        cut = np.clip(PLACE_LIMIT - before, 0, part)  # the first ones keep their values: many places add up to the limit exactly
+        cut = np.clip(
+            PLACE_LIMIT - before, 0, part
+        )  # the first ones keep their values: many places add up to the limit exactly
         groups = np.where(sign * groups > 0, sign * cut, groups)
     groups = np.take_along_axis(groups, rng.permuted(np.tile(np.arange(groups.shape[1]), (len(groups), 1)), axis=1), 1)
     if words == 2:
@@ -67,8 +70,11 @@ def test_cases_sum_bytes():
     made = byte_cases(1)
     sums = [next(words for words in (0, 1, 2) if f"ByteSums = {words}" in config(case)) for case in made]
     assert len(made) > 40 and sums.count(0) < 6 and sums.count(1) > 15 and sums.count(2) > 15
-    places = [largest_place(case.node.params["weights"].transpose(0, 2, 3, 1).reshape(len(case.node.params["weights"]), -1), words)
-              for case, words in zip(made, sums) if words and case.node.op.kind == "Conv"]
+    places = [
+        largest_place(case.node.params["weights"].transpose(0, 2, 3, 1).reshape(len(case.node.params["weights"]), -1), words)
+        for case, words in zip(made, sums)
+        if words and case.node.op.kind == "Conv"
+    ]
     assert sum(place.max() == PLACE_LIMIT for place in places) > 15
 
 
@@ -80,8 +86,11 @@ def test_byte_sums(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-                         ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
+)
 def test_byte_sums_builds(tmp_path, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++":
@@ -89,10 +98,20 @@ def test_byte_sums_builds(tmp_path, compiler, flags, isa):
     harness.check_all(byte_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
-@pytest.mark.parametrize("row, sums", [
-    ([64, 64, 0, 0, 0, 0, 0, 0], 2), ([64, 64, 0, 0, 1, 0, 0, 0], 1), ([64, 65, 0, 0, 0, 0, 0, 0], 0),
-    ([-64, -64, 1, 127, 0, 0, 0, 0], 2), ([-128, 0, 0, 0, -1, 0, 0, 0], 1), ([-128, -1, 0, 0, 0, 0, 0, 0], 0),
-    ([-128, 127, 0, 0, 0, 1, 0, 0], 2), ([0, 0, 127, 1, 64], 2), ([0, 0, 127, 1, 0, 0, 1], 1)])
+@pytest.mark.parametrize(
+    "row, sums",
+    [
+        ([64, 64, 0, 0, 0, 0, 0, 0], 2),
+        ([64, 64, 0, 0, 1, 0, 0, 0], 1),
+        ([64, 65, 0, 0, 0, 0, 0, 0], 0),
+        ([-64, -64, 1, 127, 0, 0, 0, 0], 2),
+        ([-128, 0, 0, 0, -1, 0, 0, 0], 1),
+        ([-128, -1, 0, 0, 0, 0, 0, 0], 0),
+        ([-128, 127, 0, 0, 0, 1, 0, 0], 2),
+        ([0, 0, 127, 1, 64], 2),
+        ([0, 0, 127, 1, 0, 0, 1], 1),
+    ],
+)
 def test_the_proof(row, sums):
     """The smallest and the largest sums are those of inputs 0 and 255."""
     assert byte_sums(np.array([[0] * len(row), row]), U8) == byte_sums(np.array([row]), S8) == sums
@@ -105,8 +124,12 @@ def test_the_proof_is_tight():
         for _ in range(300):
             rows = rng.integers(-40, 41, (1, 4 * words)) * rng.integers(1, 4)
             places = rows.reshape(words, 2, 2).transpose(1, 0, 2).reshape(2, -1)
-            sums = [255 * sum(value for value in place if (value > 0) == positive) for place in places.tolist() for positive in (True, False)]
-            fits = min(sums) >= -2 ** 15 and max(sums) < 2 ** 15
+            sums = [
+                255 * sum(value for value in place if (value > 0) == positive)
+                for place in places.tolist()
+                for positive in (True, False)
+            ]
+            fits = min(sums) >= -(2**15) and max(sums) < 2**15
             assert (byte_sums(rows.clip(-128, 127), U8) >= words) == fits
 
 

@@ -1,4 +1,5 @@
 """The text of a layer: identifiers, literals, planes, arrays, kernel choice, and what is refused."""
+
 from __future__ import annotations
 
 import kernel_cases as cases
@@ -27,9 +28,21 @@ def named(*names: str) -> Identifiers:
     return Identifiers(graph)
 
 
-@pytest.mark.parametrize("name, wanted", [
-    ("conv1", "conv1"), ("Conv_1", "Conv_1"), ("a/b:0", "a_b_0"), ("__x__y", "x_y"), ("3x3", "x3x3"), ("int", "xint"),
-    ("CON", "xCON"), ("é", "x"), ("", "x"), ("a" * 200, "a" * 64)])
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("conv1", "conv1"),
+        ("Conv_1", "Conv_1"),
+        ("a/b:0", "a_b_0"),
+        ("__x__y", "x_y"),
+        ("3x3", "x3x3"),
+        ("int", "xint"),
+        ("CON", "xCON"),
+        ("é", "x"),
+        ("", "x"),
+        ("a" * 200, "a" * 64),
+    ],
+)
 def test_sanitised(name, wanted):
     assert sanitise(name) == wanted
 
@@ -47,17 +60,25 @@ def test_identifiers_follow_graph_order_only():
         named("a").layer("b")
 
 
-@pytest.mark.parametrize("value, ctype, wanted", [
-    (1.0, "float", "1.0f"), (0.1, "float", "0.100000001f"), (-0.0, "float", "-0.0f"), (1e-30, "float", "1e-30f"),
-    (0.1, "double", "0.10000000000000001"), (np.inf, "float", "std::numeric_limits<float>::infinity()"),
-    (-np.inf, "double", "-std::numeric_limits<double>::infinity()"),
-    (np.nan, "float", "std::numeric_limits<float>::quiet_NaN()")])
+@pytest.mark.parametrize(
+    "value, ctype, wanted",
+    [
+        (1.0, "float", "1.0f"),
+        (0.1, "float", "0.100000001f"),
+        (-0.0, "float", "-0.0f"),
+        (1e-30, "float", "1e-30f"),
+        (0.1, "double", "0.10000000000000001"),
+        (np.inf, "float", "std::numeric_limits<float>::infinity()"),
+        (-np.inf, "double", "-std::numeric_limits<double>::infinity()"),
+        (np.nan, "float", "std::numeric_limits<float>::quiet_NaN()"),
+    ],
+)
 def test_float_literals(value, ctype, wanted):
     assert float_literal(value, ctype) == wanted
 
 
 def test_float_literals_are_exact():
-    bits = np.random.default_rng(0).integers(0, 2 ** 31, 2000, dtype=np.uint32)
+    bits = np.random.default_rng(0).integers(0, 2**31, 2000, dtype=np.uint32)
     values = bits.view(np.float32)
     values = values[np.isfinite(values)]
     assert all(np.float32(float_literal(v, "float").rstrip("f")) == v for v in values)
@@ -81,7 +102,8 @@ def test_plane_struct():
     assert "Offset = 100, WrapOffset = 20" in text
     vector = QuantTensor("v", (1, 10), cases.U8)
     assert "Height = 1, Width = 1, Channels = 10, Stride = 10, Lines = 1" in plane_struct(
-        "v", vector, plane(0, (1, 10), cases.U8), "v")
+        "v", vector, plane(0, (1, 10), cases.U8), "v"
+    )
 
 
 @pytest.mark.parametrize("wrong", [Plane(0, 6, 6, 4, 5, 0, 1), Plane(0, 3, 3, 5, 4, 0, 1), Plane(0, 6, 7, 5, 4, 0, 1)])
@@ -106,9 +128,9 @@ def test_kernel_choice_and_weight_order():
 
 def test_accumulator_follows_the_bound():
     case = SWEEP.fc((1, 16), 4, (cases.U8, cases.U8), "apart")
-    case.node.bound = 2 ** 31 - 1
+    case.node.bound = 2**31 - 1
     assert "typedef std::int32_t Sum;" in code_of(case).config
-    case.node.bound = 2 ** 31
+    case.node.bound = 2**31
     assert "typedef std::int64_t Sum;" in code_of(case).config
 
 

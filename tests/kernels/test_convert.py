@@ -1,4 +1,5 @@
 """Conversions between number types: kernels against the normative arithmetic, ties and zero points included."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -31,8 +32,11 @@ def convert(sweep: Sweep, shape, source: NumType, target: NumType, layout: str) 
         low = target.qmin + 3 if sweep.rng.integers(2) else target.qmin
         factor = 1 / target.scale if source.is_float else source.scale / target.scale
         mode = "Floating-point" if source.is_float else next(sweep.modes)
-        node = {"clamp": (low, target.qmax), "bound": 2 ** (source.bits + 1),
-                "rescale": make_rescale(mode, np.array([factor]))[0]}
+        node = {
+            "clamp": (low, target.qmax),
+            "bound": 2 ** (source.bits + 1),
+            "rescale": make_rescale(mode, np.array([factor]))[0],
+        }
     graph = sweep.graph(Convert(target.is_float), {"x": (shape, source)}, (shape, target), **node)
     return sweep.case(f"{source} to {target}, {shape[1:]}", graph, {"x": x}, layout)
 
@@ -70,9 +74,10 @@ def test_a_conversion_by_hand():
     from n2d2py.quant.simulator import simulate
 
     kinds = {"x": NumType(8, True, scale=0.5, zero_point=-3), "r": FLOAT32, "y": NumType(8, False, scale=1.0, zero_point=4)}
-    nodes = [QuantNode("r", Convert(True), ["x"], ["r"]),
-             QuantNode("y", Convert(), ["r"], ["y"], rescale=make_rescale("Floating-point", np.ones(1))[0],
-                       clamp=(0, 255))]
+    nodes = [
+        QuantNode("r", Convert(True), ["x"], ["r"]),
+        QuantNode("y", Convert(), ["r"], ["y"], rescale=make_rescale("Floating-point", np.ones(1))[0], clamp=(0, 255)),
+    ]
     graph = QuantGraph("net", 8, {name: QuantTensor(name, (1, 3), kind) for name, kind in kinds.items()}, nodes, ["x"], ["y"])
     values = simulate(graph, [np.array([[2, 0, -103]])], keep=True)
     assert values["r"].tolist() == [[2.5, 1.5, -50.0]] and values["r"].dtype == np.float32

@@ -1,4 +1,5 @@
 """Functions, chosen positions and repeated operands: kernels against the normative arithmetic."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -11,11 +12,43 @@ from kernel_cases import S8, S16, U8, Sweep
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
-from n2d2py.operators import (Abs, DepthToSpace, ElemWise, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish,
-                              Softmax, Softsign, SpaceToDepth, Sqrt, Take)
+from n2d2py.operators import (
+    Abs,
+    DepthToSpace,
+    ElemWise,
+    Elu,
+    Erf,
+    Exp,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    Log,
+    Mish,
+    Softmax,
+    Softsign,
+    SpaceToDepth,
+    Sqrt,
+    Take,
+)
 
-FUNCTIONS = (Abs(), Elu(), Elu(1.67, 1.05), Elu(2.0, 1.0, 0.5), Erf(), Exp(), Gelu(), GeluTanh(), HardSigmoid(),
-             HardSwish(), HardSwish(1.0, 3.0, 6.0), Log(), Mish(), Softsign(), Sqrt())
+FUNCTIONS = (
+    Abs(),
+    Elu(),
+    Elu(1.67, 1.05),
+    Elu(2.0, 1.0, 0.5),
+    Erf(),
+    Exp(),
+    Gelu(),
+    GeluTanh(),
+    HardSigmoid(),
+    HardSwish(),
+    HardSwish(1.0, 3.0, 6.0),
+    Log(),
+    Mish(),
+    Softsign(),
+    Sqrt(),
+)
 
 
 def functions(sweep: Sweep) -> list[harness.Case]:
@@ -32,22 +65,31 @@ def functions(sweep: Sweep) -> list[harness.Case]:
 
 def takes(sweep: Sweep) -> list[harness.Case]:
     placed = cycle(cases.POINTWISE_LAYOUTS)
-    shapes = [((1, 8), ((2, 3, 4),)), ((1, 8), ((7, 0, 0, 3),)), ((1, 5, 6), ((4, 3, 2), None)),
-              ((1, 5, 6), (None, (1, 0, 0, 1, 5, 4))), ((1, 7, 5, 4), ((1, 3, 5), (4, 3, 2, 1, 0), None)),
-              ((1, 4, 5, 6), (None, (1, 0, 1, 2, 3, 4, 3), (2, 1, 0, 1))), ((1, 3, 2, 2), ((2,), (1,), (0, 0, 0)))]
-    return [sweep.move(Take(indices), shape, kind, next(placed))
-            for (shape, indices), kind in zip(shapes, cycle((U8, FLOAT32, S16, FLOAT64, S8)))]
+    shapes = [
+        ((1, 8), ((2, 3, 4),)),
+        ((1, 8), ((7, 0, 0, 3),)),
+        ((1, 5, 6), ((4, 3, 2), None)),
+        ((1, 5, 6), (None, (1, 0, 0, 1, 5, 4))),
+        ((1, 7, 5, 4), ((1, 3, 5), (4, 3, 2, 1, 0), None)),
+        ((1, 4, 5, 6), (None, (1, 0, 1, 2, 3, 4, 3), (2, 1, 0, 1))),
+        ((1, 3, 2, 2), ((2,), (1,), (0, 0, 0))),
+    ]
+    return [
+        sweep.move(Take(indices), shape, kind, next(placed))
+        for (shape, indices), kind in zip(shapes, cycle((U8, FLOAT32, S16, FLOAT64, S8)))
+    ]
 
 
 def blocks(sweep: Sweep) -> list[harness.Case]:
     placed, kinds, made = cycle(cases.POINTWISE_LAYOUTS), cycle((U8, FLOAT32, S16, FLOAT64)), []
     for first in (False, True):
         for block, channels in ((2, 3), (3, 2), (1, 5)):
-            made.append(sweep.move(DepthToSpace(block, first), (1, channels * block ** 2, 3, 4), next(kinds), next(placed)))
-            made.append(sweep.move(SpaceToDepth(block, first), (1, channels, 2 * block, 3 * block), next(kinds),
-                                   next(placed)))
-    made += [sweep.move(Softmax(log=True), (1, 10), FLOAT32, "apart"),
-             sweep.move(Softmax(4, True), (1, 12, 3, 2), FLOAT64, "strided")]
+            made.append(sweep.move(DepthToSpace(block, first), (1, channels * block**2, 3, 4), next(kinds), next(placed)))
+            made.append(sweep.move(SpaceToDepth(block, first), (1, channels, 2 * block, 3 * block), next(kinds), next(placed)))
+    made += [
+        sweep.move(Softmax(log=True), (1, 10), FLOAT32, "apart"),
+        sweep.move(Softmax(4, True), (1, 12, 3, 2), FLOAT64, "strided"),
+    ]
     return made
 
 

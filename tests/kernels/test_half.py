@@ -1,4 +1,5 @@
 """Weights in binary16: every number, and layers, against Python; what an export refuses."""
+
 from __future__ import annotations
 
 import subprocess
@@ -19,11 +20,14 @@ from n2d2py.quant.quantize import float_graph
 def half_cases(seed: int) -> list[harness.Case]:
     """Convolutions of all kinds and fully connected layers with halves for weights."""
     sweep, f = cases.Sweep(seed), (FLOAT32, FLOAT32)
-    made = [sweep.conv((1, 5, 7, 6), 11, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, f, "strided"),
-            sweep.conv((1, 16, 5, 5), 4, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, f, "apart"),
-            sweep.conv((1, 8, 9, 8), 8, (3, 2), (2, 1), (1, 0, 1, 1), (1, 2), 8, f, "wrapped"),
-            sweep.conv((1, 12, 6, 6), 8, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, f, "apart"),
-            sweep.fc((1, 7, 3, 3), 10, f, "apart"), sweep.fc((1, 100), 5, f, "strided")]
+    made = [
+        sweep.conv((1, 5, 7, 6), 11, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, f, "strided"),
+        sweep.conv((1, 16, 5, 5), 4, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, f, "apart"),
+        sweep.conv((1, 8, 9, 8), 8, (3, 2), (2, 1), (1, 0, 1, 1), (1, 2), 8, f, "wrapped"),
+        sweep.conv((1, 12, 6, 6), 8, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, f, "apart"),
+        sweep.fc((1, 7, 3, 3), 10, f, "apart"),
+        sweep.fc((1, 100), 5, f, "strided"),
+    ]
     for case in made:
         case.node.params["weights"] = case.node.params["weights"].astype(np.float16)
     return made
@@ -46,7 +50,7 @@ def test_layers_builds(build, tmp_path):
 def test_every_half(tmp_path, flags):
     """All finite halves, one by one and eight at a time, are the floats that NumPy makes of them."""
     need("g++")
-    (tmp_path / "a.cpp").write_text('''#include <cstdio>
+    (tmp_path / "a.cpp").write_text("""#include <cstdio>
 #include "n2d2/half.hpp"
 int main() {
     static n2d2::Half all[65536];
@@ -58,8 +62,12 @@ int main() {
     std::fwrite(wide, 4, 65536, stdout);
     return 0;
 }
-''')
-    subprocess.run(["g++", *harness.WARNINGS, "-O1", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a"], cwd=tmp_path, check=True)
+""")
+    subprocess.run(
+        ["g++", *harness.WARNINGS, "-O1", *flags.split(), f"-I{harness.ROOT / 'kernels'}", "a.cpp", "-o", "a"],
+        cwd=tmp_path,
+        check=True,
+    )
     found = np.frombuffer(subprocess.run([tmp_path / "a"], check=True, stdout=subprocess.PIPE).stdout, np.uint32).reshape(2, -1)
     halves = np.arange(65536).astype(np.uint16).view(np.float16)
     finite = np.isfinite(halves)

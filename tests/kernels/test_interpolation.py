@@ -1,4 +1,5 @@
 """Functions of 16-bit integers: C++ gives Python's integers for all 65,536 inputs, within one step of the function."""
+
 from __future__ import annotations
 
 import kernel_harness as harness
@@ -10,16 +11,47 @@ from test_sweep import SLOW_BUILDS, need
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import SEGMENTS, fit_knots, interpolate, nearest_defined
 from n2d2py.graph import Node
-from n2d2py.operators import (Abs, Activation, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Log,
-                              Logistic, Mish, Softplus, Softsign, Sqrt, Swish, Tanh)
+from n2d2py.operators import (
+    Abs,
+    Activation,
+    Elu,
+    Erf,
+    Exp,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    LeakyRectifier,
+    Log,
+    Logistic,
+    Mish,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Swish,
+    Tanh,
+)
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 
 FUNCTIONS = {  # function -> range of the input, range of the output, pieces of its table
-    Logistic(): (8, 1, 256), Tanh(): (4, 1, 512), Exp(): (2, 7.4, 256), Gelu(): (6, 6, 256), GeluTanh(): (6, 6, 256),
-    HardSwish(): (8, 8, 256), HardSigmoid(): (4, 1, 256), Swish(): (8, 8, 256), Erf(): (3, 1, 512), Softplus(): (8, 8, 256),
-    Elu(): (6, 6, 256), Mish(): (8, 8, 256), Softsign(): (8, 1, 2048), LeakyRectifier(0.1): (5, 5, 256), Abs(): (5, 5, 256),
-    Sqrt(): (4, 2, 0), Log(): (4, 1.5, 2048),
+    Logistic(): (8, 1, 256),
+    Tanh(): (4, 1, 512),
+    Exp(): (2, 7.4, 256),
+    Gelu(): (6, 6, 256),
+    GeluTanh(): (6, 6, 256),
+    HardSwish(): (8, 8, 256),
+    HardSigmoid(): (4, 1, 256),
+    Swish(): (8, 8, 256),
+    Erf(): (3, 1, 512),
+    Softplus(): (8, 8, 256),
+    Elu(): (6, 6, 256),
+    Mish(): (8, 8, 256),
+    Softsign(): (8, 1, 2048),
+    LeakyRectifier(0.1): (5, 5, 256),
+    Abs(): (5, 5, 256),
+    Sqrt(): (4, 2, 0),
+    Log(): (4, 1.5, 2048),
 }
 """0 pieces: a table with an entry for every input."""
 
@@ -39,7 +71,7 @@ def cases(sweep: Sweep, functions=tuple(FUNCTIONS)) -> list[harness.Case]:
         kind, output = ((S16, S16), (U16, S16), (S16, U16), (S16, U8), (U16, S8))[index % 5]
         node, x, y = layer(function, kind, output)
         graph = sweep.graph(node.op, {"x": ((1, 16, 64, 64), x)}, ((1, 16, 64, 64), y), params=node.params)
-        every = np.arange(2 ** 16).reshape(1, 16, 64, 64) - (2 ** 15 if x.signed else 0)
+        every = np.arange(2**16).reshape(1, 16, 64, 64) - (2**15 if x.signed else 0)
         if "table" in node.params:
             every = np.maximum(every, x.qmin)
         made.append(sweep.case(f"{function} {x} to {y}", graph, {"x": every.astype(x.dtype)}, layouts[index % 4]))
@@ -69,7 +101,7 @@ def test_within_one_step_of_the_function(function):
     knots = FUNCTIONS[function][2]
     assert node.params.get("knots", np.zeros(1)).size - 1 == knots, node.params
     if knots:
-        found = interpolate(node.params["knots"], stored + 2 ** 15, y.qmin, y.qmax)
+        found = interpolate(node.params["knots"], stored + 2**15, y.qmin, y.qmax)
         assert np.abs(found - wanted).max() <= 1
         assert np.abs(found - np.clip(real / y.scale, y.qmin, y.qmax)).max() < 1.5
     else:
@@ -84,7 +116,7 @@ def test_lines_by_hand():
 
 
 def test_the_smallest_table_that_does():
-    position = np.arange(2 ** 16 + 1)
+    position = np.arange(2**16 + 1)
     assert fit_knots(position / 2, 0, 65535)[0].size == SEGMENTS[0] + 1
     assert fit_knots(30000 * np.sin(position / 2000), -32767, 32767)[0].size > SEGMENTS[1]
     assert fit_knots(np.where(position > 77, 1000, 0), -32767, 32767) == (None, 0)

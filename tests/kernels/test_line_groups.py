@@ -3,6 +3,7 @@
 The programs are built without OpenMP and with N2D2_SHARES_BACKWARDS: what threads would share between two meetings runs
 from the last piece to the first, the worst order for lines that are not as independent as LineOrder says.
 """
+
 from __future__ import annotations
 
 import kernel_cases as cases
@@ -23,14 +24,23 @@ def grouped_cases(seed: int) -> list[harness.Case]:
     """Layers that grow, shrink and keep their lines, at the planner's distance and with room of one line and of half the input."""
     sweep, made = cases.Sweep(seed), []
     for shape, outputs, kernel, stride, groups in (
-            ((1, 5, 17, 11), 24, (1, 1), (1, 1), 1), ((1, 24, 17, 11), 5, (1, 1), (1, 1), 1),
-            ((1, 8, 17, 11), 8, (3, 3), (1, 1), 1), ((1, 8, 17, 11), 20, (3, 3), (2, 2), 1),
-            ((1, 6, 13, 9), 36, (3, 3), (1, 1), 2), ((1, 19, 17, 11), 19, (3, 3), (2, 2), 19),
-            ((1, 32, 15, 7), 32, (3, 3), (1, 1), 32), ((1, 16, 17, 5), 16, (5, 3), (3, 1), 16)):
+        ((1, 5, 17, 11), 24, (1, 1), (1, 1), 1),
+        ((1, 24, 17, 11), 5, (1, 1), (1, 1), 1),
+        ((1, 8, 17, 11), 8, (3, 3), (1, 1), 1),
+        ((1, 8, 17, 11), 20, (3, 3), (2, 2), 1),
+        ((1, 6, 13, 9), 36, (3, 3), (1, 1), 2),
+        ((1, 19, 17, 11), 19, (3, 3), (2, 2), 19),
+        ((1, 32, 15, 7), 32, (3, 3), (1, 1), 32),
+        ((1, 16, 17, 5), 16, (5, 3), (3, 1), 16),
+    ):
         pads = (kernel[0] // 2, kernel[1] // 2) * 2
-        made.append(sweep.conv(shape, outputs, kernel, stride, pads, (1, 1), groups, ((U8, S8), (S8, U8))[len(made) % 2], "apart"))
-    made += [sweep.pool("Max", (1, 20, 17, 9), (3, 3), (2, 2), (1, 1, 1, 1), False, (U8, U8), "apart"),
-             sweep.pool("Average", (1, 7, 16, 9), (2, 2), (2, 2), (0, 0, 0, 0), False, (S8, S8), "apart")]
+        made.append(
+            sweep.conv(shape, outputs, kernel, stride, pads, (1, 1), groups, ((U8, S8), (S8, U8))[len(made) % 2], "apart")
+        )
+    made += [
+        sweep.pool("Max", (1, 20, 17, 9), (3, 3), (2, 2), (1, 1, 1, 1), False, (U8, U8), "apart"),
+        sweep.pool("Average", (1, 7, 16, 9), (2, 2), (2, 2), (0, 0, 0, 0), False, (S8, S8), "apart"),
+    ]
     both = []
     for case in made:
         _, channels, height, width = case.graph.shape("x")
@@ -66,5 +76,6 @@ def test_all_groups_in_the_worst_order(tmp_path, monkeypatch, isa):
 def test_groups_on_threads(tmp_path, monkeypatch, threads):
     need("g++")
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    check(grouped_cases(3), tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None, "-O2", "-fopenmp",
-          "-DN2D2_PARALLEL_WORK=0")
+    check(
+        grouped_cases(3), tmp_path, monkeypatch, "avx2" if "avx2" in ISAS else None, "-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"
+    )

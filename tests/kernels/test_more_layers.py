@@ -1,4 +1,5 @@
 """Transposed convolutions, resampling, unpooling, normalisations: kernels against the normative arithmetic."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -29,8 +30,7 @@ GEOMETRY = (  # kernel, stride, pads, dilation
 LAYOUTS = (*cases.POINTWISE_LAYOUTS, "over", "ring")
 
 
-def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kinds, layout: str,
-           zero: int = 0) -> harness.Case:
+def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kinds, layout: str, zero: int = 0) -> harness.Case:
     kernel, stride, pads, dilation = geometry
     kind = NumType(kinds[0].bits, kinds[0].signed, kinds[0].is_float, 1.0, zero)
     shape, op = (1, channels, 4, 5), Deconv(stride, pads, dilation, groups)
@@ -72,8 +72,7 @@ def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harne
         node["clamp"] = (kind.qmin // 2, kind.qmax // 2 + 3) if sweep.rng.integers(2) else (kind.qmin, kind.qmax)
         if op.mode == "Bilinear":
             node["bound"] = max(kind.qmax, -kind.qmin) << 22
-            node["rescale"] = make_rescale(next(sweep.modes), np.array([2.0 ** -22]),
-                                           max(32, node["bound"].bit_length() + 1))[0]
+            node["rescale"] = make_rescale(next(sweep.modes), np.array([2.0**-22]), max(32, node["bound"].bit_length() + 1))[0]
     x = sweep.stored(shape, kind)
     graph = sweep.graph(op, {"x": (shape, kind)}, (result, kind), **node)
     first = op.taps(shape[2], op.size[0])[0]
@@ -82,8 +81,15 @@ def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harne
 
 def resizes(sweep: Sweep) -> list[harness.Case]:
     placed, kinds, made = cycle(LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64)), []
-    sizes = [((5, 7), (10, 14)), ((5, 7), (11, 9)), ((8, 6), (4, 3)), ((3, 4), (1, 1)), ((1, 1), (3, 5)),
-             ((6, 5), (4, 20)), ((7, 3), (7, 3))]
+    sizes = [
+        ((5, 7), (10, 14)),
+        ((5, 7), (11, 9)),
+        ((8, 6), (4, 3)),
+        ((3, 4), (1, 1)),
+        ((1, 1), (3, 5)),
+        ((6, 5), (4, 20)),
+        ((7, 3), (7, 3)),
+    ]
     for (size, target), channels in zip(sizes, cycle(CHANNELS)):
         shape = (1, channels, *size)
         made.append(resize(sweep, Resize(target), shape, next(kinds), next(placed)))
@@ -93,8 +99,11 @@ def resizes(sweep: Sweep) -> list[harness.Case]:
 
 
 def unpool(sweep: Sweep, op: Unpool, size, channels: int, kind: NumType, pooled: NumType, layout: str) -> harness.Case:
-    shape = (1, channels, *((n + p + q - k) // s + 1 for n, k, s, p, q in
-                            zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:])))
+    shape = (
+        1,
+        channels,
+        *((n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:])),
+    )
     z = (1, channels, *size)
     result = op.output_shapes([shape, z], QuantNode("probe", op, ["x", "z"], ["y"]))[0]
     node = {} if kind.is_float else {"clamp": (kind.qmin // 2, kind.qmax)}
@@ -102,41 +111,60 @@ def unpool(sweep: Sweep, op: Unpool, size, channels: int, kind: NumType, pooled:
     few = NumType(pooled.bits, pooled.signed, pooled.is_float)
     values = sweep.stored(z, few, "random")
     values = np.round(values * 2) if kind.is_float else values // 64 * 64  # with ties
-    return sweep.case(f"{op} of {shape[1:]}", graph, {"x": sweep.stored(shape, kind, "random"),
-                                                      "z": values.astype(few.dtype)}, layout)
+    return sweep.case(
+        f"{op} of {shape[1:]}", graph, {"x": sweep.stored(shape, kind, "random"), "z": values.astype(few.dtype)}, layout
+    )
 
 
 def unpools(sweep: Sweep) -> list[harness.Case]:
     placed = cycle(cases.POINTWISE_LAYOUTS)
-    apart = [(Unpool((2, 2), (2, 2)), (6, 8)), (Unpool((2, 2), (2, 2)), (7, 5)), (Unpool((2, 3), (3, 4)), (8, 11)),
-             (Unpool((2, 2), (2, 2), (1, 1, 1, 1)), (6, 7)), (Unpool((3, 1), (3, 1)), (6, 4))]
+    apart = [
+        (Unpool((2, 2), (2, 2)), (6, 8)),
+        (Unpool((2, 2), (2, 2)), (7, 5)),
+        (Unpool((2, 3), (3, 4)), (8, 11)),
+        (Unpool((2, 2), (2, 2), (1, 1, 1, 1)), (6, 7)),
+        (Unpool((3, 1), (3, 1)), (6, 4)),
+    ]
     kinds = [(U8, U8), (S8, U8), (NumType(8, False, zero_point=7), S8), (S16, S16), (U16, S16)]
     made = [unpool(sweep, op, size, c, *pair, next(placed)) for (op, size), pair, c in zip(apart, kinds, CHANNELS)]
-    overlapping = [(Unpool((3, 3), (2, 2)), (7, 9)), (Unpool((3, 3), (1, 1), (1, 1, 1, 1)), (5, 4)),
-                   (Unpool((2, 2), (2, 2)), (6, 4))]
-    return made + [unpool(sweep, op, size, 5, kind, kind, next(placed))
-                   for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32))]
+    overlapping = [
+        (Unpool((3, 3), (2, 2)), (7, 9)),
+        (Unpool((3, 3), (1, 1), (1, 1, 1, 1)), (5, 4)),
+        (Unpool((2, 2), (2, 2)), (6, 4)),
+    ]
+    return made + [
+        unpool(sweep, op, size, 5, kind, kind, next(placed))
+        for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32))
+    ]
 
 
 def float_layers(sweep: Sweep) -> list[harness.Case]:
     made = []
-    for kind, shape, layout in zip((FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)),
-                                   ("apart", "strided", "wrapped")):
+    for kind, shape, layout in zip(
+        (FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)), ("apart", "strided", "wrapped")
+    ):
         for op in (LRN(), LRN(4, 0.5, 0.5, 1.0), LRN(3, 2.0, 1.25, 0.5), Normalize("L1"), Normalize("L2")):
             made.append(sweep.move(op, shape, kind, layout))
         made.append(sweep.move(Normalize("L2"), shape, kind, layout, Clip(0.0)))
     zeros = made[4]
     zeros.inputs["x"][:] = 0
     steps = [Step(0.1), Step(0.2, 3.0, 0.0), Step(-0.3, None, 0.0), Step(0.4, 0.0, None)]
-    made += [sweep.activation(step, (1, 13, 5, 3), (kind, kind), "strided") for step, kind in
-             zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32))]
+    made += [
+        sweep.activation(step, (1, 13, 5, 3), (kind, kind), "strided")
+        for step, kind in zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32))
+    ]
     return made
 
 
 def all_cases(seed: int) -> list[harness.Case]:
     sweep = Sweep(seed)
-    return [*deconvolutions(sweep), *resizes(sweep), *unpools(sweep), *float_layers(sweep),
-            sweep.activation(Step(0.5), (1, 7, 3, 3), (S8, U8), "apart")]
+    return [
+        *deconvolutions(sweep),
+        *resizes(sweep),
+        *unpools(sweep),
+        *float_layers(sweep),
+        sweep.activation(Step(0.5), (1, 7, 3, 3), (S8, U8), "apart"),
+    ]
 
 
 def test_more_layers(tmp_path):

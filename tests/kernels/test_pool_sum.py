@@ -1,4 +1,5 @@
 """Max pool and sum in one pass: random shapes with axes repeated on either side, against NumPy and PyTorch; negative images."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -40,8 +41,9 @@ def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
         other = (1, *(1 if rng.integers(3) == 0 else n for n in other))
         out = tuple(max(a, b) for a, b in zip(pooled, other))
         kind = KINDS[len(made) % 3]
-        graph = sweep.graph(op, {"x": (shape, kind), "z": (other, kind)}, (out, kind),
-                            activation=(None, Clip(-0.5, 0.5))[len(made) % 6 == 0])
+        graph = sweep.graph(
+            op, {"x": (shape, kind), "z": (other, kind)}, (out, kind), activation=(None, Clip(-0.5, 0.5))[len(made) % 6 == 0]
+        )
         inputs = {"x": (sweep.stored(shape, kind) - 3 * (len(made) % 2)).astype(kind.dtype), "z": sweep.stored(other, kind)}
         made.append(sweep.case(f"pool sum {shape} + {other} {op}", graph, inputs, LAYOUTS[len(made) % 4]))
     return made
@@ -81,8 +83,14 @@ def test_reference_is_pytorch(size):
     assert compared >= 1
 
 
-@pytest.mark.parametrize("bits, name, kind", [pytest.param("-32", "float32", "float32", marks=pytest.mark.slow),
-                                              pytest.param("-64", "float64", "float64", marks=pytest.mark.slow), ("32", "int32", "int32")])
+@pytest.mark.parametrize(
+    "bits, name, kind",
+    [
+        pytest.param("-32", "float32", "float32", marks=pytest.mark.slow),
+        pytest.param("-64", "float64", "float64", marks=pytest.mark.slow),
+        ("32", "int32", "int32"),
+    ],
+)
 def test_model(tmp_path, bits, name, kind):
     """models/MaxPoolAdd.ini is one layer in each type."""
     model = harness.ROOT / "models" / "MaxPoolAdd.ini"
@@ -122,8 +130,10 @@ def test_fused_into_one_layer_with_the_same_result():
     assert before.max() < 0
 
 
-@pytest.mark.parametrize("graph, integer", [(_graph("Average"), False), (_graph(weights=(1.0, 2.0)), False),
-                                            (_graph(twice=True), False), (_graph(), True)])
+@pytest.mark.parametrize(
+    "graph, integer",
+    [(_graph("Average"), False), (_graph(weights=(1.0, 2.0)), False), (_graph(twice=True), False), (_graph(), True)],
+)
 def test_not_fused(graph, integer):
     fused, _ = fuse(graph, integer=integer)
     assert all(not isinstance(node.op, PoolSum) for node in fused.nodes)

@@ -1,4 +1,5 @@
 """Layers of networks that come quantized: zero points of outputs, full ranges, biases with fractions, real sums."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -14,8 +15,14 @@ from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescal
 from n2d2py.graph import QuantNode
 from n2d2py.operators import Affine, Conv, Deconv, ElemWise, Fc, Pool
 
-TYPES = (NumType(8, True, full=True), NumType(8, False, zero_point=77), NumType(8, True, zero_point=-3, full=True),
-         NumType(8, False, zero_point=255), NumType(16, True, full=True), NumType(8, False, zero_point=1))
+TYPES = (
+    NumType(8, True, full=True),
+    NumType(8, False, zero_point=77),
+    NumType(8, True, zero_point=-3, full=True),
+    NumType(8, False, zero_point=255),
+    NumType(16, True, full=True),
+    NumType(8, False, zero_point=1),
+)
 
 
 def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fraction: bool) -> harness.Case:
@@ -31,8 +38,15 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     low = int(sweep.rng.choice([output.qmin, output.zero_point]))
     probe = QuantNode("probe", op, ["x"], ["y"], params={"weights": weights})
     result = op.output_shapes([shape], probe)[0]
-    graph = sweep.graph(op, {"x": (shape, kind)}, (result, output), rescale=rescale, clamp=(low, output.qmax), bound=bound,
-                        params={"weights": weights, "bias": bias.astype(np.int32)})
+    graph = sweep.graph(
+        op,
+        {"x": (shape, kind)},
+        (result, output),
+        rescale=rescale,
+        clamp=(low, output.qmax),
+        bound=bound,
+        params={"weights": weights, "bias": bias.astype(np.int32)},
+    )
     stride, top = (op.stride[0], op.pads[0]) if isinstance(op, Conv) else (1, 0)
     title = f"{op.kind} {shape[1:]}->{result[1:]} {kind.name} {kind.zero_point} -> {output.name} {output.zero_point}"
     return sweep.case(title, graph, {"x": sweep.stored(shape, kind)}, layout, stride, top)
@@ -45,27 +59,60 @@ def weighted_cases(sweep: Sweep) -> list[harness.Case]:
     for channels in (*CHANNELS, 48, 64):
         kernel, stride, pads, dilation = next(geometry)
         outputs = int(sweep.rng.choice([*CHANNELS, 33, 50]))
-        made.append(weighted(sweep, Conv(stride, pads, dilation), (1, channels, 9, 8), (outputs, channels, *kernel),
-                             next(kinds), next(placed), next(fraction)))
-        made.append(weighted(sweep, Conv(stride, pads, dilation, channels), (1, channels, 9, 8), (channels, 1, *kernel),
-                             next(kinds), next(placed), next(fraction)))
-        made.append(weighted(sweep, Fc(), (1, channels, 3, 2), (outputs, channels * 6), next(kinds), "apart",
-                             next(fraction)))
-        made.append(weighted(sweep, Affine(), (1, channels, 4, 5), (channels,), next(kinds), next(pointwise),
-                             next(fraction)))
-        made.append(weighted(sweep, Deconv((2, 2)), (1, channels, 3, 4), (outputs, channels, 2, 3), next(kinds),
-                             next(pointwise), next(fraction)))
+        made.append(
+            weighted(
+                sweep,
+                Conv(stride, pads, dilation),
+                (1, channels, 9, 8),
+                (outputs, channels, *kernel),
+                next(kinds),
+                next(placed),
+                next(fraction),
+            )
+        )
+        made.append(
+            weighted(
+                sweep,
+                Conv(stride, pads, dilation, channels),
+                (1, channels, 9, 8),
+                (channels, 1, *kernel),
+                next(kinds),
+                next(placed),
+                next(fraction),
+            )
+        )
+        made.append(weighted(sweep, Fc(), (1, channels, 3, 2), (outputs, channels * 6), next(kinds), "apart", next(fraction)))
+        made.append(weighted(sweep, Affine(), (1, channels, 4, 5), (channels,), next(kinds), next(pointwise), next(fraction)))
+        made.append(
+            weighted(
+                sweep,
+                Deconv((2, 2)),
+                (1, channels, 3, 4),
+                (outputs, channels, 2, 3),
+                next(kinds),
+                next(pointwise),
+                next(fraction),
+            )
+        )
     return made
 
 
 def real_sum(sweep: Sweep, operation: str, shape, count: int, layout: str) -> harness.Case:
     kinds = [TYPES[int(i)] for i in sweep.rng.integers(0, len(TYPES), count)]
     output = TYPES[int(sweep.rng.integers(len(TYPES)))]
-    scales = sweep.rng.uniform(0.01, 0.2, count).astype(np.float32) * (sweep.rng.choice([1, -1], count) if operation == "Sum" else 1)
+    scales = sweep.rng.uniform(0.01, 0.2, count).astype(np.float32) * (
+        sweep.rng.choice([1, -1], count) if operation == "Sum" else 1
+    )
     inputs = {f"x{i}" if i else "x": (shape, kind) for i, kind in enumerate(kinds)}
     step = np.float32(np.abs(scales).sum() * 100 / output.qmax if operation != "Prod" else np.prod(np.abs(scales) * 60) / 60)
-    graph = sweep.graph(ElemWise(operation), inputs, (shape, output), rescale=StepRescale(step),
-                        clamp=(output.qmin, output.qmax), params={"scales": scales.astype(np.float32)})
+    graph = sweep.graph(
+        ElemWise(operation),
+        inputs,
+        (shape, output),
+        rescale=StepRescale(step),
+        clamp=(output.qmin, output.qmax),
+        params={"scales": scales.astype(np.float32)},
+    )
     values = {name: sweep.stored(shape, kind, "random") for name, (_, kind) in inputs.items()}
     return sweep.case(f"real {operation} of {count} {shape[1:]}", graph, values, layout)
 
@@ -74,8 +121,14 @@ def mean(sweep: Sweep, op: Pool, shape, layout: str) -> harness.Case:
     kind, output = (TYPES[int(i)] for i in sweep.rng.integers(0, len(TYPES), 2))
     result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0]
     step = np.float32(0.0173) if output.bits == 8 else np.float32(0.0001)
-    graph = sweep.graph(op, {"x": (shape, kind)}, (result, output), rescale=StepRescale(step),
-                        clamp=(output.qmin, output.qmax), params={"scales": np.array([step / 4], np.float32)})
+    graph = sweep.graph(
+        op,
+        {"x": (shape, kind)},
+        (result, output),
+        rescale=StepRescale(step),
+        clamp=(output.qmin, output.qmax),
+        params={"scales": np.array([step / 4], np.float32)},
+    )
     title = f"mean {shape[1:]} k{op.kernel} s{op.stride} p{op.pads}"
     return sweep.case(title, graph, {"x": sweep.stored(shape, kind, "random")}, layout, op.stride[0], op.pads[0])
 
@@ -85,8 +138,9 @@ def real_cases(sweep: Sweep) -> list[harness.Case]:
     for channels, operation in zip((*CHANNELS, 70), cycle(("Sum", "Prod", "Max", "Sum", "Min"))):
         made.append(real_sum(sweep, operation, (1, channels, 5, 7), int(sweep.rng.integers(1, 4)), next(placed)))
         made.append(mean(sweep, Pool("Average", (5, 7)), (1, channels, 5, 7), "apart"))
-        made.append(mean(sweep, Pool("Average", (3, 2), (2, 2), (1, 0, 1, 1), channels % 2 == 0), (1, channels, 8, 9),
-                         next(windows)))
+        made.append(
+            mean(sweep, Pool("Average", (3, 2), (2, 2), (1, 0, 1, 1), channels % 2 == 0), (1, channels, 8, 9), next(windows))
+        )
         made.append(mean(sweep, Pool("Average", (3, 3), (3, 3)), (1, channels, 9, 9), next(windows)))
     return made
 

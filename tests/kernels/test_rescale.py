@@ -1,4 +1,5 @@
 """Rescales of all modes, C++ equal to Python: ties, the edges of the accumulator, a million random accumulators."""
+
 from __future__ import annotations
 
 import shutil
@@ -11,24 +12,29 @@ import pytest
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, Rescale, ShiftRescale, make_rescale
 from n2d2py.export.cpp.code import Array
 
-CLAMPS = {"std::uint8_t": (0, 255), "std::int8_t": (-127, 127), "std::uint16_t": (0, 65535),
-          "std::int16_t": (-32767, 32767), "std::int32_t": (-2 ** 30, 2 ** 30)}
+CLAMPS = {
+    "std::uint8_t": (0, 255),
+    "std::int8_t": (-127, 127),
+    "std::uint16_t": (0, 65535),
+    "std::int16_t": (-32767, 32767),
+    "std::int32_t": (-(2**30), 2**30),
+}
 
 
 def ties_and_edges() -> np.ndarray:
     """Accumulators around every tie of the small shifts, powers of two and the ends of 32 bits."""
     near = np.arange(-1200, 1201)
     powers = np.concatenate([sign * 2 ** np.arange(10, 32) + step for sign in (-1, 1) for step in range(-3, 4)])
-    halves = np.concatenate([(np.arange(-300, 301) * 2 + 1) * 2 ** bits for bits in range(0, 22)])
-    values = np.concatenate([near, powers, halves, [2 ** 31 - 1, -2 ** 31, -2 ** 31 + 1]])
-    return np.unique(np.clip(values, -2 ** 31, 2 ** 31 - 1)).astype(np.int64)
+    halves = np.concatenate([(np.arange(-300, 301) * 2 + 1) * 2**bits for bits in range(22)])
+    values = np.concatenate([near, powers, halves, [2**31 - 1, -(2**31), -(2**31) + 1]])
+    return np.unique(np.clip(values, -(2**31), 2**31 - 1)).astype(np.int64)
 
 
 def accumulators(count: int, wide: bool) -> np.ndarray:
     """The edges, then random accumulators of all magnitudes, of 32 or up to 46 bits."""
     rng = np.random.default_rng(7)
     magnitude = 2.0 ** rng.uniform(0, 45 if wide else 31, count)
-    low, high = (-2 ** 45, 2 ** 45) if wide else (-2 ** 31, 2 ** 31 - 1)
+    low, high = (-(2**45), 2**45) if wide else (-(2**31), 2**31 - 1)
     random = np.clip(rng.choice([-1, 1], count) * magnitude, low, high)
     return np.concatenate([ties_and_edges(), random.astype(np.int64)])
 
@@ -36,17 +42,24 @@ def accumulators(count: int, wide: bool) -> np.ndarray:
 def rescales() -> dict[str, Rescale]:
     """Instances of every mode by name; the count is 1 or 5."""
     factors = np.array([0.0123, 0.00051, 0.9, 1.7e-6, 0.25])
-    found = {"float_half": FloatRescale([0.5]), "float_one": FloatRescale([1.0]), "float_quarter": FloatRescale([0.25]),
-             "float_ten": FloatRescale([0.1]), "float_small": FloatRescale([1.4013e-9]),
-             "float_many": FloatRescale(factors),
-             "shift_none": ShiftRescale(np.array([0])), "shift_one": ShiftRescale(np.array([1])),
-             "shift_most": ShiftRescale(np.array([50])), "shift_many": ShiftRescale(np.arange(1, 6)),
-             "double_equal": ShiftRescale(np.array([3]), np.array([3])),
-             "double_wide": ShiftRescale(np.array([32]), np.array([2])),
-             "fixed_unit": FixedPointRescale(np.array([1]), 0, 31),
-             "fixed_half": FixedPointRescale(np.array([1]), 1, 31),
-             "fixed_largest": FixedPointRescale(np.array([2 ** 31 - 1]), 31, 31),
-             "fixed16_ties": FixedPointRescale(np.array([3, 5, 7, 1, 32767]), 4, 15)}
+    found = {
+        "float_half": FloatRescale([0.5]),
+        "float_one": FloatRescale([1.0]),
+        "float_quarter": FloatRescale([0.25]),
+        "float_ten": FloatRescale([0.1]),
+        "float_small": FloatRescale([1.4013e-9]),
+        "float_many": FloatRescale(factors),
+        "shift_none": ShiftRescale(np.array([0])),
+        "shift_one": ShiftRescale(np.array([1])),
+        "shift_most": ShiftRescale(np.array([50])),
+        "shift_many": ShiftRescale(np.arange(1, 6)),
+        "double_equal": ShiftRescale(np.array([3]), np.array([3])),
+        "double_wide": ShiftRescale(np.array([32]), np.array([2])),
+        "fixed_unit": FixedPointRescale(np.array([1]), 0, 31),
+        "fixed_half": FixedPointRescale(np.array([1]), 1, 31),
+        "fixed_largest": FixedPointRescale(np.array([2**31 - 1]), 31, 31),
+        "fixed16_ties": FixedPointRescale(np.array([3, 5, 7, 1, 32767]), 4, 15),
+    }
     for mode in ("Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"):
         name = mode.replace("-", "").lower()
         found[name], found[f"{name}_many"] = make_rescale(mode, [0.0037])[0], make_rescale(mode, factors)[0]
@@ -60,8 +73,7 @@ def cpp_type(name: str, rescale: Rescale) -> tuple[str, list[Array]]:
     if isinstance(rescale, FixedPointRescale):
         array = Array(f"{name}_m", "std::int32_t", rescale.multipliers)
         return f"n2d2::FixedPointRescale<{name}_m, {rescale.count}, {rescale.shift}>", [array]
-    arrays = [Array(f"{name}_m", "std::int64_t", rescale.multipliers),
-              Array(f"{name}_s", "std::uint8_t", rescale.second)]
+    arrays = [Array(f"{name}_m", "std::int64_t", rescale.multipliers), Array(f"{name}_s", "std::uint8_t", rescale.second)]
     return f"n2d2::ShiftRescale<{name}_m, {name}_s, {rescale.count}>", arrays
 
 
@@ -71,8 +83,10 @@ def program(found: dict[str, Rescale], sum_type: str) -> str:
     for name, rescale in found.items():
         kind, own = cpp_type(name, rescale)
         arrays += own
-        calls += [f"    run<n2d2::Requantized<{ctype}, {kind}, {low}, {high}>, {rescale.count}>(in, count);"
-                  for ctype, (low, high) in CLAMPS.items()]
+        calls += [
+            f"    run<n2d2::Requantized<{ctype}, {kind}, {low}, {high}>, {rescale.count}>(in, count);"
+            for ctype, (low, high) in CLAMPS.items()
+        ]
     text = "\n".join(harness.array_text(array) for array in arrays)
     return f"""#include <cstdio>
 #include <vector>
@@ -94,22 +108,33 @@ int main() {{
 """
 
 
-@pytest.mark.parametrize("compiler, flags, wide", [
-    pytest.param("g++", "-O3", False, id="g++-int32"), pytest.param("g++", "-O3", True, id="g++-int64"),
-    pytest.param("clang++", "-O2", False, id="clang++-int32", marks=pytest.mark.slow),
-    pytest.param("clang++", "-O2", True, id="clang++-int64")])
+@pytest.mark.parametrize(
+    "compiler, flags, wide",
+    [
+        pytest.param("g++", "-O3", False, id="g++-int32"),
+        pytest.param("g++", "-O3", True, id="g++-int64"),
+        pytest.param("clang++", "-O2", False, id="clang++-int32", marks=pytest.mark.slow),
+        pytest.param("clang++", "-O2", True, id="clang++-int64"),
+    ],
+)
 def test_cpp_equals_python(tmp_path, compiler, flags, wide):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     found = rescales()
     if wide:
         # Products must fit 64 bits: small multipliers only.
-        found = {name: r for name, r in found.items()
-                 if isinstance(r, FloatRescale) or int(np.max(r.multipliers)) < 2 ** 16}
+        found = {name: r for name, r in found.items() if isinstance(r, FloatRescale) or int(np.max(r.multipliers)) < 2**16}
     acc = accumulators(1_000_000 if not wide else 200_000, wide)
     (tmp_path / "rescale.cpp").write_text(program(found, "std::int64_t" if wide else "std::int32_t"))
-    harness.command(compiler, *harness.WARNINGS, flags, f"-I{harness.ROOT / 'kernels'}", tmp_path / "rescale.cpp",
-                    "-o", tmp_path / "rescale")
+    harness.command(
+        compiler,
+        *harness.WARNINGS,
+        flags,
+        f"-I{harness.ROOT / 'kernels'}",
+        tmp_path / "rescale.cpp",
+        "-o",
+        tmp_path / "rescale",
+    )
     done = subprocess.run([tmp_path / "rescale"], input=acc.tobytes(), capture_output=True, check=True)
     results = np.frombuffer(done.stdout, np.int32).reshape(len(found) * len(CLAMPS), acc.size)
     rows = iter(results)
@@ -119,8 +144,10 @@ def test_cpp_equals_python(tmp_path, compiler, flags, wide):
             expected = apply_each(rescale, acc, indices, low, high)
             got = next(rows)
             wrong = np.flatnonzero(got != expected)
-            assert not wrong.size, (f"{name} -> {ctype}: {wrong.size} wrong, first acc {acc[wrong[0]]}: "
-                                    f"C++ {got[wrong[0]]}, Python {expected[wrong[0]]}")
+            assert not wrong.size, (
+                f"{name} -> {ctype}: {wrong.size} wrong, first acc {acc[wrong[0]]}: "
+                f"C++ {got[wrong[0]]}, Python {expected[wrong[0]]}"
+            )
 
 
 def apply_each(rescale: Rescale, acc: np.ndarray, indices: np.ndarray, low: int, high: int) -> np.ndarray:

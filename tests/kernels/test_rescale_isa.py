@@ -1,4 +1,5 @@
 """Rescales of all modes as the kernels of each instruction set store them: runs of sums, one factor or one per output."""
+
 from __future__ import annotations
 
 import shutil
@@ -26,7 +27,7 @@ def rescales() -> dict[str, Rescale]:
     found: dict[str, Rescale] = {}
     for mode in RESCALING_MODES:
         name = mode.replace("-", "").lower()
-        for label, given in (("layer", factors[3:4]), ("half", np.array([2.0 ** -9])), ("outputs", factors)):
+        for label, given in (("layer", factors[3:4]), ("half", np.array([2.0**-9])), ("outputs", factors)):
             found[f"{name}_{label}"], replaced = make_rescale(mode, given)
             assert not replaced, name
     return found
@@ -38,8 +39,10 @@ def program(found: dict[str, Rescale]) -> str:
     for name, rescale in found.items():
         kind, own = cpp_type(name, rescale)
         arrays += own
-        calls += [f"    run<n2d2::Requantized<{ctype}, {kind}, {CLAMPS[ctype][0]}, {CLAMPS[ctype][1]}> >(in, count);"
-                  for ctype in TYPES]
+        calls += [
+            f"    run<n2d2::Requantized<{ctype}, {kind}, {CLAMPS[ctype][0]}, {CLAMPS[ctype][1]}> >(in, count);"
+            for ctype in TYPES
+        ]
     text = "\n".join(harness.array_text(array) for array in arrays)
     return f"""#include <cstdio>
 #include <vector>
@@ -91,19 +94,24 @@ def check(folder, count: int, compiler: str, flags: tuple[str, ...], emulator: t
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     found, acc = rescales(), accumulators(count, wide=False)
-    acc = np.concatenate([acc, acc[:-acc.size % RUN]])
+    acc = np.concatenate([acc, acc[: -acc.size % RUN]])
     np.random.default_rng(1).shuffle(acc)  # every value meets every constant sooner or later
     (folder / "rescale.cpp").write_text(program(found))
-    harness.command(compiler, *harness.WARNINGS, *flags, f"-I{harness.ROOT / 'kernels'}", folder / "rescale.cpp", "-o",
-                    folder / "rescale")
-    done = subprocess.run([*emulator, folder / "rescale"], input=acc.astype(np.int32).tobytes(), capture_output=True, check=True)
+    harness.command(
+        compiler, *harness.WARNINGS, *flags, f"-I{harness.ROOT / 'kernels'}", folder / "rescale.cpp", "-o", folder / "rescale"
+    )
+    done = subprocess.run(
+        [*emulator, folder / "rescale"], input=acc.astype(np.int32).tobytes(), capture_output=True, check=True
+    )
     results = np.frombuffer(done.stdout, np.int32).reshape(len(found) * len(TYPES), acc.size)
     rows = iter(results)
     for name, rescale in found.items():
         for ctype in TYPES:
             expected = rescale.apply(acc.reshape(-1, RUN), *CLAMPS[ctype]).reshape(-1)
             wrong = np.flatnonzero(next(rows) != expected)
-            assert not wrong.size, f"{name} -> {ctype}: {wrong.size} wrong, first acc {acc[wrong[0]]} of output {wrong[0] % RUN}"
+            assert not wrong.size, (
+                f"{name} -> {ctype}: {wrong.size} wrong, first acc {acc[wrong[0]]} of output {wrong[0] % RUN}"
+            )
 
 
 def test_the_modes_are_all_there():

@@ -1,4 +1,5 @@
 """Convolutions that add a residual where they store, bit for bit: the integers of two layers one after the other, on every instruction set."""
+
 from __future__ import annotations
 
 import platform
@@ -38,24 +39,36 @@ class Adding(harness.Case):
     def expected(self) -> np.ndarray:
         own = self.node.op.run_integer([self.inputs["x"]], self.node, self.graph)[0]
         total = self.graph.nodes[1]
-        return total.op.run_integer([{"own": own, "old": self.inputs["old"]}[name] for name in total.inputs], total, self.graph)[0]
+        return total.op.run_integer(
+            [{"own": own, "old": self.inputs["old"]}[name] for name in total.inputs], total, self.graph
+        )[0]
 
 
 def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out: NumType, swapped: bool, zero: int) -> Adding:
     """The convolution of `case` with a sum behind it, by multipliers up to 2^14 of both signs, a bias, and zero points where asked for."""
     graph, place = case.graph, case.planes["y"]
     shape, own = graph.shape("y"), graph.type("y")
-    kinds = {"own": NumType(8, own.signed, zero_point=zero), "old": NumType(8, old.signed, zero_point=-zero if old.signed else zero),
-             "y": NumType(8, out.signed, zero_point=zero // 2)}
+    kinds = {
+        "own": NumType(8, own.signed, zero_point=zero),
+        "old": NumType(8, old.signed, zero_point=-zero if old.signed else zero),
+        "y": NumType(8, out.signed, zero_point=zero // 2),
+    }
     tensors = {"x": graph.tensors["x"], **{name: QuantTensor(name, shape, kind) for name, kind in kinds.items()}}
     weights = [int(sweep.rng.choice([1, 16384, -16384, *sweep.rng.integers(-16384, 16384, 3)])) for _ in range(2)]
     offset = int(sweep.rng.integers(-100000, 100000)) if swapped else 0
     bound = sum(abs(m) * 384 for m in weights) + abs(offset)
     factor = 2.0 ** np.floor(np.log2(kinds["y"].qmax * 1.5 / bound))
     clamp = (kinds["y"].qmin if swapped else kinds["y"].qmin // 3, kinds["y"].qmax - 9 * swapped)
-    total = QuantNode("total", ElemWise("Sum"), ["old", "own"] if swapped else ["own", "old"], ["y"],
-                      params={"multipliers": np.array(weights, np.int32), "offset": np.array([offset], np.int32)},
-                      rescale=make_rescale(mode, np.array([factor]), acc_bits=32)[0], clamp=clamp, bound=bound)
+    total = QuantNode(
+        "total",
+        ElemWise("Sum"),
+        ["old", "own"] if swapped else ["own", "old"],
+        ["y"],
+        params={"multipliers": np.array(weights, np.int32), "offset": np.array([offset], np.int32)},
+        rescale=make_rescale(mode, np.array([factor]), acc_bits=32)[0],
+        clamp=clamp,
+        bound=bound,
+    )
     graph = replace(graph, tensors=tensors, nodes=[replace(graph.nodes[0], outputs=["own"]), total], inputs=["x", "old"])
     planes = {"x": case.planes["x"], "old": place, "own": replace(place, sum="total"), "y": place}
     inputs = {**case.inputs, "old": sweep.stored(shape, NumType(8, old.signed))}
@@ -66,15 +79,37 @@ def residual_cases(seed: int) -> list[Adding]:
     """Outputs around 8, 16, 64, every rescale of both stages, signs of all three tensors, windows, strides, groups, gaps between pixels."""
     sweep, made = cases.Sweep(seed), []
     modes, kinds, old, out = cycle(RESCALING_MODES), cycle(KINDS), cycle((U8, S8, S8, U8, S8)), cycle((U8, U8, S8))
-    windows = cycle((((1, 1), (1, 1), (0, 0, 0, 0)), ((3, 3), (1, 1), (1, 1, 1, 1)), ((1, 1), (2, 2), (0, 0, 0, 0)), ((3, 2), (2, 1), (1, 0, 1, 1))))
-    channels, sizes, layouts = cycle((16, 5, 64, 33, 4, 3)), cycle(((7, 7), (5, 13), (1, 1), (9, 6))), cycle(("apart", "strided", "apart", "wrapped"))
+    windows = cycle(
+        (
+            ((1, 1), (1, 1), (0, 0, 0, 0)),
+            ((3, 3), (1, 1), (1, 1, 1, 1)),
+            ((1, 1), (2, 2), (0, 0, 0, 0)),
+            ((3, 2), (2, 1), (1, 0, 1, 1)),
+        )
+    )
+    channels, sizes, layouts = (
+        cycle((16, 5, 64, 33, 4, 3)),
+        cycle(((7, 7), (5, 13), (1, 1), (9, 6))),
+        cycle(("apart", "strided", "apart", "wrapped")),
+    )
     for i, outputs in enumerate(OUTPUTS * 2):
         kernel, stride, pads = next(windows)
         groups = 2 if i % 7 == 6 else 1
         count, size = next(channels) * groups, next(sizes)
         if any(size[k] + pads[k] + pads[k + 2] < kernel[k] for k in (0, 1)):
             size = (4, 5)
-        case = sweep.conv((1, count, *size), outputs * groups, kernel, stride, pads, (1, 1), groups, next(kinds), next(layouts), 9 * (i % 3 == 1))
+        case = sweep.conv(
+            (1, count, *size),
+            outputs * groups,
+            kernel,
+            stride,
+            pads,
+            (1, 1),
+            groups,
+            next(kinds),
+            next(layouts),
+            9 * (i % 3 == 1),
+        )
         made.append(adding(sweep, case, next(modes), next(old), next(out), i % 2 == 1, 11 * (i % 5 == 3)))
     return made
 
@@ -83,8 +118,20 @@ def winograd_cases(seed: int) -> list[Adding]:
     """Windows of 3 x 3 whose last line and column of tiles have one pixel, or two."""
     sweep, made = cases.Sweep(seed), []
     modes, kinds, old = cycle(RESCALING_MODES), cycle(KINDS), cycle((S8, U8, U8))
-    for i, (outputs, size) in enumerate(zip((16, 5, 17, 40, 8, 33, 31, 64, 1), cycle(((7, 7), (6, 8), (1, 5), (5, 1), (8, 9), (22, 13))))):
-        case = sweep.conv((1, (16, 5, 33)[i % 3], *size), outputs, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, next(kinds), ("apart", "strided")[i % 2])
+    for i, (outputs, size) in enumerate(
+        zip((16, 5, 17, 40, 8, 33, 31, 64, 1), cycle(((7, 7), (6, 8), (1, 5), (5, 1), (8, 9), (22, 13))))
+    ):
+        case = sweep.conv(
+            (1, (16, 5, 33)[i % 3], *size),
+            outputs,
+            (3, 3),
+            (1, 1),
+            (1, 1, 1, 1),
+            (1, 1),
+            1,
+            next(kinds),
+            ("apart", "strided")[i % 2],
+        )
         made.append(adding(sweep, case, next(modes), next(old), (U8, S8)[i % 2], i % 3 == 1, 0))
     return made
 
@@ -103,7 +150,11 @@ def test_cases_add():
     assert all(code.sum == "total" and "n2d2::Added<" in code.config and "elemwise" not in code.call for code in codes)
     assert sum(bool(code.kernel) for code in codes) > 0.9 * len(codes)
     for at in (0, 1):
-        assert {type(case.graph.nodes[at].rescale).__name__ for case in made} == {"FloatRescale", "FixedPointRescale", "ShiftRescale"}
+        assert {type(case.graph.nodes[at].rescale).__name__ for case in made} == {
+            "FloatRescale",
+            "FixedPointRescale",
+            "ShiftRescale",
+        }
 
 
 def test_portable(tmp_path):
@@ -126,8 +177,11 @@ def test_residual_winograd(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", [*ISAS, ""])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-                         ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+)
 def test_residual_builds(tmp_path, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
@@ -138,7 +192,11 @@ def test_residual_builds(tmp_path, compiler, flags, isa):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", SETS)
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS], ids=["O0", "O3-all-loops-parallel", "sanitizers"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
+)
 def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
     need("g++")
     monkeypatch.setattr(harness, "layer_code", forced)

@@ -1,4 +1,5 @@
 """Every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value)."""
+
 from __future__ import annotations
 
 import shutil
@@ -22,8 +23,14 @@ SLOW_BUILDS = {
 def sweep_cases(seed: int, convolutions: int) -> list[harness.Case]:
     """The whole sweep."""
     sweep = cases.Sweep(seed)
-    return [*cases.convolutions(sweep, convolutions), *cases.fully_connected(sweep), *cases.pools(sweep),
-            *cases.pointwise(sweep), *cases.moves(sweep), *cases.floats(sweep)]
+    return [
+        *cases.convolutions(sweep, convolutions),
+        *cases.fully_connected(sweep),
+        *cases.pools(sweep),
+        *cases.pointwise(sweep),
+        *cases.moves(sweep),
+        *cases.floats(sweep),
+    ]
 
 
 def need(compiler: str) -> None:

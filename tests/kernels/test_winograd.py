@@ -1,4 +1,5 @@
 """Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
+
 from __future__ import annotations
 
 from itertools import cycle
@@ -21,7 +22,7 @@ from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.winograd import SETS, Geometry, impossible, transformed, unprofitable
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-FORCED = {one: True for one in SETS}
+FORCED = dict.fromkeys(SETS, True)
 X86 = ("avx2", "sse4")
 PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 
@@ -51,20 +52,35 @@ def winograd_cases(seed: int) -> list[harness.Case]:
             pad = (1, 1, 1, 1)
         made.append(conv(sweep, channels, next(outputs), size, pad, next(kinds), next(placed), 9 * (i % 2)))
     # Blocks: several of a layer on its own, of whole lines where the output lies over the input, less than a line.
-    for channels, count, size, layout in ((16, 16, (22, 30), "apart"), (48, 20, (15, 21), "over"), (260, 8, (6, 16), "apart"),
-                                          (64, 16, (13, 19), "over"), (130, 40, (9, 10), "wrapped")):
+    for channels, count, size, layout in (
+        (16, 16, (22, 30), "apart"),
+        (48, 20, (15, 21), "over"),
+        (260, 8, (6, 16), "apart"),
+        (64, 16, (13, 19), "over"),
+        (130, 40, (9, 10), "wrapped"),
+    ):
         made.append(conv(sweep, channels, count, size, (1, 1, 1, 1), next(kinds), layout, 3))
     made += line_cases(sweep)
-    apart = [conv(sweep, c, o, (11, 14), (1, 1, 1, 1), kind, "apart") for c, o, kind in ((20, 40, (S8, U8)), (64, 16, (U8, S8)), (33, 33, (S8, S8)))]
+    apart = [
+        conv(sweep, c, o, (11, 14), (1, 1, 1, 1), kind, "apart")
+        for c, o, kind in ((20, 40, (S8, U8)), (64, 16, (U8, S8)), (33, 33, (S8, S8)))
+    ]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
 def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
     """Layers that run one or two lines at a call: even and odd, several blocks of a line, an output over its input."""
-    made = [by_lines(conv(sweep, channels, outputs, size, pads, kinds, layout, zero)) for channels, outputs, size, pads, kinds, layout, zero in (
-        (5, 9, (5, 6), (1, 1, 1, 1), (U8, U8), "apart", 0), (16, 20, (8, 7), (1, 1, 1, 1), (S8, S8), "wrapped", 3),
-        (17, 16, (6, 9), (0, 0, 0, 0), (U8, S16), "strided", 0), (8, 33, (7, 5), (2, 1, 1, 2), (S8, U8), "apart", 9),
-        (260, 8, (4, 31), (1, 1, 1, 1), (U8, S8), "apart", 0), (9, 4, (1, 3), (1, 1, 1, 1), (U8, NumType(32)), "apart", 0))]
+    made = [
+        by_lines(conv(sweep, channels, outputs, size, pads, kinds, layout, zero))
+        for channels, outputs, size, pads, kinds, layout, zero in (
+            (5, 9, (5, 6), (1, 1, 1, 1), (U8, U8), "apart", 0),
+            (16, 20, (8, 7), (1, 1, 1, 1), (S8, S8), "wrapped", 3),
+            (17, 16, (6, 9), (0, 0, 0, 0), (U8, S16), "strided", 0),
+            (8, 33, (7, 5), (2, 1, 1, 2), (S8, U8), "apart", 9),
+            (260, 8, (4, 31), (1, 1, 1, 1), (U8, S8), "apart", 0),
+            (9, 4, (1, 3), (1, 1, 1, 1), (U8, NumType(32)), "apart", 0),
+        )
+    ]
     below = over(conv(sweep, 24, 24, (7, 10), (1, 1, 1, 1), (U8, U8), "apart"), False)
     lines = by_lines(below)
     return [*made, harness.Case(lines.title, lines.graph, lines.planes, lines.inputs, inplace=True)]
@@ -110,8 +126,11 @@ def test_winograd(tmp_path, winograd, isa):
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", X86)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
-                         ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+)
 def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
@@ -140,18 +159,25 @@ def test_transformed_weights_make_windows():
     a = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
     stored = transformed(weights).view("<i2")
     assert stored.size == 16 * 3 * 2 * 24 and np.abs(stored.astype(int)).max() <= 9 * 128
-    panels = [stored[:16 * 3 * 32].reshape(16, 3, 16, 2), stored[16 * 3 * 32:].reshape(16, 3, 8, 2)]
+    panels = [stored[: 16 * 3 * 32].reshape(16, 3, 16, 2), stored[16 * 3 * 32 :].reshape(16, 3, 8, 2)]
     rows = np.concatenate([panel.transpose(0, 2, 1, 3).reshape(16, -1, 6) for panel in panels], axis=1).astype(int)
     assert not rows[:, outputs:].any() and not rows[..., channels:].any()
     d = np.stack([b @ plane @ b.T for plane in inputs]).reshape(channels, 16)
     m = np.einsum("poc,cp->op", rows[:, :outputs, :channels], d).reshape(outputs, 4, 4)
-    windows = np.stack([[np.einsum("ouvc,cuv->o", weights, inputs[:, y:y + 3, x:x + 3]) for x in (0, 1)] for y in (0, 1)])
+    windows = np.stack([[np.einsum("ouvc,cuv->o", weights, inputs[:, y : y + 3, x : x + 3]) for x in (0, 1)] for y in (0, 1)])
     assert np.array_equal((a @ m @ a.T).transpose(1, 2, 0), 4 * windows)
 
 
-@pytest.mark.parametrize("change, words", [({"stride": (2, 1)}, "stride 1"), ({"dilation": (1, 2)}, "dilation 1"), ({"groups": 2}, "groups"),
-                                           ({"bits": 16}, "16 bits"),
-                                           ({"serial": True, "size": (8, 2000)}, "stack")])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"stride": (2, 1)}, "stride 1"),
+        ({"dilation": (1, 2)}, "dilation 1"),
+        ({"groups": 2}, "groups"),
+        ({"bits": 16}, "16 bits"),
+        ({"serial": True, "size": (8, 2000)}, "stack"),
+    ],
+)
 def test_what_rules_it_out(change, words):
     weights = np.ones((16, 3, 3, 16), np.int64)
     assert impossible(weights, PLAIN) == ""

@@ -33,11 +33,7 @@ class _Run:
             return self.own[name], (y * t.width + x) * t.pixel_bytes
         plane = self.plan.planes[name]
         at = y % (plane.ring_rows or plane.count) * plane.stride * plane.length
-        at = (
-            plane.offset + at
-            if plane.limit is None or at < plane.limit
-            else plane.wrap_offset + at - plane.limit
-        )
+        at = plane.offset + at if plane.limit is None or at < plane.limit else plane.wrap_offset + at - plane.limit
         return self.arena, at + x * plane.stride
 
     def _pixel(self, name, y, x):
@@ -50,9 +46,7 @@ class _Run:
 
     def _tensor(self, name):
         t = self.problem.tensors[name]
-        return b"".join(
-            bytes(self._pixel(name, y, x)) for y in range(t.height) for x in range(t.width)
-        )
+        return b"".join(bytes(self._pixel(name, y, x)) for y in range(t.height) for x in range(t.width))
 
     def _fill(self, name, data, rows=None):
         t = self.problem.tensors[name]
@@ -64,17 +58,12 @@ class _Run:
     def go(self):
         source = random.Random(7)
         self.inputs = {
-            name: bytes(source.randrange(256) for _ in range(self.problem.tensors[name].bytes))
-            for name in self.problem.inputs
+            name: bytes(source.randrange(256) for _ in range(self.problem.tensors[name].bytes)) for name in self.problem.inputs
         }
         for name, data in self.inputs.items():
             self._fill(name, data)
         views = self.plan.views if self.plan else ()
-        steps = (
-            self.plan.schedule
-            if self.plan
-            else [Step(op.name, clock) for clock, op in enumerate(self.problem.ops)]
-        )
+        steps = self.plan.schedule if self.plan else [Step(op.name, clock) for clock, op in enumerate(self.problem.ops)]
         if any(step.arrives for step in steps):
             self.arena[:] = self.rng.randbytes(len(self.arena))
         for step in steps:
@@ -87,9 +76,7 @@ class _Run:
                 continue
             if self.plan and name in self.plan.scratch:
                 scratch = self.plan.scratch[name]
-                self.arena[scratch.offset : scratch.offset + scratch.size] = (
-                    bytes([0xA5]) * scratch.size
-                )
+                self.arena[scratch.offset : scratch.offset + scratch.size] = bytes([0xA5]) * scratch.size
             op = self.problem.op(name)
             if name in views:
                 if self.problem.tensors[op.inputs[0]] and self.plan.planes[op.output].external:
@@ -110,8 +97,12 @@ class _Run:
     def _taps(self, op, y, x):
         a = op.attributes
         if op.type == "window":
-            return [(name, i, j) for name, lines, columns in zip(op.inputs, a["lines"], a["columns"])
-                    for i in range(*lines[y]) for j in range(*columns[x])]
+            return [
+                (name, i, j)
+                for name, lines, columns in zip(op.inputs, a["lines"], a["columns"])
+                for i in range(*lines[y])
+                for j in range(*columns[x])
+            ]
         first = op.inputs[0]
         if op.type == "upsample":
             return [(first, y // a["scale"], x // a["scale"])]
@@ -148,12 +139,12 @@ class _Run:
         scratch = self.plan.scratch[op.name]
         begin, end = scratch.offset, scratch.offset + scratch.size
         kept = bytes(self.arena[begin:end]) if step.in_rows[0] else bytes(scratch.size)
-        value = int.from_bytes(kept[:3], "little") if kept == (kept[:3] * scratch.size)[:scratch.size] else 999
+        value = int.from_bytes(kept[:3], "little") if kept == (kept[:3] * scratch.size)[: scratch.size] else 999
         for i in range(*step.in_rows):
             for j in range(source.width):
                 for byte in self._pixel(op.inputs[0], i, j):
                     value = (value * 31 + byte) & 0xFFFFFF
-        self.arena[begin:end] = (value.to_bytes(3, "little") * scratch.size)[:scratch.size]
+        self.arena[begin:end] = (value.to_bytes(3, "little") * scratch.size)[: scratch.size]
         if step.commit:
             power = pow(31, source.bytes, 1 << 24)
             memory, at = self._place(op.output, 0, 0)
@@ -163,20 +154,14 @@ class _Run:
 
     def _pointwise(self, op):
         out = self.problem.tensors[op.output]
-        whole = {
-            n: self._tensor(n) for n in op.inputs if self.problem.tensors[n].shape != out.shape
-        }
+        whole = {n: self._tensor(n) for n in op.inputs if self.problem.tensors[n].shape != out.shape}
         for y in self._lines(out):
             for x in range(out.width)[:: self.step]:
                 for c in range(out.channels)[:: self.step]:
                     value = c
                     for n in op.inputs:
                         size = self.problem.tensors[n].element_bytes
-                        data = (
-                            self._tensor(n)
-                            if n in whole
-                            else self._pixel(n, y, x)[c * size : (c + 1) * size]
-                        )
+                        data = self._tensor(n) if n in whole else self._pixel(n, y, x)[c * size : (c + 1) * size]
                         for byte in data:
                             value = (value * 31 + byte) & 0xFFFFFF
                     memory, at = self._place(op.output, y, x)
@@ -211,9 +196,4 @@ class _Run:
                     for n in op.inputs:
                         for byte in self._tensor(n):
                             value = (value * 31 + byte) & 0xFFFFFF
-                    self._put(
-                        op.output,
-                        y,
-                        x,
-                        bytes((value >> b % 16) & 0xFF for b in range(out.pixel_bytes)),
-                    )
+                    self._put(op.output, y, x, bytes((value >> b % 16) & 0xFF for b in range(out.pixel_bytes)))

@@ -24,24 +24,16 @@ class Net:
         self.ops: list[OpSpec] = []
         self.input = self.tensor("input", height, width, channels)
 
-    def tensor(
-        self, name: str, height: int, width: int, channels: int, element_bytes: int | None = None
-    ) -> str:
-        self.tensors[name] = TensorSpec(
-            name, height, width, channels, element_bytes or self.element_bytes
-        )
+    def tensor(self, name: str, height: int, width: int, channels: int, element_bytes: int | None = None) -> str:
+        self.tensors[name] = TensorSpec(name, height, width, channels, element_bytes or self.element_bytes)
         return name
 
-    def _add(
-        self, type: str, inputs: tuple[str, ...], shape: tuple[int, int, int], **attributes
-    ) -> str:
+    def _add(self, type: str, inputs: tuple[str, ...], shape: tuple[int, int, int], **attributes) -> str:
         name = f"{type}{len(self.ops)}"
         self.ops.append(OpSpec(name, type, inputs, self.tensor(name + ".y", *shape), attributes))
         return name + ".y"
 
-    def _window(
-        self, type: str, x: str, channels: int, kernel, stride, pads, dilation=1, groups=1
-    ) -> str:
+    def _window(self, type: str, x: str, channels: int, kernel, stride, pads, dilation=1, groups=1) -> str:
         kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
         sh, sw = stride if isinstance(stride, tuple) else (stride, stride)
         t = self.tensors[x]
@@ -58,15 +50,7 @@ class Net:
         y = self.tensor(name + ".y", rows, cols, channels)
         self.ops.append(
             OpSpec.window(
-                name,
-                type,
-                x,
-                y,
-                kernel=(kh, kw),
-                stride=(sh, sw),
-                pads=pads,
-                dilation=(dilation, dilation),
-                groups=groups,
+                name, type, x, y, kernel=(kh, kw), stride=(sh, sw), pads=pads, dilation=(dilation, dilation), groups=groups
             )
         )
         return y
@@ -106,15 +90,11 @@ class Net:
         return self._add("reshape", (x,), (height, width, channels))
 
     def flatten(self, x) -> str:
-        return self.reshape(
-            x, 1, 1, self.tensors[x].height * self.tensors[x].width * self.tensors[x].channels
-        )
+        return self.reshape(x, 1, 1, self.tensors[x].height * self.tensors[x].width * self.tensors[x].channels)
 
     def upsample(self, x, scale) -> str:
         t = self.tensors[x]
-        return self._add(
-            "upsample", (x,), (t.height * scale, t.width * scale, t.channels), scale=scale
-        )
+        return self._add("upsample", (x,), (t.height * scale, t.width * scale, t.channels), scale=scale)
 
     def done(self, *outputs: str) -> MemoryProblem:
         outputs = outputs or (self.ops[-1].output,)
@@ -132,9 +112,7 @@ def resnet8() -> MemoryProblem:
     return n.done()
 
 
-def mobilenet_v1(
-    width: float, size: int, classes: int = 1000, softmax: bool = True
-) -> MemoryProblem:
+def mobilenet_v1(width: float, size: int, classes: int = 1000, softmax: bool = True) -> MemoryProblem:
     n = Net(size, size, 3)
     x = n.conv(n.input, int(32 * width), 3, 2)
     for channels, stride in (
@@ -183,9 +161,7 @@ def autoencoder() -> MemoryProblem:
     return n.done()
 
 
-def mobilenet_v2(
-    width: float, size: int, classes: int = 1000, *, expand_always: bool = False
-) -> MemoryProblem:
+def mobilenet_v2(width: float, size: int, classes: int = 1000, *, expand_always: bool = False) -> MemoryProblem:
     """`expand_always`: a 1x1 expansion in the first block too, as in N2D2's MobileNet_v2.ini."""
 
     def scaled(channels: float) -> int:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import random
 
-from n2d2py.memory import MemoryProblem, OpSpec
 from networks import Net
+
+from n2d2py.memory import MemoryProblem, OpSpec
 
 
 def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: bool = False) -> MemoryProblem:
     """A random DAG; `uniform` gives all tensors one byte per element, `tables` makes every fourth operator a "window"."""
     rng = random.Random(seed)
-    net = Net(
-        rng.randint(1, 9),
-        rng.randint(1, 9),
-        rng.randint(1, 5),
-        1 if uniform else rng.choice((1, 1, 2, 4)),
-    )
+    net = Net(rng.randint(1, 9), rng.randint(1, 9), rng.randint(1, 5), 1 if uniform else rng.choice((1, 1, 2, 4)))
     tensors = [net.input]
     for index in range(rng.randint(3, ops)):
         if not uniform and rng.random() < 0.2:
@@ -29,13 +25,9 @@ def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: b
         tensors.append(made)
         if rng.random() < 0.15 and net.ops[-1].type not in ("reshape", "concat"):
             last = net.ops[-1]
-            net.ops[-1] = OpSpec(
-                last.name, last.type, last.inputs, last.output, last.attributes, rng.randint(1, 90)
-            )
+            net.ops[-1] = OpSpec(last.name, last.type, last.inputs, last.output, last.attributes, rng.randint(1, 90))
     read = {name for op in net.ops for name in op.inputs}
-    outputs = [t for t in tensors if t not in read] + (
-        [rng.choice(tensors)] if rng.random() < 0.2 else []
-    )
+    outputs = [t for t in tensors if t not in read] + ([rng.choice(tensors)] if rng.random() < 0.2 else [])
     return net.done(*dict.fromkeys(outputs))
 
 
@@ -69,30 +61,20 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         dilation = rng.choice((1, 1, 1, 2)) if kind == "conv" else 1
         reach = [dilation * (k - 1) for k in kernel * 2]
         pads = tuple(rng.randint(0, r) for r in reach)
-        if (
-            rng.random() < 0.4
-            or t.height + pads[0] + pads[2] <= reach[0]
-            or t.width + pads[1] + pads[3] <= reach[1]
-        ):
+        if rng.random() < 0.4 or t.height + pads[0] + pads[2] <= reach[0] or t.width + pads[1] + pads[3] <= reach[1]:
             pads = "same"
         channels = rng.randint(1, 9) if kind == "conv" else t.channels
-        return net._window(
-            "pool" if kind == "pool" else "conv", x, channels, kernel, stride, pads, dilation
-        )
+        return net._window("pool" if kind == "pool" else "conv", x, channels, kernel, stride, pads, dilation)
     if kind in ("add", "ew"):
         peers = [o for o in tensors if net.tensors[o].shape == t.shape]
         if rng.random() < 0.5:
             peers.append(net.conv(x, t.channels, 1))
-        return (net.add if kind == "add" else net.ew)(
-            x, *([rng.choice(peers)] if rng.random() < 0.8 else [])
-        )
+        return (net.add if kind == "add" else net.ew)(x, *([rng.choice(peers)] if rng.random() < 0.8 else []))
     if kind == "concat":
         saved, net.element_bytes = net.element_bytes, t.element_bytes
         peers = [o for o in same_type if net.tensors[o].shape[:2] == t.shape[:2]]
         parts = [
-            net.conv(rng.choice(peers), rng.randint(1, 5), 1)
-            if rng.random() < 0.7
-            else rng.choice(peers)
+            net.conv(rng.choice(peers), rng.randint(1, 5), 1) if rng.random() < 0.7 else rng.choice(peers)
             for _ in range(rng.randint(2, 4))
         ]
         made = net.concat(*parts, **({"rescale": True} if rng.random() < 0.2 else {}))
@@ -104,21 +86,14 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         return net.softmax(x)
     if kind == "reshape":
         saved, net.element_bytes = net.element_bytes, t.element_bytes
-        made = (
-            net.flatten(x) if rng.random() < 0.6 else net.reshape(x, t.width, t.height, t.channels)
-        )
+        made = net.flatten(x) if rng.random() < 0.6 else net.reshape(x, t.width, t.height, t.channels)
         net.element_bytes = saved
         return made
     if kind == "upsample":
         return net.upsample(x, 2) if t.bytes < 300 else None
     if kind == "pad":
         pads = [rng.randint(0, 2) for _ in range(4)]
-        return net._add(
-            "pad",
-            (x,),
-            (t.height + pads[0] + pads[2], t.width + pads[1] + pads[3], t.channels),
-            pads=pads,
-        )
+        return net._add("pad", (x,), (t.height + pads[0] + pads[2], t.width + pads[1] + pads[3], t.channels), pads=pads)
     if kind == "global":
         return net.global_pool(x)
     return net._add("copy", (x,), t.shape)
@@ -138,6 +113,10 @@ def _table(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | No
         return made
 
     shapes = [net.tensors[name].shape for name in inputs]
-    return net._add("window", inputs, (height, width, rng.randint(1, 6)),
-                    lines=[ranges(height, shape[0]) for shape in shapes],
-                    columns=[ranges(width, shape[1]) for shape in shapes])
+    return net._add(
+        "window",
+        inputs,
+        (height, width, rng.randint(1, 6)),
+        lines=[ranges(height, shape[0]) for shape in shapes],
+        columns=[ranges(width, shape[1]) for shape in shapes],
+    )

@@ -4,10 +4,12 @@ It runs a network element by element, in the nested loops that each step declare
 and compares every byte that it reads with what its producer stored there. It knows the operator types and the keys of the
 format and no others, and is far too slow for large networks.
 """
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import Any, Iterator
+from typing import Any
 
 __all__ = ["referee"]
 
@@ -151,8 +153,11 @@ class _Run:
         shape = tensors[first]
         if kind in ("conv", "pool"):
             top, left = op["pads"][:2]
-            taps = [(y * op["sh"] - top + u * op["dil"], x * op["sw"] - left + v * op["dil"])
-                    for u in range(op["kh"]) for v in range(op["kw"])]
+            taps = [
+                (y * op["sh"] - top + u * op["dil"], x * op["sw"] - left + v * op["dil"])
+                for u in range(op["kh"])
+                for v in range(op["kw"])
+            ]
             taps = [(r, q) for r, q in taps if 0 <= r < shape["h"] and 0 <= q < shape["w"]]
             if kind == "pool":
                 channels = [c]

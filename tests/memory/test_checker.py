@@ -9,21 +9,12 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
-from n2d2py.errors import N2D2Error
-from n2d2py.memory import (
-    MemoryPlan,
-    OpSpec,
-    Plane,
-    Scratch,
-    Step,
-    check_map,
-    check_plan,
-    plan_memory,
-    refuse_violations,
-)
 from networks import Net
 from random_graphs import random_problem
 from test_planner import UNSAFE_IN_N2D2, single_conv
+
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import MemoryPlan, OpSpec, Plane, Scratch, Step, check_map, check_plan, plan_memory, refuse_violations
 
 
 def kinds(problem, plan) -> set[str]:
@@ -41,9 +32,7 @@ def n2d2_plan(problem, slack: int = 0) -> MemoryPlan:
     op = problem.ops[0]
     x, y = problem.tensors["input"], problem.tensors[op.output]
     line = y.width * y.channels
-    size = (
-        max(x.bytes, y.bytes) + (1 + op.attributes["pads"][0] // op.attributes["sh"]) * line + slack
-    )
+    size = max(x.bytes, y.bytes) + (1 + op.attributes["pads"][0] // op.attributes["sh"]) * line + slack
     limit = (size - x.bytes) // line * line
     wraps = {"limit": limit, "wrap_offset": 0} if limit < y.bytes else {}
     planes = {
@@ -57,9 +46,7 @@ def n2d2_plan(problem, slack: int = 0) -> MemoryPlan:
 def test_n2d2s_margin_is_refused_where_it_is_short(case):
     problem = single_conv(*case)
     faults = check_plan(problem, n2d2_plan(problem))
-    assert [(v.kind, v.op, v.tensor, v.by) for v in faults] == [
-        ("overwritten", "conv0", "input", "conv0.y")
-    ]
+    assert [(v.kind, v.op, v.tensor, v.by) for v in faults] == [("overwritten", "conv0", "input", "conv0.y")]
     line = problem.tensors["conv0.y"].width * case[1]
     assert check_plan(problem, n2d2_plan(problem, 2 * line)) == []
 
@@ -83,9 +70,7 @@ def test_one_line_less_margin(chain):
     plane = plan.planes["conv1.y"]
     shifted = with_plane(plan, "conv1.y", offset=plane.offset + plane.line_bytes)
     grown = replace(shifted, arena_bytes=plan.arena_bytes + plane.line_bytes)
-    assert ("overwritten", "conv0.y", "conv1.y") in {
-        (v.kind, v.tensor, v.by) for v in check_plan(problem, grown)
-    }
+    assert ("overwritten", "conv0.y", "conv1.y") in {(v.kind, v.tensor, v.by) for v in check_plan(problem, grown)}
 
 
 def test_a_smaller_arena(chain):
@@ -129,10 +114,7 @@ def test_swapped_lifetimes(chain):
     problem, plan = chain
     a, b = plan.planes["input"], plan.planes["conv1.y"]
     swapped = with_plane(
-        with_plane(plan, "input", alloc=b.alloc, release=b.release),
-        "conv1.y",
-        alloc=a.alloc,
-        release=a.release,
+        with_plane(plan, "input", alloc=b.alloc, release=b.release), "conv1.y", alloc=a.alloc, release=a.release
     )
     assert kinds(problem, swapped) == {"lifetime"}
 
@@ -148,10 +130,7 @@ def test_an_unaligned_element():
     net.conv(net.input, 2, 1)
     problem = net.done()
     plan = plan_memory(problem)
-    moved = replace(
-        with_plane(plan, "conv0.y", offset=plan.planes["conv0.y"].offset + 2),
-        arena_bytes=plan.arena_bytes + 4,
-    )
+    moved = replace(with_plane(plan, "conv0.y", offset=plan.planes["conv0.y"].offset + 2), arena_bytes=plan.arena_bytes + 4)
     assert "alignment" in kinds(problem, moved)
 
 
@@ -173,10 +152,7 @@ def test_a_view_that_is_not_in_place():
     net.conv(net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)), 2, 3)
     problem = net.done()
     plan = plan_memory(problem)
-    moved = replace(
-        with_plane(plan, "conv1.y", offset=plan.planes["conv1.y"].offset + 1),
-        arena_bytes=plan.arena_bytes + 8,
-    )
+    moved = replace(with_plane(plan, "conv1.y", offset=plan.planes["conv1.y"].offset + 1), arena_bytes=plan.arena_bytes + 8)
     assert any(v.op == "concat2" and v.tensor == "concat2.y" for v in check_plan(problem, moved))
 
 
@@ -204,9 +180,7 @@ def test_scratch_over_a_live_tensor():
     for name, by in (("conv0.y", "conv0.y"), ("conv1.y", "conv1.y")):
         over = replace(plan, scratch={"conv1": Scratch(plan.planes[name].offset, 50)})
         assert any(v.tensor == by and v.by == "scratch" for v in check_plan(problem, over))
-    assert kinds(
-        problem, replace(plan, scratch={"conv1": Scratch(plan.scratch["conv1"].offset, 49)})
-    ) == {"scratch"}
+    assert kinds(problem, replace(plan, scratch={"conv1": Scratch(plan.scratch["conv1"].offset, 49)})) == {"scratch"}
     assert kinds(problem, replace(plan, scratch={})) == {"scratch"}
 
 
@@ -242,10 +216,7 @@ def test_pointwise_shifts():
     problem = net.done()
 
     def plan(source: int, output: int) -> MemoryPlan:
-        planes = {
-            "input": Plane(source, 3, 3, 4, 4, -1, 0),
-            "ew0.y": Plane(output, 3, 3, 4, 4, 0, 1),
-        }
+        planes = {"input": Plane(source, 3, 3, 4, 4, -1, 0), "ew0.y": Plane(output, 3, 3, 4, 4, 0, 1)}
         return MemoryPlan("test", 52, planes, (Step("ew0", 0),))
 
     assert kinds(problem, plan(1, 0)) == kinds(problem, plan(1, 1)) == set()
@@ -258,11 +229,7 @@ def mutated(plan: MemoryPlan, rng: random.Random) -> MemoryPlan:
     plane = plan.planes[name]
     how = rng.randrange(4)
     if how == 0:
-        return with_plane(
-            plan,
-            name,
-            offset=plane.offset + rng.choice((-1, 1)) * rng.choice((1, plane.line_bytes)),
-        )
+        return with_plane(plan, name, offset=plane.offset + rng.choice((-1, 1)) * rng.choice((1, plane.line_bytes)))
     if how == 1 and plane.count > 1:
         return with_plane(
             plan,

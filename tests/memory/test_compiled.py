@@ -1,4 +1,5 @@
 """Compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
+
 from __future__ import annotations
 
 import json
@@ -7,15 +8,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import n2d2py
 import numpy as np
 import pytest
+
+import n2d2py
 from n2d2py.cli import main
 from n2d2py.memory import strategies
 
 ROOT = Path(__file__).resolve().parents[2]
-NETWORKS = {"MobileNet": ROOT / "models" / "MobileNet.ini", "branches": ROOT / "tests" / "e2e" / "branches.ini",
-            "resampling": ROOT / "tests" / "memory" / "resampling.ini"}
+NETWORKS = {
+    "MobileNet": ROOT / "models" / "MobileNet.ini",
+    "branches": ROOT / "tests" / "e2e" / "branches.ini",
+    "resampling": ROOT / "tests" / "memory" / "resampling.ini",
+}
 
 needs_tools = pytest.mark.skipif(
     not all(map(shutil.which, ("g++", "make", "nm"))), reason="g++, make and nm are not all installed"
@@ -38,7 +43,9 @@ def assert_exact(folder: Path, count: int = 3) -> None:
     shape = (count, *info.shape[1:])
     x = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, shape).astype(info.dtype)
     found, expected = compiled.layers(x), simulated.layers(x)
-    sums = (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')  # convolutions without a result of their own
+    sums = (
+        (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')
+    )  # convolutions without a result of their own
     assert set(found) <= set(expected) and len(found) == len(expected) - sums
     for name, values in found.items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
@@ -49,8 +56,9 @@ def arena_symbol(folder: Path) -> int:
     """Bytes of the largest object in the bss sections of the compiled arena, by the linker's table."""
     source = next(folder.glob("dnn/src/arena*.cpp"))
     target = folder / "arena_check.o"
-    subprocess.run(["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target],
-                   cwd=folder, check=True)
+    subprocess.run(
+        ["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target], cwd=folder, check=True
+    )
     table = subprocess.run(["nm", "-S", str(target)], capture_output=True, text=True, check=True).stdout
     sizes = [int(line.split()[1], 16) for line in table.splitlines() if line.split()[-2] in "bB"]
     return max(sizes)
@@ -87,10 +95,18 @@ def test_every_strategy_is_exact(network, strategy, tmp_path):
 
 @needs_tools
 @pytest.mark.slow
-@pytest.mark.parametrize("parameters", [
-    "IncludeInputInBuffer=0", "IncludeOutputInBuffer=0", "OptimizeNoBranchConcat=0", "OptimizeBufferMemory=0", "MemoryAlignment=8",
-    "BufferAlignment=1", "BufferAlignment=64",
-])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "IncludeInputInBuffer=0",
+        "IncludeOutputInBuffer=0",
+        "OptimizeNoBranchConcat=0",
+        "OptimizeBufferMemory=0",
+        "MemoryAlignment=8",
+        "BufferAlignment=1",
+        "BufferAlignment=64",
+    ],
+)
 def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
     assert_exact(export("branches", tmp_path, f"MemoryManagerStrategy=OptimizeOverlap\n{parameters}\n"))
 
@@ -98,8 +114,10 @@ def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
 @needs_tools
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("parameters", ["MemoryManagerStrategy=None", "MemoryMode=Small", "MemoryMode=Small\nStreamInput=1",
-                                        "IncludeInputInBuffer=0"])
+@pytest.mark.parametrize(
+    "parameters",
+    ["MemoryManagerStrategy=None", "MemoryMode=Small", "MemoryMode=Small\nStreamInput=1", "IncludeInputInBuffer=0"],
+)
 def test_outputs_are_written_to_the_caller(network, parameters, tmp_path):
     folder = export(network, tmp_path, f"{parameters}\nIncludeOutputInBuffer=0\n")
     made = json.loads((folder / "statistics" / "memory" / "memory_graph.json").read_text())
@@ -116,8 +134,9 @@ def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_pat
     if strategy == "OptimizeOptimal":
         pytest.importorskip("ortools")
     monkeypatch.setenv("OPT", "-O0")
-    folder = export("resampling", tmp_path, f"MemoryManagerStrategy={strategy}\nMemoryAlignment={alignment}\n"
-                    f"BufferAlignment={alignment}\n")
+    folder = export(
+        "resampling", tmp_path, f"MemoryManagerStrategy={strategy}\nMemoryAlignment={alignment}\nBufferAlignment={alignment}\n"
+    )
     planned = memory_map(folder)
     assert arena_symbol(folder) == planned["arena_size"]
     made = [plane for name, plane in planned["tensors"].items() if name != "sp"]

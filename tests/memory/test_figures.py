@@ -10,6 +10,7 @@ import time
 
 import networks
 import pytest
+
 from n2d2py.memory import check_plan, plan_memory
 from n2d2py.memory.generate import Generation, Settings
 from n2d2py.memory.placement import ORDERS, place_online, place_sorted
@@ -43,36 +44,12 @@ FIGURES = {
     "mbv1_0.25_224": (1_413_456, (301_056, 401_408, 351_232, 301_056), (202_496,) * 4),
     "mbv1_0.5_224": (2_674_384, (953_344, 953_344, 602_112, 953_344), (404_992,) * 4),
     "mbv1_1.0_224": (5_196_240, (1_756_160, 1_756_160, 1_204_224, 1_756_160), (809_984,) * 4),
-    "mbv2_0.35_128": (
-        1_014_096,
-        (278_528, 253_952, 245_760, 278_528),
-        (252_928, 252_928, 200_704, 200_704),
-    ),
-    "mbv2_0.35_224": (
-        3_098_904,
-        (852_992, 777_728, 752_640, 852_992),
-        (765_184, 765_184, 609_280, 609_280),
-    ),
-    "mbv2_1.0_224": (
-        7_048_304,
-        (1_705_984, 1_580_544, 1_505_280, 1_705_984),
-        (1_686_272, 1_686_272, 1_218_560, 1_218_560),
-    ),
-    "resnet18": (
-        3_589_096,
-        (1_154_048, 1_003_520, 1_003_520, 1_003_520),
-        (1_025_024, 1_025_024, 817_152, 817_152),
-    ),
-    "resnet50": (
-        16_987_624,
-        (2_809_856, 3_211_264, 2_408_448, 3_211_264),
-        (2_465_792, 2_458_624, 2_458_624, 1_978_368),
-    ),
-    "squeezenet": (
-        4_521_552,
-        (1_132_672, 1_030_544, 982_144, 1_132_672),
-        (1_191_232, 796_992, 796_992, 796_992),
-    ),
+    "mbv2_0.35_128": (1_014_096, (278_528, 253_952, 245_760, 278_528), (252_928, 252_928, 200_704, 200_704)),
+    "mbv2_0.35_224": (3_098_904, (852_992, 777_728, 752_640, 852_992), (765_184, 765_184, 609_280, 609_280)),
+    "mbv2_1.0_224": (7_048_304, (1_705_984, 1_580_544, 1_505_280, 1_705_984), (1_686_272, 1_686_272, 1_218_560, 1_218_560)),
+    "resnet18": (3_589_096, (1_154_048, 1_003_520, 1_003_520, 1_003_520), (1_025_024, 1_025_024, 817_152, 817_152)),
+    "resnet50": (16_987_624, (2_809_856, 3_211_264, 2_408_448, 3_211_264), (2_465_792, 2_458_624, 2_458_624, 1_978_368)),
+    "squeezenet": (4_521_552, (1_132_672, 1_030_544, 982_144, 1_132_672), (1_191_232, 796_992, 796_992, 796_992)),
 }
 
 # default; IncludeInput=0; OptimizeBufferMemory=0; NoBranchConcat=0; clock per operator
@@ -83,13 +60,7 @@ PARAMETERS = {
     "resnet50": (2_458_624, 2_458_624, 2_408_448, 2_458_624, 2_458_624),
     "densenet121": (1_913_856, 1_913_856, 1_605_632, 1_913_856, 1_913_856),
 }
-SETTINGS = (
-    {},
-    {"include_input": False},
-    {"optimize_buffer": False},
-    {"no_branch_concat": False},
-    {"clock": "op"},
-)
+SETTINGS = ({}, {"include_input": False}, {"optimize_buffer": False}, {"no_branch_concat": False}, {"clock": "op"})
 
 
 def tops(problem, strategy=networks.N2D2, **settings) -> int:
@@ -108,18 +79,11 @@ def test_arena_of_the_four_strategies(name):
     total, plain, wrapped = FIGURES[name]
     problem = NETWORKS[name]()
     assert sum(t.bytes for t in problem.tensors.values()) == total
-    assert (
-        tuple(tops(problem, s, optimize_buffer=False, no_branch_concat=False) for s in ORDERS)
-        == plain
-    )
+    assert tuple(tops(problem, s, optimize_buffer=False, no_branch_concat=False) for s in ORDERS) == plain
     assert tuple(tops(problem, s) for s in ORDERS) == wrapped
     for strategy, figure in zip(ORDERS, wrapped):
         plan = plan_memory(problem, strategy=strategy)
-        assert (
-            plan.arena_bytes == figure
-            or name == "resnet50"
-            and figure - plan.arena_bytes in (0, 7_168)
-        )
+        assert plan.arena_bytes == figure or (name == "resnet50" and figure - plan.arena_bytes in (0, 7_168))
         assert check_plan(problem, plan) == []
 
 

@@ -6,10 +6,11 @@ import json
 
 import networks
 import pytest
-from n2d2py.errors import N2D2Error
-from n2d2py.memory import MemoryProblem, check_map, plan_memory, write_memory_files
 from networks import Net
 from random_graphs import random_problem
+
+from n2d2py.errors import N2D2Error
+from n2d2py.memory import MemoryProblem, check_map, plan_memory, write_memory_files
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -27,10 +28,7 @@ def test_the_files_prove_the_plan(tmp_path):
 def test_the_graph_reads_back():
     for seed in range(30):
         problem = random_problem(seed)
-        assert (
-            MemoryProblem.from_json(json.loads(json.dumps(problem.to_json()))).to_json()
-            == problem.to_json()
-        )
+        assert MemoryProblem.from_json(json.loads(json.dumps(problem.to_json()))).to_json() == problem.to_json()
 
 
 def test_a_misspelt_graph():
@@ -91,9 +89,7 @@ def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
 
     drawn = []
     original = Axes.add_patch
-    monkeypatch.setattr(
-        Axes, "add_patch", lambda self, patch: (drawn.append(patch), original(self, patch))[1]
-    )
+    monkeypatch.setattr(Axes, "add_patch", lambda self, patch: (drawn.append(patch), original(self, patch))[1])
     problem = networks.squeezenet11()
     plan = plan_memory(problem, strategy=networks.N2D2)
     write_memory_files(tmp_path, problem, plan)

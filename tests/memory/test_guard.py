@@ -1,4 +1,5 @@
 """`make DEBUG_MEMORY=1` and `make size` of an export."""
+
 from __future__ import annotations
 
 import os
@@ -65,7 +66,7 @@ def test_the_guarded_build_is_exact_and_names_a_store_outside(mode, tmp_path, mo
     old = f"Offset = {planned['tensors']['fc1']['offset']},"
     at = text.index(old, text.index("struct fc1_plane"))
     top = planned["arena_size"] - planned["tensors"]["fc1"]["size"]
-    header.write_text(f"{text[:at]}Offset = {top},{text[at + len(old):]}")
+    header.write_text(f"{text[:at]}Offset = {top},{text[at + len(old) :]}")
     done = build_and_run(folder)
     assert done.returncode != 0 and "is in no buffer in use, was overwritten" in done.stderr
     header.write_text(text)
@@ -79,16 +80,20 @@ def test_sizes_of_arena_constants_code_and_stack(tmp_path):
     environment = {**os.environ, "OPT": "-O1", "CCACHE_DISABLE": "1"}
 
     def sizes() -> dict[str, int]:
-        text = subprocess.run(["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True,
-                              env=environment).stdout
+        text = subprocess.run(
+            ["make", "-s", "size"], cwd=folder, check=True, capture_output=True, text=True, env=environment
+        ).stdout
         return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", text, re.MULTILINE)}
 
     found = sizes()
     assert found["arena"] == memory_map(folder)["arena_size"] == arena_symbol(folder)
     assert found["constants"] > 1000 and found["code, text"] > 1000 and 0 < found["stack"] < 100_000
     (folder / "painted.cpp").write_text(PAINTED)
-    subprocess.run(["g++", "-std=c++11", "-O1", "-pthread", "-Iinclude", "painted.cpp", "lib/libbranches.a", "-o", "painted"],
-                   cwd=folder, check=True)
+    subprocess.run(
+        ["g++", "-std=c++11", "-O1", "-pthread", "-Iinclude", "painted.cpp", "lib/libbranches.a", "-o", "painted"],
+        cwd=folder,
+        check=True,
+    )
     used = int(subprocess.run([folder / "painted"], capture_output=True, text=True, check=True).stdout)
     assert abs(used - found["stack"]) < 512  # the frame of the thread's own function and what ending it takes
     graphs = list(folder.glob("build/**/*.ci"))

@@ -1,15 +1,17 @@
 """MemoryMode, MemoryBudget and StreamInput: plans that fit, refusals that say what would, inputs that arrive by lines."""
+
 from __future__ import annotations
 
 import subprocess
 
 import networks
 import pytest
+from networks import Net
+from test_compiled import assert_exact, export, memory_map, needs_tools
+
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import MODES, Settings, budget_curve, check_plan, plan_mode
 from n2d2py.memory.modes import peak_layers
-from networks import Net
-from test_compiled import assert_exact, export, memory_map, needs_tools
 
 CALLER = r"""
 #include "network.hpp"
@@ -98,8 +100,23 @@ def test_an_input_arrives_line_by_line(tmp_path):
     assert_exact(folder)
     (folder / "caller.cpp").write_text(CALLER)
     subprocess.run(["make", "lib", "OPT=-O1", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
-    subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Iinclude", "caller.cpp",
-                    "lib/libbranches.a", "-o", "caller"], cwd=folder, check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++11",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            "-Werror",
+            "-Iinclude",
+            "caller.cpp",
+            "lib/libbranches.a",
+            "-o",
+            "caller",
+        ],
+        cwd=folder,
+        check=True,
+    )
     subprocess.run(["./caller"], cwd=folder, check=True)
 
 

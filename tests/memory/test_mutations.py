@@ -1,18 +1,21 @@
 """Each kind of wrong plan, made from a right one by the smallest change, is refused: everywhere that it can be made."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import networks
 import pytest
-from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory
 from networks import Net
+
+from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory
 
 
 def changed(plan: MemoryPlan, name: str, **changes) -> MemoryPlan:
     """The plan with another plane for a tensor, in an arena that has room for it."""
-    return replace(plan, planes={**plan.planes, name: replace(plan.planes[name], **changes)},
-                   arena_bytes=plan.arena_bytes + 4096)
+    return replace(
+        plan, planes={**plan.planes, name: replace(plan.planes[name], **changes)}, arena_bytes=plan.arena_bytes + 4096
+    )
 
 
 def kinds(problem: MemoryProblem, plan: MemoryPlan) -> set[str]:
@@ -72,10 +75,15 @@ def test_a_wrap_at_another_line_or_to_another_byte():
         assert kinds(problem, changed(plan, name, wrap_offset=plane.wrap_offset + 2 * plane.line_bytes)), name
 
 
-@pytest.mark.parametrize("plan_of", [
-    lambda p: plan_memory(p), lambda p: plan_memory(p, strategy=networks.N2D2),
-    lambda p: StreamPlanner(True).plan(p, Settings()),
-], ids=["overlap", "N2D2", "streamed input"])
+@pytest.mark.parametrize(
+    "plan_of",
+    [
+        lambda p: plan_memory(p),
+        lambda p: plan_memory(p, strategy=networks.N2D2),
+        lambda p: StreamPlanner(True).plan(p, Settings()),
+    ],
+    ids=["overlap", "N2D2", "streamed input"],
+)
 def test_a_lifetime_that_begins_late_or_ends_early(plan_of):
     problem = net()
     plan = plan_of(problem)
@@ -129,7 +137,7 @@ def test_a_loop_in_the_other_direction():
         plan = plan_memory(problem, buffer_alignment=1)
         for at, step in enumerate(plan.schedule):
             if step.backwards:
-                steps = (*plan.schedule[:at], replace(step, backwards=False), *plan.schedule[at + 1:])
+                steps = (*plan.schedule[:at], replace(step, backwards=False), *plan.schedule[at + 1 :])
                 assert "overwritten" in kinds(problem, replace(plan, schedule=steps)), step.op
                 tried += 1
     assert tried >= 3

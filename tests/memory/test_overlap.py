@@ -8,12 +8,13 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
-from n2d2py.memory import MemoryPlan, Plane, Step, check_map, check_plan, plan_memory
-from n2d2py.memory.buffers import dense
-from n2d2py.memory.overlap import reach
 from networks import Net
 from random_graphs import random_problem
 from test_figures import NETWORKS
+
+from n2d2py.memory import MemoryPlan, Plane, Step, check_map, check_plan, plan_memory
+from n2d2py.memory.buffers import dense
+from n2d2py.memory.overlap import reach
 
 # bytes, offsets aligned to 16
 GOALS = {
@@ -113,9 +114,7 @@ def at_distance(problem, distance: int, backwards: bool) -> MemoryPlan:
     at += problem.tensors[op.output].bytes + 16
     for name, t in problem.tensors.items():
         offset = base if name == "input" else base + distance if name == op.output else at + -at % 4
-        planes[name] = Plane(
-            offset, t.pixel_bytes, t.pixel_bytes, t.width, t.height, -1 if name in problem.inputs else 0, 1
-        )
+        planes[name] = Plane(offset, t.pixel_bytes, t.pixel_bytes, t.width, t.height, -1 if name in problem.inputs else 0, 1)
     end = max(p.offset + p.bytes for p in planes.values())
     return MemoryPlan("test", end, planes, (Step(op.name, 0, False, backwards),))
 
@@ -134,9 +133,7 @@ def test_distances_are_safe_and_tight():
         found = reach(op, x, dense(x), 0, y, dense(y), 0)
         unit = max(x.element_bytes, y.element_bytes)
         for backwards in (False, True):
-            distance = (
-                -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
-            )
+            distance = -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
             plan = at_distance(problem, distance, backwards)
             assert check_plan(problem, plan) == [], (op, x, y, distance, backwards)
             assert run(problem, plan) == run(problem, None)
@@ -154,7 +151,7 @@ def test_directions_are_exchanged_with_objections():
         plan = plan_memory(problem, strategy="OptimizeOverlap")
         backwards += len(plan.backwards)
         for index, step in enumerate(plan.schedule):
-            if not plan.overlaps(problem, step.op) or problem.op(step.op).type == "add" and not step.backwards:
+            if not plan.overlaps(problem, step.op) or (problem.op(step.op).type == "add" and not step.backwards):
                 continue
             steps = list(plan.schedule)
             steps[index] = replace(step, backwards=not step.backwards)

@@ -10,19 +10,12 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.memory import (
-    MemoryProblem,
-    OpSpec,
-    TensorSpec,
-    check_plan,
-    plan_memory,
-    register,
-    strategies,
-)
-from n2d2py.memory.strategies import N2D2Planner
 from networks import Net
 from random_graphs import random_problem
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.memory import MemoryProblem, OpSpec, TensorSpec, check_plan, plan_memory, register, strategies
+from n2d2py.memory.strategies import N2D2Planner
 
 
 def settings_of(seed: int) -> dict:
@@ -51,16 +44,10 @@ def test_random_networks_are_proved_and_give_the_same_bytes(block):
 
 
 def test_random_networks_exercise_wraps_overlaps_and_views():
-    plans = [
-        (problem, plan_memory(problem, strategy=networks.N2D2))
-        for problem in map(random_problem, range(60))
-    ]
+    plans = [(problem, plan_memory(problem, strategy=networks.N2D2)) for problem in map(random_problem, range(60))]
     assert sum(bool(plan.views) for _, plan in plans) > 20
     assert sum(any(not p.contiguous for p in plan.planes.values()) for _, plan in plans) > 10
-    assert (
-        sum(any(plan.overlaps(problem, op.name) for op in problem.ops) for problem, plan in plans)
-        > 20
-    )
+    assert sum(any(plan.overlaps(problem, op.name) for op in problem.ops) for problem, plan in plans) > 20
     assert sum(bool(plan.scratch) for _, plan in plans) > 20
 
 
@@ -142,13 +129,7 @@ def test_concatenation_is_copied_where_it_must_be(change):
     if change == "nested":
         parts = (net.concat(a, b), net.conv(net.input, 2, 1))
     last = net.concat(*parts, **({"rescale": True} if change == "rescale" else {}))
-    outputs = (
-        (last, net.conv(a, 2, 1))
-        if change == "used"
-        else (last, a)
-        if change == "output"
-        else (last,)
-    )
+    outputs = (last, net.conv(a, 2, 1)) if change == "used" else (last, a) if change == "output" else (last,)
     problem = net.done(*outputs)
     plan = plan_memory(problem)
     assert last.removesuffix(".y") not in plan.views
@@ -254,16 +235,8 @@ X, Y = TensorSpec("x", 4, 4, 2), TensorSpec("y", 4, 4, 2)
         ((X, Y), [OpSpec("a", "copy", ("x",), "x")], "written twice"),
         ((X, Y), [OpSpec("a", "reshape", ("x", "x"), "y")], "a reshape reads one tensor, not 2"),
         ((X, Y), [OpSpec("a", "concat", ("x", "x"), "y")], "do not concatenate"),
-        (
-            (X, TensorSpec("y", 4, 4, 3)),
-            [OpSpec("a", "reshape", ("x",), "y")],
-            "cannot be seen as (4, 4, 3)",
-        ),
-        (
-            (X, TensorSpec("y", 4, 4, 3)),
-            [OpSpec("a", "add", ("x", "x"), "y")],
-            "no operand has the shape (4, 4, 3)",
-        ),
+        ((X, TensorSpec("y", 4, 4, 3)), [OpSpec("a", "reshape", ("x",), "y")], "cannot be seen as (4, 4, 3)"),
+        ((X, TensorSpec("y", 4, 4, 3)), [OpSpec("a", "add", ("x", "x"), "y")], "no operand has the shape (4, 4, 3)"),
         ((X, Y), [], "the network output is never written"),
     ],
 )
@@ -294,7 +267,11 @@ def test_outputs_stay_with_the_caller():
 
 
 def test_an_operator_may_ask_for_the_callers_buffer():
-    problem = MemoryProblem({"x": TensorSpec("x", 3, 3, 8), "y": TensorSpec("y", 3, 3, 8)}, ("x",), ("y",),
-                            (OpSpec("op", "fc", ("x",), "y", {"straight": True}),))
+    problem = MemoryProblem(
+        {"x": TensorSpec("x", 3, 3, 8), "y": TensorSpec("y", 3, 3, 8)},
+        ("x",),
+        ("y",),
+        (OpSpec("op", "fc", ("x",), "y", {"straight": True}),),
+    )
     arenas = [plan_memory(problem, include_output=way).arena_bytes for way in (True, None, False)]
     assert arenas == [152, 72, 72]

@@ -1,4 +1,5 @@
 """A sample of the random networks of `sweep.py`."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,5 @@
 """A reader written from the description of the map files alone accepts the maps of every strategy, and no others."""
+
 from __future__ import annotations
 
 import copy
@@ -8,16 +9,18 @@ from pathlib import Path
 
 import networks
 import pytest
-from n2d2py.memory import MODES, MemoryProblem, OpSpec, Settings, StreamPlanner, plan_memory, plan_mode, strategies
 from networks import Net
 from random_graphs import random_problem
 from referee import referee
+
+from n2d2py.memory import MODES, MemoryProblem, OpSpec, Settings, StreamPlanner, plan_memory, plan_mode, strategies
 
 STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
 
 
 def in_terms_of_the_format(problem: MemoryProblem) -> MemoryProblem:
     """Operators that only this project's graphs in memory know, as `memory.from_graph` spells them."""
+
     def spelt(op: OpSpec) -> OpSpec:
         if op.type == "pad":
             return OpSpec.window(op.name, "pool", op.inputs[0], op.output, kernel=(1, 1), pads=tuple(op.attributes["pads"]))
@@ -50,14 +53,23 @@ def chain() -> MemoryProblem:
 
 
 @pytest.mark.parametrize("problem", [branches(), chain()], ids=["branches", "chain"])
-@pytest.mark.parametrize("settings", [
-    Settings(), Settings(alignment=4, buffer_alignment=1),
-    pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
-    pytest.param(Settings(no_branch_concat=False, buffer_alignment=64), marks=pytest.mark.slow),
-], ids=["default", "aligned 4 1", "apart", "copied 64"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(alignment=4, buffer_alignment=1),
+        pytest.param(Settings(optimize_buffer=False), marks=pytest.mark.slow),
+        pytest.param(Settings(no_branch_concat=False, buffer_alignment=64), marks=pytest.mark.slow),
+    ],
+    ids=["default", "aligned 4 1", "apart", "copied 64"],
+)
 def test_every_strategy_and_mode(problem, settings):
-    keys = {"optimize_buffer": settings.optimize_buffer, "no_branch_concat": settings.no_branch_concat,
-            "alignment": settings.alignment, "buffer_alignment": settings.buffer_alignment}
+    keys = {
+        "optimize_buffer": settings.optimize_buffer,
+        "no_branch_concat": settings.no_branch_concat,
+        "alignment": settings.alignment,
+        "buffer_alignment": settings.buffer_alignment,
+    }
     for name in STRATEGIES:
         assert accepted(problem, plan_memory(problem, strategy=name, **keys)) == [], name
     for mode in MODES:
@@ -68,8 +80,11 @@ def test_every_strategy_and_mode(problem, settings):
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
 def test_random_networks(seed):
     problem = in_terms_of_the_format(random_problem(seed, ops=8))
-    for plan in (*(plan_memory(problem, strategy=name) for name in STRATEGIES), StreamPlanner().plan(problem, Settings()),
-                 StreamPlanner(True).plan(problem, Settings())):
+    for plan in (
+        *(plan_memory(problem, strategy=name) for name in STRATEGIES),
+        StreamPlanner().plan(problem, Settings()),
+        StreamPlanner(True).plan(problem, Settings()),
+    ):
         assert accepted(problem, plan) == [], plan.strategy
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
+from networks import Net
+from random_graphs import random_problem
+
 from n2d2py.export.cpp.layers.builder import _same_place
 from n2d2py.memory import Settings, check_plan, plan_memory
 from n2d2py.memory.relax import overlap_cost, relax
 from n2d2py.memory.search import best_packing, improve
-from networks import Net
-from random_graphs import random_problem
 
 NETWORKS = {
     "resnet8": networks.resnet8,
@@ -28,8 +29,11 @@ NETWORKS = {
 def forced(packing, arena: int) -> set[str]:
     """The operators whose live bytes do not fit side by side, but those that can store over their own operands."""
     exact = {pair.op for pair in packing.pairs if pair.exact}
-    return {packing.ops[pair.op].name for pair in packing.pairs
-            if pair.op not in exact and packing.live(packing.blocks[pair.output].birth) > arena}
+    return {
+        packing.ops[pair.op].name
+        for pair in packing.pairs
+        if pair.op not in exact and packing.live(packing.blocks[pair.output].birth) > arena
+    }
 
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
@@ -41,8 +45,11 @@ def test_only_what_must_overlaps(name):
     plan = packing.plan("OptimizeOverlap", relaxed)
     assert check_plan(problem, plan) == []
     apart = {op.name for op in packing.ops if not plan.overlaps(problem, op.name)}
-    added = {op.name for op in packing.ops if op.type == "add" and any(
-        _same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)}
+    added = {
+        op.name
+        for op in packing.ops
+        if op.type == "add" and any(_same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
+    }
     assert {op.name for op in packing.ops} - apart - added == forced(packing, relaxed.bytes)
     assert relax(packing, placement) == relaxed
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from execute import run
+from networks import Net
+from random_graphs import random_problem
+from test_compiled import NETWORKS
+
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import MODES, Settings, check_plan, plan_memory
 from n2d2py.memory.optimal import OptimalPlanner
 from n2d2py.memory.reorder import best_order
-from networks import Net
-from random_graphs import random_problem
-from test_compiled import NETWORKS
 
 
 def two_branches():
@@ -28,7 +29,9 @@ def test_branches_run_one_after_the_other():
     plan = plan_memory(problem, strategy="OptimizeReorder")
     assert given.arena_bytes > 16_384 > plan.arena_bytes == plan.bound
     assert [step.op for step in plan.schedule] in (
-        ["conv0", "conv2", "conv1", "conv3", "add4"], ["conv1", "conv3", "conv0", "conv2", "add4"])
+        ["conv0", "conv2", "conv1", "conv3", "add4"],
+        ["conv1", "conv3", "conv0", "conv2", "add4"],
+    )
     assert check_plan(problem, plan) == [] and run(problem, plan) == run(problem, None)
 
 
@@ -75,9 +78,19 @@ def test_without_the_solver_the_remedy_is_named(monkeypatch):
 def test_the_report_names_every_strategy(capsys, tmp_path):
     assert main([str(NETWORKS["MobileNet"]), "-w", "/dev/null", "-memory-report", "-quiet", "-o", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    rows = {line.split()[0]: line.split()[1] for line in lines[3:lines.index("")]}
-    assert list(rows) == ["None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
-                          "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto", "OptimizeOverlap", "OptimizeOptimal",
-                          "OptimizeReorder", "OptimizeStream", "OptimizeStream,", *(f"MemoryMode={mode}" for mode in MODES)]
+    rows = {line.split()[0]: line.split()[1] for line in lines[3 : lines.index("")]}
+    assert list(rows) == [
+        "None",
+        "OptimizeMaxLifetimeMinSizeFirst",
+        "OptimizeMaxLifetimeMaxSizeFirst",
+        "OptimizeMaxHoleMaxLifetimeFirst",
+        "OptimizeAuto",
+        "OptimizeOverlap",
+        "OptimizeOptimal",
+        "OptimizeReorder",
+        "OptimizeStream",
+        "OptimizeStream,",
+        *(f"MemoryMode={mode}" for mode in MODES),
+    ]
     assert rows["OptimizeMaxLifetimeMaxSizeFirst"] == "8,704" and rows["OptimizeOverlap"] == "8,448"
     assert list(tmp_path.iterdir()) == []

@@ -8,10 +8,11 @@ from dataclasses import replace
 import networks
 import pytest
 from execute import run
-from n2d2py.memory import MemoryPlan, Settings, StreamPlanner, check_map, check_plan, plan_mode
 from networks import Net
 from random_graphs import random_problem
 from test_overlap import network
+
+from n2d2py.memory import MemoryPlan, Settings, StreamPlanner, check_map, check_plan, plan_mode
 
 # bytes, offsets aligned to 16: input in the arena, input arriving by rows.
 FIGURES = {
@@ -26,11 +27,7 @@ FIGURES = {
     "resnet8": (15_616, 12_896),
     "ds_cnn": (6_192, 5_872),
 }
-SLOW_FIGURES = {
-    "mbv2_0.35_128": (53_248, 24_704),
-    "mbv2_1.0_224": (204_288, 131_040),
-    "googlenet": (268_352, 268_352),
-}
+SLOW_FIGURES = {"mbv2_0.35_128": (53_248, 24_704), "mbv2_1.0_224": (204_288, 131_040), "googlenet": (268_352, 268_352)}
 
 
 def test_an_input_by_rows_costs_nothing_where_no_layer_does():
@@ -42,10 +39,7 @@ def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
     return StreamPlanner(stream_input).plan(problem, Settings(**settings))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)],
-)
+@pytest.mark.parametrize("name", [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)])
 def test_figures(name):
     problem = network(name)
     for stream_input, figure in zip((False, True), {**FIGURES, **SLOW_FIGURES}[name]):
@@ -84,9 +78,7 @@ def test_a_shorter_ring_loses_a_line(chain):
     problem, plan = chain
     planes = {**plan.planes, "conv0.y": replace(plan.planes["conv0.y"], ring_rows=2)}
     faults = check_plan(problem, replace(plan, planes=planes))
-    assert ("overwritten", "conv1", "conv0.y", "conv0.y") in {
-        (f.kind, f.op, f.tensor, f.by) for f in faults
-    }
+    assert ("overwritten", "conv1", "conv0.y", "conv0.y") in {(f.kind, f.op, f.tensor, f.by) for f in faults}
 
 
 def test_steps_out_of_order_or_missing(chain):
@@ -143,6 +135,5 @@ def test_an_input_is_read_before_it_arrives():
     assert check_map(problem.to_json(), data) == []
     at = [i for i, step in enumerate(data["schedule"]) if "input" in step]
     assert len(at) > 10
-    data["schedule"][at[1]], data["schedule"][at[1] + 1] = (
-        data["schedule"][at[1] + 1], data["schedule"][at[1]])
+    data["schedule"][at[1]], data["schedule"][at[1] + 1] = (data["schedule"][at[1] + 1], data["schedule"][at[1]])
     assert "overwritten" in {f.kind for f in check_map(problem.to_json(), data)}

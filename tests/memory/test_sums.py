@@ -1,4 +1,5 @@
 """Sums in the last stage of a convolution: where they are possible, what they save, and that the checker knows when a plan is wrong."""
+
 from __future__ import annotations
 
 import random
@@ -173,12 +174,24 @@ def bottlenecks() -> MemoryProblem:
     return net.done(net.fc(x, 10))
 
 
-@pytest.mark.parametrize("text, with_sum, mode", [
-    ("", True, None), ("OptimizeBufferMemory=0", False, None), ("MemoryManagerStrategy=None", False, None),
-    ("MemoryManagerStrategy=OptimizeReorder", True, None), ("MemoryMode=Speed", True, "Speed"), ("MemoryMode=Minimum", False, "Minimum"),
-    ("MemoryMode=Small", False, "Small"), ("StreamInput=1", False, "Small"), ("MemoryBudget=0", False, "Minimum"),
-    ("MemoryBudget=17000", True, "Balanced"), ("MemoryBudget=20000", True, "Speed"), ("MemoryBudget=15500", False, "Small"),
-    ("MemoryMode=Balanced\nMemoryBudget=17000", True, "Balanced")])
+@pytest.mark.parametrize(
+    "text, with_sum, mode",
+    [
+        ("", True, None),
+        ("OptimizeBufferMemory=0", False, None),
+        ("MemoryManagerStrategy=None", False, None),
+        ("MemoryManagerStrategy=OptimizeReorder", True, None),
+        ("MemoryMode=Speed", True, "Speed"),
+        ("MemoryMode=Minimum", False, "Minimum"),
+        ("MemoryMode=Small", False, "Small"),
+        ("StreamInput=1", False, "Small"),
+        ("MemoryBudget=0", False, "Minimum"),
+        ("MemoryBudget=17000", True, "Balanced"),
+        ("MemoryBudget=20000", True, "Speed"),
+        ("MemoryBudget=15500", False, "Small"),
+        ("MemoryMode=Balanced\nMemoryBudget=17000", True, "Balanced"),
+    ],
+)
 def test_parameters(tmp_path, text, with_sum, mode):
     """Each parameter of the memory with sums: a budget between 16,128 and 25,312 bytes is met without a layer line by line."""
     path = tmp_path / "params.ini"

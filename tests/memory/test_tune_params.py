@@ -1,4 +1,5 @@
 """bin/tune_params: the table and the CSV of files that work, and of one that does not."""
+
 from __future__ import annotations
 
 import csv
@@ -29,8 +30,16 @@ def test_the_table_of_two_files_and_a_budget_that_cannot_be_met(tmp_path):
     files = {"balanced": "MemoryMode=Balanced\n", "small": "MemoryMode=Small\n", "tiny": "MemoryBudget=10\n"}
     for name, text in files.items():
         (tmp_path / f"{name}.ini").write_text(text)
-    done = run(ROOT / "models" / "LeNet_mapping.ini", "-params", *(f"{name}.ini" for name in files), "-rounds", 2, "-o", "out",
-               cwd=tmp_path)
+    done = run(
+        ROOT / "models" / "LeNet_mapping.ini",
+        "-params",
+        *(f"{name}.ini" for name in files),
+        "-rounds",
+        2,
+        "-o",
+        "out",
+        cwd=tmp_path,
+    )
     assert done.returncode == 1
     rows = list(csv.DictReader((tmp_path / "out" / "tune_params.csv").open()))
     assert [(row["network"], row["params"]) for row in rows] == [("LeNet_mapping", name) for name in files]

@@ -1,10 +1,13 @@
 """Layers described by tables of lines and columns: the tables hold all that the layers read, and no line more."""
-from __future__ import annotations
 
+from __future__ import annotations
 
 import numpy as np
 import pytest
 from execute import run
+from random_graphs import random_problem
+from referee import referee
+
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
@@ -12,15 +15,21 @@ from n2d2py.memory import MemoryProblem, OpSpec, Settings, StreamPlanner, Tensor
 from n2d2py.memory.files import in_known_terms
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.operators import Deconv, Resize, Unpool
-from random_graphs import random_problem
-from referee import referee
 
 RANDOM = np.random.default_rng(3)
-DECONVOLUTIONS = [((kernel, kernel + 1), Deconv(stride, pads, dilation)) for kernel, stride, pads, dilation in (
-    (2, (2, 2), (0, 0, 0, 0), (1, 1)), (3, (2, 1), (1, 0, 1, 0), (1, 1)), (4, (2, 3), (1, 1, 1, 1), (1, 1)),
-    (2, (3, 2), (0, 0, -2, -1), (1, 2)), (3, (1, 2), (2, 0, 1, 0), (2, 1)))]
-RESIZES = [Resize(size, "Bilinear", how) for size in ((11, 9), (3, 13), (1, 1)) for how in (
-    "HalfPixel", "AlignCorners", "Asymmetric")] + [Resize((7, 5), "Nearest")]
+DECONVOLUTIONS = [
+    ((kernel, kernel + 1), Deconv(stride, pads, dilation))
+    for kernel, stride, pads, dilation in (
+        (2, (2, 2), (0, 0, 0, 0), (1, 1)),
+        (3, (2, 1), (1, 0, 1, 0), (1, 1)),
+        (4, (2, 3), (1, 1, 1, 1), (1, 1)),
+        (2, (3, 2), (0, 0, -2, -1), (1, 2)),
+        (3, (1, 2), (2, 0, 1, 0), (2, 1)),
+    )
+]
+RESIZES = [
+    Resize(size, "Bilinear", how) for size in ((11, 9), (3, 13), (1, 1)) for how in ("HalfPixel", "AlignCorners", "Asymmetric")
+] + [Resize((7, 5), "Nearest")]
 
 
 def one_layer(op, shapes: list[tuple[int, ...]], params: dict) -> tuple[QuantGraph, QuantNode]:
@@ -52,7 +61,7 @@ def assert_tables(op, shapes, params=None) -> None:
                 seen[:, position] = differs
             for at, (first, stop) in enumerate(tables):
                 read = np.flatnonzero(seen[at])
-                assert not len(read) or first <= read[0] and read[-1] < stop, (key, at, read, first, stop)
+                assert not len(read) or (first <= read[0] and read[-1] < stop), (key, at, read, first, stop)
                 if isinstance(op, Deconv):
                     assert len(read) == 0 == stop - first or (first, stop) == (read[0], read[-1] + 1), (key, at)
 
@@ -68,8 +77,11 @@ def test_resampling(op):
     assert_tables(op, [(1, 2, 5, 6)])
 
 
-@pytest.mark.parametrize("op, size", [(Unpool((2, 2), (2, 2)), (6, 5)), (Unpool((3, 2), (2, 1), (1, 0, 1, 1)), (7, 5)),
-                                      (Unpool((2, 3), (3, 3)), (8, 9))], ids=str)
+@pytest.mark.parametrize(
+    "op, size",
+    [(Unpool((2, 2), (2, 2)), (6, 5)), (Unpool((3, 2), (2, 1), (1, 0, 1, 1)), (7, 5)), (Unpool((2, 3), (3, 3)), (8, 9))],
+    ids=str,
+)
 def test_unpooling(op, size):
     pooled = [(n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:])]
     assert_tables(op, [(1, 2, *pooled), (1, 2, *size)])
@@ -79,8 +91,12 @@ def test_unpooling(op, size):
 def test_random_networks_with_tables(seed):
     problem = random_problem(seed, ops=10, tables=True)
     expected = run(problem, None)
-    for plan in (plan_memory(problem, buffer_alignment=1), plan_memory(problem, strategy="OptimizeAuto"),
-                 StreamPlanner().plan(problem, Settings()), StreamPlanner(True).plan(problem, Settings())):
+    for plan in (
+        plan_memory(problem, buffer_alignment=1),
+        plan_memory(problem, strategy="OptimizeAuto"),
+        StreamPlanner().plan(problem, Settings()),
+        StreamPlanner(True).plan(problem, Settings()),
+    ):
         assert check_plan(problem, plan) == [] == check_plan(in_known_terms(problem, plan), plan)
         assert run(problem, plan, seed) == expected
 
@@ -123,8 +139,9 @@ def test_nothing_overlaps_where_it_saves_nothing(strategy):
     small = window([[0, 1], [0, 2], [1, 3], [2, 4], [3, 4]])
     tensors = {"y": small.tensors["y"], "image": TensorSpec("image", 20, 20, 2), "pooled": TensorSpec("pooled", 4, 3, 2)}
     first = OpSpec("pool", "fc", ("image",), "pooled", {})
-    problem = MemoryProblem(tensors, ("image",), ("y",), (
-        first, OpSpec("up", "window", ("pooled",), "y", small.op("up").attributes)))
+    problem = MemoryProblem(
+        tensors, ("image",), ("y",), (first, OpSpec("up", "window", ("pooled",), "y", small.op("up").attributes))
+    )
     plan = plan_memory(problem, strategy=strategy, buffer_alignment=1)
     written = in_known_terms(problem, plan)
     assert written.op("up").type == "fc" and referee(written.to_json(), plan.to_json()) == []

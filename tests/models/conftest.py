@@ -1,4 +1,5 @@
 """Makes the helper of this folder importable; exports are built with -O1 unless told otherwise."""
+
 import os
 import sys
 from pathlib import Path

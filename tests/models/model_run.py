@@ -1,4 +1,5 @@
 """Loads, describes and exports INI files as the command line does."""
+
 from __future__ import annotations
 
 import re
@@ -67,8 +68,25 @@ def warnings() -> list[str]:
 
 def export(path: Path, out: Path, *options: str) -> Path:
     """The folder of an int8 export with 8 stimuli of calibration."""
-    words = [str(path), "-seed", "1", "-w", "/dev/null", "-export", "CPP", "-nbbits", "8", "-calib", "8",
-             "-db-export", "2", "-quiet", "-o", str(out), *options]
+    words = [
+        str(path),
+        "-seed",
+        "1",
+        "-w",
+        "/dev/null",
+        "-export",
+        "CPP",
+        "-nbbits",
+        "8",
+        "-calib",
+        "8",
+        "-db-export",
+        "2",
+        "-quiet",
+        "-o",
+        str(out),
+        *options,
+    ]
     assert main(words) == 0, warnings()
     (folder,) = out.glob("export_CPP_int8")
     return folder
@@ -81,7 +99,9 @@ def assert_bit_exact(folder: Path, count: int = 2) -> None:
     integers = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, (count, *info.shape[1:]))
     found = compiled.layers(integers.astype(info.dtype))
     expected = simulated.layers(integers.astype(info.dtype))
-    sums = (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')  # convolutions without a result of their own
+    sums = (
+        (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')
+    )  # convolutions without a result of their own
     assert found.keys() <= expected.keys() and len(found) == len(expected) - sums
     for name, values in found.items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)

@@ -1,4 +1,5 @@
 """Each shipped INI becomes a compiled int8 project whose layers are bit-exact."""
+
 from __future__ import annotations
 
 import shutil
@@ -6,19 +7,27 @@ import shutil
 import pytest
 from model_run import assert_bit_exact, dims, export, need_types, with_macros, write
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None,
-                                reason="g++ and make are not both installed")
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not both installed"
+)
 
 # Large networks with fewer pixels or channels: the code is the same, the build is shorter.
 CASES = [
-    ("LeNet", {}), ("LeNet_mapping", {}), ("Autoencoder", {}), ("DSCNN", {}),
+    ("LeNet", {}),
+    ("LeNet_mapping", {}),
+    ("Autoencoder", {}),
+    ("DSCNN", {}),
     ("MobileNet_v1", {"SIZE": 64, "ALPHA": 0.25, "CLASSES": 20}),
     ("MobileNet_v2", {"SIZE": 64, "ALPHA": 0.35, "CLASSES": 20}),
-    ("ResNet-18", {"SIZE": 64, "CLASSES": 20}), ("ResNet-50", {"SIZE": 64, "CLASSES": 20}),
-    ("SqueezeNet", {"SIZE": 67, "CLASSES": 20}), ("VGG16", {"SIZE": 32, "HIDDEN": 64, "CLASSES": 20}),
-    ("GoogLeNet", {"SIZE": 64, "CLASSES": 20}), ("DenseNet", {"SIZE": 64, "GROWTH": 8, "CLASSES": 20}),
+    ("ResNet-18", {"SIZE": 64, "CLASSES": 20}),
+    ("ResNet-50", {"SIZE": 64, "CLASSES": 20}),
+    ("SqueezeNet", {"SIZE": 67, "CLASSES": 20}),
+    ("VGG16", {"SIZE": 32, "HIDDEN": 64, "CLASSES": 20}),
+    ("GoogLeNet", {"SIZE": 64, "CLASSES": 20}),
+    ("DenseNet", {"SIZE": 64, "GROWTH": 8, "CLASSES": 20}),
     ("DenseNet", {"SIZE": 32, "GROWTH": 4, "CLASSES": 20, "BATCHNORM": 1}),
-    ("UNet", {"SIZE": 32, "WIDTH": 4}), ("UNet", {"SIZE": 32, "WIDTH": 4, "UP": "Deconv"}),
+    ("UNet", {"SIZE": 32, "WIDTH": 4}),
+    ("UNet", {"SIZE": 32, "WIDTH": 4, "UP": "Deconv"}),
 ]
 FAST = ("LeNet_mapping", "Autoencoder")
 
@@ -77,7 +86,13 @@ NbOutputs=4
 
 
 def test_vectors_and_maps_of_one_pixel_are_added_and_joined():
-    assert dims(write(VECTORS)) == {"conv": [1, 1, 6], "fc": [1, 1, 6], "sum": [1, 1, 6], "joined": [1, 1, 5], "last": [1, 1, 4]}
+    assert dims(write(VECTORS)) == {
+        "conv": [1, 1, 6],
+        "fc": [1, 1, 6],
+        "sum": [1, 1, 6],
+        "joined": [1, 1, 5],
+        "last": [1, 1, 4],
+    }
 
 
 @pytest.mark.slow

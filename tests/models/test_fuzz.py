@@ -2,6 +2,7 @@
 
 Every file is described, and then loaded with its data and its weights, as an export would do first.
 """
+
 from __future__ import annotations
 
 import random
@@ -22,19 +23,86 @@ from n2d2py.stages.settings import read_settings
 SEEDS, PER_SEED = 8, 25
 SECONDS = 2.0
 GIGABYTE = 1 << 30
-SMALL = {"$SIZE=224": "$SIZE=64", "$SIZE=227": "$SIZE=67", "$HIDDEN=4096": "$HIDDEN=64", "$ALPHA=1.0": "$ALPHA=0.25",
-         "$SIZE=128": "$SIZE=32"}
-VALUES = ["0", "-1", "1", "2", "3", "7", "4294967296", "999999999", "1e30", "0.5", "nan", "inf", "", "x", "1 2 3",
-          "sp", "conv1", "${SIZE}", "${NOPE}", "$(1/0)", "$(2 ** 900)", "$(9 ** 9 ** 9)", "[sp]SizeX",
-          "[conv1]NbOutputs",
-          "[conv1]_OutputsWidth", "[[[[", "${${SIZE}}", "$SIZE", "../../../etc/passwd", "/dev/zero", "\"", "\\"]
+SMALL = {
+    "$SIZE=224": "$SIZE=64",
+    "$SIZE=227": "$SIZE=67",
+    "$HIDDEN=4096": "$HIDDEN=64",
+    "$ALPHA=1.0": "$ALPHA=0.25",
+    "$SIZE=128": "$SIZE=32",
+}
+VALUES = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "3",
+    "7",
+    "4294967296",
+    "999999999",
+    "1e30",
+    "0.5",
+    "nan",
+    "inf",
+    "",
+    "x",
+    "1 2 3",
+    "sp",
+    "conv1",
+    "${SIZE}",
+    "${NOPE}",
+    "$(1/0)",
+    "$(2 ** 900)",
+    "$(9 ** 9 ** 9)",
+    "[sp]SizeX",
+    "[conv1]NbOutputs",
+    "[conv1]_OutputsWidth",
+    "[[[[",
+    "${${SIZE}}",
+    "$SIZE",
+    "../../../etc/passwd",
+    "/dev/zero",
+    '"',
+    "\\",
+]
 NUMBERS = [0, 1, 2, 3, 5, 8, 13, 31, 64, 100, 257, 1000]
-SNIPPETS = ["[", "]", "${", "}", "$(", ")", "\\\n", '"', ";", "=", "\n", "[sp]", "${SIZE}", "{{", "}}", "{%", "%}",
-            "@MobileNet_v2_bottleneck.ini.tpl", "**9", "\u00e9", "$SIZE=${ALPHA}\n", "[conv1]NbOutputs",
-            "[conv1] conv1\n",
-            "Input=fc\n", "Type=Conv\n", "Type=Resize\n", "Type=Softmax\n", "Mapping.NbGroups=3\n", "Mapping.Size=1\n",
-            "Mapping.NbIterations=999999999\n", "NbOutputs=99999999\n", "WeightsFiller=UniformFiller\n",
-            "WeightsFiller.Min=5\n", "PoolDims=0 0\n", "KernelDims=99999 99999\n", "StrideDims=0 1\n"]
+SNIPPETS = [
+    "[",
+    "]",
+    "${",
+    "}",
+    "$(",
+    ")",
+    "\\\n",
+    '"',
+    ";",
+    "=",
+    "\n",
+    "[sp]",
+    "${SIZE}",
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "@MobileNet_v2_bottleneck.ini.tpl",
+    "**9",
+    "\u00e9",
+    "$SIZE=${ALPHA}\n",
+    "[conv1]NbOutputs",
+    "[conv1] conv1\n",
+    "Input=fc\n",
+    "Type=Conv\n",
+    "Type=Resize\n",
+    "Type=Softmax\n",
+    "Mapping.NbGroups=3\n",
+    "Mapping.Size=1\n",
+    "Mapping.NbIterations=999999999\n",
+    "NbOutputs=99999999\n",
+    "WeightsFiller=UniformFiller\n",
+    "WeightsFiller.Min=5\n",
+    "PoolDims=0 0\n",
+    "KernelDims=99999 99999\n",
+    "StrideDims=0 1\n",
+]
 
 
 def damaged(generator: random.Random, text: str) -> str:
@@ -44,14 +112,14 @@ def damaged(generator: random.Random, text: str) -> str:
         at, row = generator.randrange(len(text) + 1), generator.randrange(len(lines))
         action = generator.randrange(8)
         if action == 0:
-            text = text[:at] + text[at + generator.randint(1, 12):]
+            text = text[:at] + text[at + generator.randint(1, 12) :]
         elif action == 1:
             text = text[:at] + generator.choice(SNIPPETS) + text[at:]
         elif action == 2:
             lines.insert(generator.randrange(len(lines)), lines.pop(row))
             text = "\n".join(lines)
         elif action == 3:
-            del lines[row:row + generator.randint(1, 3)]
+            del lines[row : row + generator.randint(1, 3)]
             text = "\n".join(lines)
         elif action == 4:
             lines.insert(row, generator.choice(SNIPPETS).rstrip("\n"))
@@ -62,7 +130,7 @@ def damaged(generator: random.Random, text: str) -> str:
             name, value = lines[row].split("=", 1)
             number = re.search(r"\d+", value)
             if number and action == 5:
-                value = value[:number.start()] + str(generator.choice(NUMBERS)) + value[number.end():]
+                value = value[: number.start()] + str(generator.choice(NUMBERS)) + value[number.end() :]
             else:
                 value = generator.choice(VALUES)
             lines[row] = f"{name}={value}"

@@ -1,4 +1,5 @@
 """Every ONNX file of the data folder: float ones compiled like ONNX Runtime, quantized ones compiled bit for bit like Python."""
+
 from __future__ import annotations
 
 import os
@@ -18,8 +19,13 @@ from n2d2py.reference import original_engine  # noqa: E402
 
 MODELS = Path(os.environ.get("N2D2_MODELS", Path(__file__).parents[3] / "shared" / "data" / "models"))
 FILES = sorted(path.name for path in MODELS.glob("*.onnx"))
-SAME_AS_REFERENCE = {"kws_dscnn_qdq": 0.99, "resnet8_qdq": 0.97, "vww_96_qdq": 0.6, "mobilenet_v1_0.5_160_qdq_u8": 0.7,
-                     "mobilenet_v2_1.0_224_qdq": 0.35}
+SAME_AS_REFERENCE = {
+    "kws_dscnn_qdq": 0.99,
+    "resnet8_qdq": 0.97,
+    "vww_96_qdq": 0.6,
+    "mobilenet_v1_0.5_160_qdq_u8": 0.7,
+    "mobilenet_v2_1.0_224_qdq": 0.35,
+}
 """The least share of outputs that are the reference's integers, of 4 stimuli (docs/quantized_models.md says why); vww_96 has 8."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not FILES, reason="../shared/data/models is not here")]

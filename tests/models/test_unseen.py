@@ -1,4 +1,5 @@
 """Networks of deployed kinds: segmentation, pose, detection, attention; in float like ONNX Runtime, in int8 bit for bit."""
+
 from __future__ import annotations
 
 import sys
@@ -10,20 +11,22 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
 
-from export_build import need  # noqa: E402
-from unseen_networks import UNSEEN, build  # noqa: E402
+from export_build import need
+from unseen_networks import UNSEEN, build
 
-from n2d2py.cli import main  # noqa: E402
-from n2d2py.frontend.onnx import import_onnx  # noqa: E402
-from n2d2py.quant.islands import float_layers  # noqa: E402
-from n2d2py.reference import FloatEngine, original_engine, run_graph  # noqa: E402
-from n2d2py.runtime import load_export  # noqa: E402
+from n2d2py.cli import main
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.quant.islands import float_layers
+from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.runtime import load_export
 
 
 def feeds_of(model: onnx.ModelProto, count: int = 1) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
-    return {value.name: rng.normal(size=(count, *(d.dim_value for d in value.type.tensor_type.shape.dim[1:]))).astype(
-        np.float32) for value in model.graph.input}
+    return {
+        value.name: rng.normal(size=(count, *(d.dim_value for d in value.type.tensor_type.shape.dim[1:]))).astype(np.float32)
+        for value in model.graph.input
+    }
 
 
 def as_fed(feeds: dict[str, np.ndarray], graph) -> dict[str, np.ndarray]:
@@ -39,8 +42,9 @@ def test_float_in_python(name, tmp_path):
     want = list(original_engine(path).run(feeds).values())
     for got in (run_graph(graph, as_fed(feeds, graph)), FloatEngine(graph).run(as_fed(feeds, graph))):
         for expected, found in zip(want, got.values(), strict=True):
-            np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4,
-                                       atol=1e-4 * float(np.abs(expected).max()))
+            np.testing.assert_allclose(
+                found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-4 * float(np.abs(expected).max())
+            )
 
 
 def exported(name: str, folder: Path, monkeypatch, *options: str) -> int:
@@ -59,8 +63,9 @@ def test_float_in_cpp(name, tmp_path, monkeypatch):
     graph = import_onnx(tmp_path / "net.onnx")
     got = load_export(tmp_path / "export_CPP_float32")(*as_fed(feeds, graph).values())
     for expected, found in zip(want, got if isinstance(got, tuple) else (got,), strict=True):
-        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4,
-                                   atol=1e-4 * float(np.abs(expected).max()))
+        np.testing.assert_allclose(
+            found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-4 * float(np.abs(expected).max())
+        )
 
 
 @pytest.mark.slow
@@ -68,21 +73,61 @@ def test_float_in_cpp(name, tmp_path, monkeypatch):
 def test_data_of_several_inputs_in_cpp(bits, tmp_path, monkeypatch, capsys):
     """Calibrated on data, and run on the exported stimuli, a file for each input."""
     rng = np.random.default_rng(4)
-    np.savez(tmp_path / "data.npz", right=rng.normal(size=(20, 3, 8, 8), scale=3).astype(np.float32),
-             left=rng.normal(size=(20, 3, 8, 8)).astype(np.float32))
-    assert exported("two_inputs", tmp_path, monkeypatch, "-nbbits", bits, "-calib", "16", "-calib-data", "data.npz", "-db-export",
-                    "4", "-compare", "4", "-sensitivity", "4", "-log-outputs", "1") == 0
+    np.savez(
+        tmp_path / "data.npz",
+        right=rng.normal(size=(20, 3, 8, 8), scale=3).astype(np.float32),
+        left=rng.normal(size=(20, 3, 8, 8)).astype(np.float32),
+    )
+    assert (
+        exported(
+            "two_inputs",
+            tmp_path,
+            monkeypatch,
+            "-nbbits",
+            bits,
+            "-calib",
+            "16",
+            "-calib-data",
+            "data.npz",
+            "-db-export",
+            "4",
+            "-compare",
+            "4",
+            "-sensitivity",
+            "4",
+            "-log-outputs",
+            "1",
+        )
+        == 0
+    )
     assert "compiled values identical to Python's" in capsys.readouterr().out
     assert (tmp_path / f"export_CPP_int{bits}" / "stimuli.list").read_text().splitlines()[3] == (
-        "stimuli/left003.ppm stimuli/right003.ppm")
+        "stimuli/left003.ppm stimuli/right003.ppm"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNSEEN)
 def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
     """Every layer, the floating-point ones too, bit for bit."""
-    assert exported(name, tmp_path, monkeypatch, "-nbbits", "8", "-calib", "8", "-db-export", "2", "-compare", "4",
-                    "-input-range", "-2:2") == 0
+    assert (
+        exported(
+            name,
+            tmp_path,
+            monkeypatch,
+            "-nbbits",
+            "8",
+            "-calib",
+            "8",
+            "-db-export",
+            "2",
+            "-compare",
+            "4",
+            "-input-range",
+            "-2:2",
+        )
+        == 0
+    )
     assert "compiled values identical to Python's" in capsys.readouterr().out
 
 

@@ -1,4 +1,5 @@
 """Networks of torchvision, timm and benchmarks/zoo/heads.py through the whole tool, where PyTorch and the two are installed."""
+
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,5 @@
 """Networks of kinds that deployed models have, in the spelling of several exporters: random weights, small sizes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,8 +13,9 @@ def build(name: str) -> onnx.ModelProto:
     """The network called `name`."""
     signature, body, constants, opset = UNSEEN[name]
     inputs, outputs = signature.split("=>")
-    model = parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> {name} ({inputs.strip()}) => '
-                               f'({outputs.strip()}) {{ {body} }}')
+    model = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["": {opset}]> {name} ({inputs.strip()}) => ({outputs.strip()}) {{ {body} }}'
+    )
     rng = np.random.default_rng(len(name))
     for key, value in constants.items():
         if isinstance(value, tuple):
@@ -36,7 +38,9 @@ _GRID = np.stack(np.meshgrid(np.arange(4), np.arange(4)), -1).reshape(1, 1, 4, 4
 _ANCHORS = np.array([[10, 13], [16, 30]], np.float32).reshape(1, 2, 1, 1, 2)
 
 UNSEEN = {
-    "deeplab": ("float[1,3,24,24] image => float[1,5,24,24] classes", """
+    "deeplab": (
+        "float[1,3,24,24] image => float[1,5,24,24] classes",
+        """
         s = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1, b1)
         r1 = Relu(s)
         a = Conv(r1, w2, b2)
@@ -54,17 +58,36 @@ UNSEEN = {
         pr = Relu(p)
         h = Conv(pr, w6, b6)
         classes = Resize<mode="linear", coordinate_transformation_mode="align_corners">(h, , , size24)""",
-        {"w1": (8, 3, 3, 3), "b1": (8,), "w2": (6, 8, 1, 1), "b2": (6,), "w3": (6, 8, 3, 3), "w4": (6, 8, 3, 3),
-         "w5": (6, 24, 1, 1), "w6": (5, 6, 1, 1), "b6": (5,), "size12": _i(1, 6, 12, 12), "size24": _i(1, 5, 24, 24)}, 17),
-    "segmentation_labels": ("float[1,3,16,16] image => int64[1,1,16,16] labels", """
+        {
+            "w1": (8, 3, 3, 3),
+            "b1": (8,),
+            "w2": (6, 8, 1, 1),
+            "b2": (6,),
+            "w3": (6, 8, 3, 3),
+            "w4": (6, 8, 3, 3),
+            "w5": (6, 24, 1, 1),
+            "w6": (5, 6, 1, 1),
+            "b6": (5,),
+            "size12": _i(1, 6, 12, 12),
+            "size24": _i(1, 5, 24, 24),
+        },
+        17,
+    ),
+    "segmentation_labels": (
+        "float[1,3,16,16] image => int64[1,1,16,16] labels",
+        """
         c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
         cl = LeakyRelu<alpha=0.1>(c)
         h = Conv(cl, w2)
         up = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(h, , scales)
         p = Softmax<axis=1>(up)
         labels = ArgMax<axis=1>(p)""",
-        {"w1": (8, 3, 3, 3), "w2": (4, 8, 1, 1), "scales": _f(1, 1, 2, 2)}, 17),
-    "unet": ("float[1,1,16,16] image => float[1,2,16,16] mask", """
+        {"w1": (8, 3, 3, 3), "w2": (4, 8, 1, 1), "scales": _f(1, 1, 2, 2)},
+        17,
+    ),
+    "unet": (
+        "float[1,1,16,16] image => float[1,2,16,16] mask",
+        """
         e1 = Conv<pads=[1,1,1,1]>(image, w1)
         e1r = Relu(e1)
         p1 = MaxPool<kernel_shape=[2,2], strides=[2,2]>(e1r)
@@ -77,9 +100,20 @@ UNSEEN = {
         dr = Relu(dn)
         o = Conv(dr, w5)
         mask = Sigmoid(o)""",
-        {"w1": (6, 1, 3, 3), "w2": (10, 6, 3, 3), "w3": (10, 6, 2, 2), "w4": (6, 12, 3, 3),
-         "s4": _f(1, 0.5, 2, 1, 1.5, 1), "b4": _f(0, 1, 0, 0.1, 0, 0), "w5": (2, 6, 1, 1)}, 17),
-    "pose": ("float[1,3,16,16] image => float[1,4,16,16] heatmaps, float[1,8,16,16] offsets", """
+        {
+            "w1": (6, 1, 3, 3),
+            "w2": (10, 6, 3, 3),
+            "w3": (10, 6, 2, 2),
+            "w4": (6, 12, 3, 3),
+            "s4": _f(1, 0.5, 2, 1, 1.5, 1),
+            "b4": _f(0, 1, 0, 0.1, 0, 0),
+            "w5": (2, 6, 1, 1),
+        },
+        17,
+    ),
+    "pose": (
+        "float[1,3,16,16] image => float[1,4,16,16] heatmaps, float[1,8,16,16] offsets",
+        """
         c = Conv<strides=[4,4], pads=[1,1,1,1]>(image, w1)
         h = HardSwish(c)
         u1 = ConvTranspose<strides=[2,2], pads=[1,1,1,1], kernel_shape=[4,4]>(h, w2)
@@ -88,8 +122,12 @@ UNSEEN = {
         r2 = Relu(u2)
         heatmaps = Conv(r2, w4)
         offsets = Conv(r2, w5)""",
-        {"w1": (12, 3, 3, 3), "w2": (12, 8, 4, 4), "w3": (8, 6, 4, 4), "w4": (4, 6, 1, 1), "w5": (8, 6, 1, 1)}, 17),
-    "yolo": ("float[1,3,16,16] image => float[1,32,7] boxes", """
+        {"w1": (12, 3, 3, 3), "w2": (12, 8, 4, 4), "w3": (8, 6, 4, 4), "w4": (4, 6, 1, 1), "w5": (8, 6, 1, 1)},
+        17,
+    ),
+    "yolo": (
+        "float[1,3,16,16] image => float[1,32,7] boxes",
+        """
         c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
         s = Sigmoid(c)
         m = Mul(c, s)
@@ -109,10 +147,24 @@ UNSEEN = {
         wh4 = Mul(wh3, anchors)
         y = Concat<axis=4>(xy4, wh4, conf)
         boxes = Reshape(y, flat)""",
-        {"w1": (8, 3, 3, 3), "w2": (10, 8, 3, 3), "w3": (14, 10, 1, 1), "b3": (14,), "five": _i(1, 2, 7, 4, 4),
-         "parts": _i(2, 2, 3), "two": _f(2).reshape(()), "grid": _GRID - 0.5, "stride": _f(4).reshape(()),
-         "anchors": _ANCHORS, "flat": _i(1, -1, 7)}, 17),
-    "ssd": ("float[1,3,20,20] image => float[1,258,4] boxes, float[1,258,3] scores", """
+        {
+            "w1": (8, 3, 3, 3),
+            "w2": (10, 8, 3, 3),
+            "w3": (14, 10, 1, 1),
+            "b3": (14,),
+            "five": _i(1, 2, 7, 4, 4),
+            "parts": _i(2, 2, 3),
+            "two": _f(2).reshape(()),
+            "grid": _GRID - 0.5,
+            "stride": _f(4).reshape(()),
+            "anchors": _ANCHORS,
+            "flat": _i(1, -1, 7),
+        },
+        17,
+    ),
+    "ssd": (
+        "float[1,3,20,20] image => float[1,258,4] boxes, float[1,258,3] scores",
+        """
         f1 = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
         r1 = Clip(f1, zero, six)
         f2 = Conv<strides=[2,2], pads=[1,1,1,1]>(r1, w2)
@@ -140,12 +192,32 @@ UNSEEN = {
         extra = Slice(c1f, from0, to8, middle)
         logits = Concat<axis=1>(c1f, c2f, extra)
         scores = Softmax<axis=2>(logits)""",
-        {"w1": (8, 3, 3, 3), "w2": (12, 8, 3, 3), "wl1": (8, 8, 1, 1), "wl2": (8, 12, 1, 1), "wc1": (6, 8, 1, 1),
-         "wc2": (6, 12, 1, 1), "zero": _f(0).reshape(()), "six": _f(6).reshape(()), "four": _i(1, -1, 4),
-         "three": _i(1, -1, 3), "prior": np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 8, 4), "from0": _i(0),
-         "from2": _i(2), "to2": _i(2), "to4": _i(4), "to8": _i(8), "last": _i(2), "middle": _i(1),
-         "point5": _f(0.5).reshape(())}, 17),
-    "detections": ("float[1,3,20,20] image => float[1,6,4] boxes, float[1,6] scores, int64[1,6] classes", """
+        {
+            "w1": (8, 3, 3, 3),
+            "w2": (12, 8, 3, 3),
+            "wl1": (8, 8, 1, 1),
+            "wl2": (8, 12, 1, 1),
+            "wc1": (6, 8, 1, 1),
+            "wc2": (6, 12, 1, 1),
+            "zero": _f(0).reshape(()),
+            "six": _f(6).reshape(()),
+            "four": _i(1, -1, 4),
+            "three": _i(1, -1, 3),
+            "prior": np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 8, 4),
+            "from0": _i(0),
+            "from2": _i(2),
+            "to2": _i(2),
+            "to4": _i(4),
+            "to8": _i(8),
+            "last": _i(2),
+            "middle": _i(1),
+            "point5": _f(0.5).reshape(()),
+        },
+        17,
+    ),
+    "detections": (
+        "float[1,3,20,20] image => float[1,6,4] boxes, float[1,6] scores, int64[1,6] classes",
+        """
         c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
         r = Relu(c)
         s = Conv(r, w2)
@@ -161,17 +233,34 @@ UNSEEN = {
         d = Unsqueeze(cell, last)
         wide = Expand(d, sizes)
         boxes = GatherElements<axis=1>(t, wide)""",
-        {"w1": (8, 3, 3, 3), "w2": (5, 8, 1, 1), "w3": (4, 8, 1, 1), "flat": _i(1, -1), "four": _i(1, 4, -1), "k": _i(6),
-         "cells": _i(100), "last": _i(2), "sizes": _i(1, 6, 4)}, 17),
-    "angles": ("float[1,3,12,12] image => float[1,6,6,6] y", """
+        {
+            "w1": (8, 3, 3, 3),
+            "w2": (5, 8, 1, 1),
+            "w3": (4, 8, 1, 1),
+            "flat": _i(1, -1),
+            "four": _i(1, 4, -1),
+            "k": _i(6),
+            "cells": _i(100),
+            "last": _i(2),
+            "sizes": _i(1, 6, 4),
+        },
+        17,
+    ),
+    "angles": (
+        "float[1,3,12,12] image => float[1,6,6,6] y",
+        """
         c = Conv<strides=[2,2], pads=[1,1,1,1]>(image, w1)
         s = Sin(c)
         a = Conv(s, w2)
         t = Atan(a)
         h = Sinh(t)
         y = Add(h, t)""",
-        {"w1": (8, 3, 3, 3), "w2": (6, 8, 1, 1)}, 17),
-    "person": ("float[1,24,24,1] image => float[1,2] person", """
+        {"w1": (8, 3, 3, 3), "w2": (6, 8, 1, 1)},
+        17,
+    ),
+    "person": (
+        "float[1,24,24,1] image => float[1,2] person",
+        """
         t = Transpose<perm=[0,3,1,2]>(image)
         c = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w1)
         b = BatchNormalization(c, s1, b1, m1, v1)
@@ -185,11 +274,25 @@ UNSEEN = {
         g = MatMul(m, w4)
         l = Add(g, b4)
         person = Softmax<axis=-1>(l)""",
-        {"w1": (8, 1, 3, 3), "s1": np.linspace(0.5, 1.5, 8, dtype=np.float32), "b1": np.linspace(-1, 1, 8, dtype=np.float32),
-         "m1": np.linspace(-0.2, 0.2, 8, dtype=np.float32), "v1": np.linspace(0.5, 2, 8, dtype=np.float32),
-         "w2": (8, 1, 3, 3), "w3": (16, 8, 1, 1), "b3": (1, 16, 1, 1), "w4": (16, 2), "b4": (2,),
-         "zero": _f(0).reshape(()), "six": _f(6).reshape(())}, 13),
-    "shuffle": ("float[1,8,8,8] x => float[1,8,8,8] y", """
+        {
+            "w1": (8, 1, 3, 3),
+            "s1": np.linspace(0.5, 1.5, 8, dtype=np.float32),
+            "b1": np.linspace(-1, 1, 8, dtype=np.float32),
+            "m1": np.linspace(-0.2, 0.2, 8, dtype=np.float32),
+            "v1": np.linspace(0.5, 2, 8, dtype=np.float32),
+            "w2": (8, 1, 3, 3),
+            "w3": (16, 8, 1, 1),
+            "b3": (1, 16, 1, 1),
+            "w4": (16, 2),
+            "b4": (2,),
+            "zero": _f(0).reshape(()),
+            "six": _f(6).reshape(()),
+        },
+        13,
+    ),
+    "shuffle": (
+        "float[1,8,8,8] x => float[1,8,8,8] y",
+        """
         c = Conv<group=2>(x, w1)
         r = Relu(c)
         v = Reshape(r, five)
@@ -197,8 +300,12 @@ UNSEEN = {
         f = Reshape(t, four)
         d = Conv<group=8, pads=[1,1,1,1]>(f, w2)
         y = Add(d, x)""",
-        {"w1": (8, 4, 1, 1), "w2": (8, 1, 3, 3), "five": _i(1, 2, 4, 8, 8), "four": _i(1, 8, 8, 8)}, 17),
-    "shuffle_units": ("float[1,8,6,6] x => float[1,8,6,6] y", """
+        {"w1": (8, 4, 1, 1), "w2": (8, 1, 3, 3), "five": _i(1, 2, 4, 8, 8), "four": _i(1, 8, 8, 8)},
+        17,
+    ),
+    "shuffle_units": (
+        "float[1,8,6,6] x => float[1,8,6,6] y",
+        """
         a, b = Split<axis=1, num_outputs=2>(x)
         c = Conv(b, w1)
         r = Relu(c)
@@ -214,8 +321,12 @@ UNSEEN = {
         u = Reshape(k, five)
         o = Transpose<perm=[0,2,1,3,4]>(u)
         y = Reshape(o, four)""",
-        {"w1": (4, 4, 1, 1), "w2": (4, 1, 3, 3), "five": _i(1, 2, 4, 6, 6), "four": _i(1, 8, 6, 6)}, 18),
-    "attention": ("float[1,3,8,8] image => float[1,4] y", """
+        {"w1": (4, 4, 1, 1), "w2": (4, 1, 3, 3), "five": _i(1, 2, 4, 6, 6), "four": _i(1, 8, 6, 6)},
+        18,
+    ),
+    "attention": (
+        "float[1,3,8,8] image => float[1,4] y",
+        """
         c = Conv<strides=[2,2], kernel_shape=[2,2]>(image, w1)
         v = Reshape(c, tokens)
         t = Transpose<perm=[0,2,1]>(v)
@@ -232,10 +343,24 @@ UNSEEN = {
         g = Gelu(r)
         m = ReduceMean<keepdims=0>(g, ax)
         y = Gemm(m, w4, b4)""",
-        {"w1": (8, 3, 2, 2), "tokens": _i(1, 8, 16), "s": np.linspace(0.5, 1.5, 8, dtype=np.float32),
-         "b": np.linspace(-1, 1, 8, dtype=np.float32), "wq": (8, 8), "wk": (8, 8), "wv": (8, 8),
-         "scale": _f(0.35).reshape(()), "ax": _i(1), "w4": (8, 4), "b4": (4,)}, 20),
-    "dynamic": ("float[1,3,9,7] image => float[1,5] y", """
+        {
+            "w1": (8, 3, 2, 2),
+            "tokens": _i(1, 8, 16),
+            "s": np.linspace(0.5, 1.5, 8, dtype=np.float32),
+            "b": np.linspace(-1, 1, 8, dtype=np.float32),
+            "wq": (8, 8),
+            "wk": (8, 8),
+            "wv": (8, 8),
+            "scale": _f(0.35).reshape(()),
+            "ax": _i(1),
+            "w4": (8, 4),
+            "b4": (4,),
+        },
+        20,
+    ),
+    "dynamic": (
+        "float[1,3,9,7] image => float[1,5] y",
+        """
         q, s, z = DynamicQuantizeLinear(image)
         p = ConvInteger<pads=[1,1,1,1], strides=[2,2]>(q, w1, z, none)
         f = Cast<to=1>(p)
@@ -249,16 +374,28 @@ UNSEEN = {
         f2 = Cast<to=1>(p2)
         t2 = Mul(s2, s3)
         y = Mul(f2, t2)""",
-        {"w1": np.random.default_rng(1).integers(-63, 64, (4, 3, 3, 3)).astype(np.int8), "none": np.int8(0),
-         "s1": _f(0.013).reshape(()), "b1": (1, 4, 1, 1), "s3": np.linspace(0.01, 0.02, 5, dtype=np.float32),
-         "w2": np.random.default_rng(2).integers(-63, 64, (80, 5)).astype(np.int8), "zeros": np.zeros(5, np.int8)}, 17),
-    "two_inputs": ("float[1,3,8,8] left, float[1,3,8,8] right => float[1,4,8,8] sum, float[1,4] mean", """
+        {
+            "w1": np.random.default_rng(1).integers(-63, 64, (4, 3, 3, 3)).astype(np.int8),
+            "none": np.int8(0),
+            "s1": _f(0.013).reshape(()),
+            "b1": (1, 4, 1, 1),
+            "s3": np.linspace(0.01, 0.02, 5, dtype=np.float32),
+            "w2": np.random.default_rng(2).integers(-63, 64, (80, 5)).astype(np.int8),
+            "zeros": np.zeros(5, np.int8),
+        },
+        17,
+    ),
+    "two_inputs": (
+        "float[1,3,8,8] left, float[1,3,8,8] right => float[1,4,8,8] sum, float[1,4] mean",
+        """
         a = Conv<pads=[1,1,1,1]>(left, w)
         b = Conv<pads=[1,1,1,1]>(right, w)
         s = Add(a, b)
         sum = Relu(s)
         g = GlobalMaxPool(sum)
         mean = Flatten(g)""",
-        {"w": (4, 3, 3, 3)}, 17),
+        {"w": (4, 3, 3, 3)},
+        17,
+    ),
 }
 """Name -> (inputs => outputs, nodes, constants by value or by shape, opset)."""

@@ -1,4 +1,5 @@
 """Tiny loadables of our own, and the places of the given ones."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -43,23 +44,56 @@ def small_relu(abi: str = "v12", c: int = 3, h: int = 2, w: int = 5, atom: int =
             surface[name][key] = value
     for name in ("x1_data", "x2_data", "y_data"):
         surface[name]["type"], surface[name]["address"] = 2, -1
-    op = record(firmware.SDP_DESC, lut_index=-1, out_cvt__scale=1, out_cvt__enable=1, batch_num=1, x1_op__enable=1,
-                x1_op__type=0, x1_op__act=1)
+    op = record(
+        firmware.SDP_DESC,
+        lut_index=-1,
+        out_cvt__scale=1,
+        out_cvt__enable=1,
+        batch_num=1,
+        x1_op__enable=1,
+        x1_op__type=0,
+        x1_op__act=1,
+    )
     common = record(firmware.COMMON, op_type=firmware.SDP)
     common["consumers"]["index"] = -1
     common["fused_parent"]["index"] = -1
-    network = record(firmware.NETWORK, operation_desc_index=5, surface_desc_index=6, dependency_graph_index=4,
-                     lut_data_index=-1, roi_array_index=-1, surface_index=-1, stat_list_index=-1, num_rois=1,
-                     num_operations=1, num_addresses=7)
+    network = record(
+        firmware.NETWORK,
+        operation_desc_index=5,
+        surface_desc_index=6,
+        dependency_graph_index=4,
+        lut_data_index=-1,
+        roi_array_index=-1,
+        surface_index=-1,
+        stat_list_index=-1,
+        num_rois=1,
+        num_operations=1,
+        num_addresses=7,
+    )
     network["op_head"] = [-1, -1, 0, -1, -1, -1]
-    parts = {"addr0": network.tobytes(), "dep_graph": common.tobytes(), "op_list": op.tobytes(),
-             "surf_list": surface.tobytes() + bytes(firmware.SURFACE_SIZE - surface.itemsize)}
+    parts = {
+        "addr0": network.tobytes(),
+        "dep_graph": common.tobytes(),
+        "op_list": op.tobytes(),
+        "surf_list": surface.tobytes() + bytes(firmware.SURFACE_SIZE - surface.itemsize),
+    }
     memories = [Memory(0, 0, 1, 4096, 4096), Memory(1, 0, 5, size, 4096), Memory(2, 0, 9, size, 4096, tensor_desc_id=1)]
     for number, (name, data) in enumerate(parts.items()):
         memories.append(Memory(3 + number, 0, 3, len(data), 4096, [f"task-0-{name}"], [0]))
-    tensors = [TensorDesc(name, number, 1 + number, size, 0, 3, 4, 2, 37 if atom == 8 else 36, 0, 1, c, h, w, 1,
-                          w * atom, h * w * atom) for number, name in enumerate(("in", "out"))]
-    return Loadable((0, 7, 0), [Task(0, 1, -1, [3, 1, 2, 3, 4, 5, 6], [], [])], memories,
-                    [Address(m.id, m.id, 0, m.size) for m in memories], [],
-                    [Blob(f"task-0-{name}", len(data), 1, 0, table.firmware, data) for name, data in parts.items()],
-                    tensors, [], [Submit(0, [0])])
+    tensors = [
+        TensorDesc(
+            name, number, 1 + number, size, 0, 3, 4, 2, 37 if atom == 8 else 36, 0, 1, c, h, w, 1, w * atom, h * w * atom
+        )
+        for number, name in enumerate(("in", "out"))
+    ]
+    return Loadable(
+        (0, 7, 0),
+        [Task(0, 1, -1, [3, 1, 2, 3, 4, 5, 6], [], [])],
+        memories,
+        [Address(m.id, m.id, 0, m.size) for m in memories],
+        [],
+        [Blob(f"task-0-{name}", len(data), 1, 0, table.firmware, data) for name, data in parts.items()],
+        tensors,
+        [],
+        [Submit(0, [0])],
+    )

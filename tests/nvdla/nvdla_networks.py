@@ -1,4 +1,5 @@
 """Small float networks, compiled and run on the functional model."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -37,8 +38,9 @@ class Net:
         scale = 1 / np.sqrt(channels * kernel[0] * kernel[1])
         weights = (self.random.standard_normal((outputs, channels, *kernel)) * scale).astype(np.float32)
         bias = (self.random.standard_normal(outputs) * 0.2).astype(np.float32)
-        return self.add(name, Conv(groups=groups, **fields), source, params={"weights": weights, "bias": bias},
-                        activation=activation)
+        return self.add(
+            name, Conv(groups=groups, **fields), source, params={"weights": weights, "bias": bias}, activation=activation
+        )
 
     def fc(self, name: str, source: str, outputs: int) -> str:
         size = int(np.prod(self.graph.shape(source)[1:]))
@@ -47,8 +49,15 @@ class Net:
 
     def affine(self, name: str, source: str) -> str:
         c = self.graph.shape(source)[1]
-        return self.add(name, Affine(), source, params={"weights": self.random.uniform(-1.5, 1.5, c).astype(np.float32),
-                                                        "bias": self.random.uniform(-1, 1, c).astype(np.float32)})
+        return self.add(
+            name,
+            Affine(),
+            source,
+            params={
+                "weights": self.random.uniform(-1.5, 1.5, c).astype(np.float32),
+                "bias": self.random.uniform(-1, 1, c).astype(np.float32),
+            },
+        )
 
     def done(self, *outputs: str) -> Graph:
         self.graph.outputs = list(outputs)
@@ -102,4 +111,17 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 RELU = Clip(0.0)
 
-__all__ = ["Net", "Activation", "Concat", "ElemWise", "ExportRequest", "Pool", "RELU", "compiled", "cosine", "expected", "run", "typed"]
+__all__ = [
+    "RELU",
+    "Activation",
+    "Concat",
+    "ElemWise",
+    "ExportRequest",
+    "Net",
+    "Pool",
+    "compiled",
+    "cosine",
+    "expected",
+    "run",
+    "typed",
+]

@@ -1,7 +1,8 @@
 """The arithmetic of the integer units one number at a time, in Python's integers."""
+
 from __future__ import annotations
 
-__all__ = ["clamp", "rsh", "wrap", "x_unit", "y_unit", "converter", "lookup", "pool", "lrn"]
+__all__ = ["clamp", "converter", "lookup", "lrn", "pool", "rsh", "wrap", "x_unit", "y_unit"]
 
 RECIPROCALS = [0x10000, 0x8000, 0x5555, 0x4000, 0x3333, 0x2AAA, 0x2492, 0x2000]
 
@@ -85,9 +86,19 @@ def lookup(x: int, lut, cdp: bool) -> int:
     bits = 38 if cdp else 32
     answers = []
     for name, exponential in (("linear_exp", int(lut["method"]) == 0), ("linear_only", False)):
-        answers.append(_side(x, lut[f"{name}_table"], wrap(int(lut[f"{name}_start"]), bits), wrap(int(lut[f"{name}_end"]), bits),
-                             exponential, int(lut[f"{name}_offset"]["value"]), lut[f"{name}_underflow_slope"],
-                             lut[f"{name}_overflow_slope"], cdp))
+        answers.append(
+            _side(
+                x,
+                lut[f"{name}_table"],
+                wrap(int(lut[f"{name}_start"]), bits),
+                wrap(int(lut[f"{name}_end"]), bits),
+                exponential,
+                int(lut[f"{name}_offset"]["value"]),
+                lut[f"{name}_underflow_slope"],
+                lut[f"{name}_overflow_slope"],
+                cdp,
+            )
+        )
     (le, le_state), (lo, lo_state) = answers
     if le_state == lo_state == "below":
         return lo if lut["underflow_priority"] else le

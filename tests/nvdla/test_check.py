@@ -1,10 +1,13 @@
 """The checker: valid files pass, every wrong value is refused with what is wrong."""
+
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
 import pytest
+from nvdla_files import given, needs_shared, small_relu
+from nvdla_networks import RELU, Net, typed
 
 from n2d2py.export.nvdla.emit import emit
 from n2d2py.export.nvdla.lower import lower
@@ -14,8 +17,6 @@ from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.config import CONFIGS, config_of
 from n2d2py.nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
 from n2d2py.operators import ElemWise, Pool, Softmax
-from nvdla_files import given, needs_shared, small_relu
-from nvdla_networks import RELU, Net, typed
 
 SMALL = CONFIGS["nv_small"]
 
@@ -81,7 +82,10 @@ WRONG = [
     (of_op(1, SDP, "y_op.enable", 1), "nv_small has no Y unit"),
     (of_op(1, SDP, "x1_op.truncate", 64), "a shift of x1_op is above 63"),
     (of_op(1, SDP, "batch_num", 2), "batch_num is 2"),
-    (of_surface(2, PDP, "dst_data.width", 600), "it forms 600 positions of a line at once; the line buffer of nv_small has room for 512"),
+    (
+        of_surface(2, PDP, "dst_data.width", 600),
+        "it forms 600 positions of a line at once; the line buffer of nv_small has room for 512",
+    ),
     (of_op(2, PDP, "pool_width", 9), "pool_width is 9, not from 0 to 7"),
     (of_op(2, PDP, "stride_y", 1), "the height of the result is 5"),
     (of_op(2, PDP, "precision", 2), "precision is 2, which nv_small does not compute in"),
@@ -111,7 +115,8 @@ def test_wrong_values_are_refused(wrong, text):
     one = loadable()
     change(one, *wrong)
     assert any(text in line for line in violations(Program.of(one, "net", "v12"), SMALL)), violations(
-        Program.of(one, "net", "v12"), SMALL)
+        Program.of(one, "net", "v12"), SMALL
+    )
 
 
 @pytest.mark.parametrize("abi", ["v10", "v12"])
@@ -142,12 +147,20 @@ def test_a_deadlock_is_found():
     change(one, *of_graph(0, "dependency_count", 1))
     change(one, *of_graph(1, "fused_parent.event", firmware.COMPLETED))  # CONV waits for the end of what waits for it
     found = violations(Program.of(one, "net", "v12"), SMALL)
-    assert any("a deadlock after 0 of 7 operations" in line and "op 0 (CONV) waits for 1 of op 1 (SDP) COMPLETED" in line
-               for line in found), found
+    assert any(
+        "a deadlock after 0 of 7 operations" in line and "op 0 (CONV) waits for 1 of op 1 (SDP) COMPLETED" in line
+        for line in found
+    ), found
 
 
-@pytest.mark.parametrize("field, value, text", [("address", 90, "its source has address index 90 of"),
-                                                ("size", 1 << 20, "its source ends at byte"), ("format", 9, "its formats 9 and 1 differ")])
+@pytest.mark.parametrize(
+    "field, value, text",
+    [
+        ("address", 90, "its source has address index 90 of"),
+        ("size", 1 << 20, "its source ends at byte"),
+        ("format", 9, "its formats 9 and 1 differ"),
+    ],
+)
 def test_buffers_of_the_emulator(field, value, text):
     net = Net((6, 1, 1))
     graph = net.done(net.add("s", Softmax(), net.conv("a", "x", 10, kernel=(1, 1))))
@@ -174,7 +187,12 @@ def test_tables_of_the_runtime():
     for memory in one.memory_list:
         memory.contents = [name.replace("dep_graph", "graph") for name in memory.contents]
     text = "\n".join(violations(Program.of(one, "net", "v12"), SMALL))
-    for part in ("submit list is empty", "bind ids of the inputs are [1]", "memory 2 is in SRAM", "no blob is called dep_graph"):
+    for part in (
+        "submit list is empty",
+        "bind ids of the inputs are [1]",
+        "memory 2 is in SRAM",
+        "no blob is called dep_graph",
+    ):
         assert part in text
 
 

@@ -1,21 +1,27 @@
 """The compiler: networks of every kind of layer, for every configuration, against the float network."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import fixed_point
 from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators import LRN, Softmax
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Tanh
 
 SLOW = pytest.mark.slow
-TARGETS = [("nv_small", INT8), pytest.param("nv_large", INT8, marks=SLOW), pytest.param("nv_full", INT8, marks=SLOW),
-           pytest.param("nv_medium_512", INT8, marks=SLOW), ("nv_full", FP16)]
+TARGETS = [
+    ("nv_small", INT8),
+    pytest.param("nv_large", INT8, marks=SLOW),
+    pytest.param("nv_full", INT8, marks=SLOW),
+    pytest.param("nv_medium_512", INT8, marks=SLOW),
+    ("nv_full", FP16),
+]
 
 
 def chain(net: Net) -> str:
@@ -85,14 +91,33 @@ def maximum(net: Net) -> str:
     return net.add("m", ElemWise("Max"), net.conv("a", "x", 10), net.conv("b", "x", 10))
 
 
-NETWORKS = [chain, residual, two_branches, depthwise, concatenation, odd_concatenation, averages, large_average, slope, gains,
-            product, maximum]
+NETWORKS = [
+    chain,
+    residual,
+    two_branches,
+    depthwise,
+    concatenation,
+    odd_concatenation,
+    averages,
+    large_average,
+    slope,
+    gains,
+    product,
+    maximum,
+]
 
 
 @pytest.mark.parametrize("precision", [INT8, FP16])
-@pytest.mark.parametrize("kernel, stride, pads", [((2, 2), (2, 2), (0, 0, 0, 0)), ((4, 4), (2, 2), (1, 1, 1, 1)),
-                                                  ((3, 3), (2, 2), (1, 1, 0, 0)), ((5, 3), (1, 1), (2, 1, 2, 1)),
-                                                  ((3, 4), (3, 2), (0, 1, 0, 1))])
+@pytest.mark.parametrize(
+    "kernel, stride, pads",
+    [
+        ((2, 2), (2, 2), (0, 0, 0, 0)),
+        ((4, 4), (2, 2), (1, 1, 1, 1)),
+        ((3, 3), (2, 2), (1, 1, 0, 0)),
+        ((5, 3), (1, 1), (2, 1, 2, 1)),
+        ((3, 4), (3, 2), (0, 1, 0, 1)),
+    ],
+)
 def test_transposed_convolutions(kernel, stride, pads, precision):
     from n2d2py.operators import Deconv
 
@@ -215,13 +240,16 @@ def test_memory_is_reused():
     assert placement.size <= 1.1 * placement.live
 
 
-@pytest.mark.parametrize("network, config, precision, reason", [
-    (lambda n: n.conv("a", "x", 4, stride=(9, 9), kernel=(1, 1)), "nv_full", FP16, "the limits are 32, 8 and 32"),
-    (lambda n: n.add("a", Pool("Max", (11, 10), (1, 1)), "x"), "nv_full", FP16, None),
-    (lambda n: n.add("a", Activation(Tanh()), "x"), "nv_small", INT8, "nv_small has no look-up table for Tanh"),
-    (lambda n: n.add("a", ElemWise("EuclideanSum"), "x", "x"), "nv_full", FP16, "EuclideanSum of 2 inputs"),
-    (lambda n: n.conv("b", n.add("a", Softmax(), "x"), 2), "nv_full", FP16, "softmax over all channels of one position"),
-])
+@pytest.mark.parametrize(
+    "network, config, precision, reason",
+    [
+        (lambda n: n.conv("a", "x", 4, stride=(9, 9), kernel=(1, 1)), "nv_full", FP16, "the limits are 32, 8 and 32"),
+        (lambda n: n.add("a", Pool("Max", (11, 10), (1, 1)), "x"), "nv_full", FP16, None),
+        (lambda n: n.add("a", Activation(Tanh()), "x"), "nv_small", INT8, "nv_small has no look-up table for Tanh"),
+        (lambda n: n.add("a", ElemWise("EuclideanSum"), "x", "x"), "nv_full", FP16, "EuclideanSum of 2 inputs"),
+        (lambda n: n.conv("b", n.add("a", Softmax(), "x"), 2), "nv_full", FP16, "softmax over all channels of one position"),
+    ],
+)
 def test_refusals_have_reasons(network, config, precision, reason):
     net = Net((3, 12, 10))
     graph = net.done(network(net))
@@ -232,6 +260,6 @@ def test_refusals_have_reasons(network, config, precision, reason):
 
 def test_fixed_point():
     m, t = fixed_point(np.array([0.5, 0.001]))
-    assert np.allclose(m / 2.0 ** t, [0.5, 0.001], atol=2.0 ** -(t + 1)) and m.max() <= 32767 and t >= 14
+    assert np.allclose(m / 2.0**t, [0.5, 0.001], atol=2.0 ** -(t + 1)) and m.max() <= 32767 and t >= 14
     assert fixed_point(0.99999)[0][0] <= 32767
     assert fixed_point(0.0)[0][0] == 0

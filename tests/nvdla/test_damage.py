@@ -1,4 +1,5 @@
 """Random damage of loadables: dump, check and run answer with one line or do their work, they never crash or hang."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -8,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from nvdla_files import given, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Loadable, Program, parse_loadable, write_loadable
@@ -15,7 +17,6 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import config_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.model import run_program
-from nvdla_files import given, small_relu
 
 TABLES = ("task_list", "memory_list", "address_list", "blobs", "tensor_desc_list", "submit_list")
 NUMBERS = (0, 1, 2, 7, 255, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -31,13 +32,13 @@ def in_bytes(data: bytes, random: np.random.Generator) -> bytes:
     """A cut, a wrong offset, a piece of the file elsewhere, some wrong bytes."""
     bad, kind = bytearray(data), int(random.integers(4))
     if kind == 0:
-        bad = bad[:int(random.integers(1, len(bad)))]
+        bad = bad[: int(random.integers(1, len(bad)))]
     elif kind == 1:
         at = int(random.integers(len(bad) // 4)) * 4
-        bad[at:at + 4] = int(random.choice([*NUMBERS, len(bad)])).to_bytes(4, "little")
+        bad[at : at + 4] = int(random.choice([*NUMBERS, len(bad)])).to_bytes(4, "little")
     elif kind == 2:
         a, b = random.integers(len(bad), size=2)
-        bad[a:a + 32] = bad[b:b + 32]
+        bad[a : a + 32] = bad[b : b + 32]
     for _ in range(int(random.integers(1, 8))):
         bad[int(random.integers(len(bad)))] = random.integers(256)
     return bytes(bad)
@@ -52,7 +53,7 @@ def in_meaning(data: bytes, random: np.random.Generator) -> bytes:
             blob = blobs[int(random.integers(len(blobs)))]
             bad, size = bytearray(blob.data), int(random.choice([1, 2, 4]))
             at = int(random.integers(len(bad))) // size * size
-            bad[at:at + size] = (int(random.choice(NUMBERS)) % (1 << 8 * size)).to_bytes(size, "little")
+            bad[at : at + size] = (int(random.choice(NUMBERS)) % (1 << 8 * size)).to_bytes(size, "little")
             blob.data = bytes(bad)
         else:
             tables = [name for name in TABLES if getattr(loadable, name)]

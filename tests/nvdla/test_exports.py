@@ -1,4 +1,5 @@
 """-export NVDLA from the command line: shipped models, real networks, ONNC's cases."""
+
 from __future__ import annotations
 
 import json
@@ -6,24 +7,55 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nvdla_files import SHARED, needs_shared
 
 from n2d2py.cli import main
 from n2d2py.nvdla import cli as nvdla
-from nvdla_files import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = SHARED.parent
 
-CASES = {"Add": 0, "AveragePool": 0, "BatchNormalization": 1e-3, "Concat": 0, "Conv": 0, "Gemm": 0, "GlobalAveragePool": 0,
-         "LRN": 1e-3, "MaxPool": 0, "Mul": 0, "Relu": 0, "Reshape": 0, "Softmax": 1e-3, "Transpose": 0, "Unsqueeze": 0, "tutorial_add": 0}
+CASES = {
+    "Add": 0,
+    "AveragePool": 0,
+    "BatchNormalization": 1e-3,
+    "Concat": 0,
+    "Conv": 0,
+    "Gemm": 0,
+    "GlobalAveragePool": 0,
+    "LRN": 1e-3,
+    "MaxPool": 0,
+    "Mul": 0,
+    "Relu": 0,
+    "Reshape": 0,
+    "Softmax": 1e-3,
+    "Transpose": 0,
+    "Unsqueeze": 0,
+    "tutorial_add": 0,
+}
 """ONNC's cases and the relative error that is allowed."""
 
 
 def export(folder: Path, *words: str, config: str = "nv_full", firmware: str = "0.12") -> Path:
     """Runs the tool; the export's folder."""
     (folder / "params.ini").write_text(f"NVDLAConfig={config}\nNVDLAFirmware={firmware}\n")
-    assert main([*words, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(folder / "params.ini"), "-quiet", "-o",
-                 str(folder)]) == 0
+    assert (
+        main(
+            [
+                *words,
+                "-seed",
+                "1",
+                "-export",
+                "NVDLA",
+                "-export-parameters",
+                str(folder / "params.ini"),
+                "-quiet",
+                "-o",
+                str(folder),
+            ]
+        )
+        == 0
+    )
     return next(folder.glob("export_NVDLA_*"))
 
 
@@ -35,24 +67,47 @@ def test_the_first_steps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     export(tmp_path, str(ROOT / "models" / "Add.ini"), "-nbbits", "-32", "-db-export", "0")
     assert nvdla.main(["check", "export_NVDLA_float32/out.nvdla"]) == 0
-    assert nvdla.main(["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "models/data/nvdla/7x5.pgm"),
-                       "--rawdump"]) == 0
+    assert (
+        nvdla.main(["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "models/data/nvdla/7x5.pgm"), "--rawdump"])
+        == 0
+    )
     assert Path("output.dimg").read_text().split() == [str(n) for n in range(2, 37)]
 
 
 def with_normalization(folder: Path) -> Path:
     """LeNet with a local response normalization behind the first convolution."""
-    text = (ROOT / "models" / "LeNet.ini").read_text().replace("DataPath=data/digits", f"DataPath={ROOT / 'models' / 'data' / 'digits'}")
-    text = text.replace("[pool1] pool_def", "[lrn1]\nInput=conv1\nType=LRN\nNbOutputs=6\nConfigSection=lrn_config\n\n"
-                        "[lrn_config]\nN=5\nAlpha=0.5\nK=1.0\n\n[pool1] pool_def").replace("Input=conv1\nNbOutputs=[conv1]", "Input=lrn1\nNbOutputs=[conv1]")
+    text = (
+        (ROOT / "models" / "LeNet.ini")
+        .read_text()
+        .replace("DataPath=data/digits", f"DataPath={ROOT / 'models' / 'data' / 'digits'}")
+    )
+    text = text.replace(
+        "[pool1] pool_def",
+        "[lrn1]\nInput=conv1\nType=LRN\nNbOutputs=6\nConfigSection=lrn_config\n\n"
+        "[lrn_config]\nN=5\nAlpha=0.5\nK=1.0\n\n[pool1] pool_def",
+    ).replace("Input=conv1\nNbOutputs=[conv1]", "Input=lrn1\nNbOutputs=[conv1]")
     (folder / "lrn.ini").write_text(text)
     return folder / "lrn.ini"
 
 
 @pytest.mark.slow
 def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
-    words = [str(with_normalization(tmp_path)), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20", "-db-export", "10",
-             "-quality", "fast", "-test", "-compare", "2"]
+    words = [
+        str(with_normalization(tmp_path)),
+        "-w",
+        str(ROOT / "models" / "LeNet.npz"),
+        "-nbbits",
+        "8",
+        "-calib",
+        "20",
+        "-db-export",
+        "10",
+        "-quality",
+        "fast",
+        "-test",
+        "-compare",
+        "2",
+    ]
     text = Path(words[0]).read_text().replace("Type=LRN", "Type=Activation\nActivationFunction=Tanh")
     found = summary(export(tmp_path, *words, config="nv_small"))
     assert found["compare"]["lrn1"]["identical"] and found["agreement"]["loadable"] == 100
@@ -60,8 +115,24 @@ def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
     folder.mkdir()
     (folder / "tanh.ini").write_text(text)
     (folder / "params.ini").write_text("NVDLAConfig=nv_small\nNVDLAFallback=1\n")
-    assert main([str(folder / "tanh.ini"), *words[1:], "-seed", "1", "-export", "NVDLA", "-export-parameters", str(folder / "params.ini"),
-                 "-quiet", "-o", str(folder)]) == 0
+    assert (
+        main(
+            [
+                str(folder / "tanh.ini"),
+                *words[1:],
+                "-seed",
+                "1",
+                "-export",
+                "NVDLA",
+                "-export-parameters",
+                str(folder / "params.ini"),
+                "-quiet",
+                "-o",
+                str(folder),
+            ]
+        )
+        == 0
+    )
     made = folder / "export_NVDLA_int8"
     found = summary(made)
     assert all(layer["identical"] is not False for layer in found["compare"].values()) and found["agreement"]["loadable"] == 100
@@ -72,12 +143,24 @@ def test_layers_in_floating_point_and_layers_of_the_cpu(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["LeNet", "MobileNet"])
-@pytest.mark.parametrize("bits, config, firmware", [("8", "nv_small", "0.12"), ("8", "nv_large", "0.11"), ("-32", "nv_full", "0.11")])
+@pytest.mark.parametrize(
+    "bits, config, firmware", [("8", "nv_small", "0.12"), ("8", "nv_large", "0.11"), ("-32", "nv_full", "0.11")]
+)
 def test_digits(model, bits, config, firmware, tmp_path):
     weights = ROOT / "models" / f"{model}.npz"
     words = [str(ROOT / "models" / f"{model}.ini"), "-w", str(weights) if weights.is_file() else "/dev/null", "-nbbits", bits]
-    folder = export(tmp_path, *words, *(["-calib", "-1"] if bits == "8" else []), "-db-export", "-1", "-test", "-compare", "4",
-                    config=config, firmware=firmware)
+    folder = export(
+        tmp_path,
+        *words,
+        *(["-calib", "-1"] if bits == "8" else []),
+        "-db-export",
+        "-1",
+        "-test",
+        "-compare",
+        "4",
+        config=config,
+        firmware=firmware,
+    )
     found = summary(folder)
     assert abs(found["scores"]["loadable"] - found["scores"]["float"]) < 0.5
     assert all(layer["identical"] is not False for layer in found["compare"].values())
@@ -95,8 +178,25 @@ def test_digits(model, bits, config, firmware, tmp_path):
 def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
     monkeypatch.setenv("N2D2_DATA", str(DATA))
     monkeypatch.setenv("N2D2_MODELS", str(DATA / "models"))
-    folder = export(tmp_path, str(ROOT / "tests" / "networks" / f"{network}.ini"), "-w", "/dev/null", "-fuse", "-nbbits", "8",
-                    "-calib", "20", "-nb-test", stimuli, "-db-export", stimuli, "-test", "-compare", "1", config=config)
+    folder = export(
+        tmp_path,
+        str(ROOT / "tests" / "networks" / f"{network}.ini"),
+        "-w",
+        "/dev/null",
+        "-fuse",
+        "-nbbits",
+        "8",
+        "-calib",
+        "20",
+        "-nb-test",
+        stimuli,
+        "-db-export",
+        stimuli,
+        "-test",
+        "-compare",
+        "1",
+        config=config,
+    )
     found = summary(folder)
     assert all(layer["identical"] is not False for layer in found["compare"].values())
     assert min(layer["cosine"] for layer in found["compare"].values()) > 0.98
@@ -112,23 +212,63 @@ def test_real_networks(network, stimuli, config, tmp_path, monkeypatch):
 def test_cases_of_onnc(case, tmp_path):
     given = SHARED / "onnc" / case
     folder = export(tmp_path, str(next(given.glob("*.onnx"))), "-nbbits", "-32", "-db-export", "0", firmware="0.11")
-    assert nvdla.main(["run", str(folder / "out.nvdla"), "--image", str(next(given.glob("*.pgm"))), "--rawdump", "--output",
-                       str(tmp_path / "out.txt")]) == 0
-    found, expected = (np.array(path.read_text().split(), np.float64) for path in (tmp_path / "out.txt", next(given.glob("*.dimg"))))
+    assert (
+        nvdla.main(
+            [
+                "run",
+                str(folder / "out.nvdla"),
+                "--image",
+                str(next(given.glob("*.pgm"))),
+                "--rawdump",
+                "--output",
+                str(tmp_path / "out.txt"),
+            ]
+        )
+        == 0
+    )
+    found, expected = (
+        np.array(path.read_text().split(), np.float64) for path in (tmp_path / "out.txt", next(given.glob("*.dimg")))
+    )
     assert found.shape == expected.shape
     assert np.all(np.abs(found - expected) <= CASES[case] * np.maximum(np.abs(expected), 1e-3))
 
 
 @pytest.mark.slow
 def test_a_calibration_table_is_written_and_taken(tmp_path):
-    lenet = [str(ROOT / "models" / "LeNet.ini"), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20",
-             "-db-export", "0", "-quality", "fast"]
+    lenet = [
+        str(ROOT / "models" / "LeNet.ini"),
+        "-w",
+        str(ROOT / "models" / "LeNet.npz"),
+        "-nbbits",
+        "8",
+        "-calib",
+        "20",
+        "-db-export",
+        "0",
+        "-quality",
+        "fast",
+    ]
     table = json.loads((export(tmp_path, *lenet) / "calibration.json").read_text())
     assert table["conv1"]["max"] == pytest.approx(127 * table["conv1"]["scale"]) and table["conv1"]["offset"] == 0
     (tmp_path / "table.json").write_text(json.dumps({"conv2": {"scale": 2 * table["conv2"]["scale"]}}))
     (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'table.json'}\n")
-    assert main([*lenet, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(tmp_path / "given.ini"), "-quiet", "-o",
-                 str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                *lenet,
+                "-seed",
+                "1",
+                "-export",
+                "NVDLA",
+                "-export-parameters",
+                str(tmp_path / "given.ini"),
+                "-quiet",
+                "-o",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     again = json.loads((tmp_path / "export_NVDLA_int8" / "calibration.json").read_text())
     assert again["conv2"]["scale"] == pytest.approx(2 * table["conv2"]["scale"])
     assert again["conv1"] == table["conv1"]
@@ -136,15 +276,39 @@ def test_a_calibration_table_is_written_and_taken(tmp_path):
     for name in ("out.nvdla", "calibration.json"):  # the whole table, as it was written, changes nothing
         (tmp_path / name).write_bytes((made / name).read_bytes())
     (tmp_path / "given.ini").write_text(f"NVDLACalibration={tmp_path / 'calibration.json'}\n")
-    assert main([*lenet, "-seed", "1", "-export", "NVDLA", "-export-parameters", str(tmp_path / "given.ini"), "-quiet", "-o",
-                 str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                *lenet,
+                "-seed",
+                "1",
+                "-export",
+                "NVDLA",
+                "-export-parameters",
+                str(tmp_path / "given.ini"),
+                "-quiet",
+                "-o",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     assert (made / "out.nvdla").read_bytes() == (tmp_path / "out.nvdla").read_bytes()
 
 
 @pytest.mark.slow
 def test_two_exports_are_the_same(tmp_path):
-    words = [str(ROOT / "models" / "LeNet.ini"), "-w", str(ROOT / "models" / "LeNet.npz"), "-nbbits", "8", "-calib", "20",
-             "-db-export", "5"]
+    words = [
+        str(ROOT / "models" / "LeNet.ini"),
+        "-w",
+        str(ROOT / "models" / "LeNet.npz"),
+        "-nbbits",
+        "8",
+        "-calib",
+        "20",
+        "-db-export",
+        "5",
+    ]
     one, two = tmp_path / "one", tmp_path / "two"
     for place in (one, two):
         place.mkdir()
@@ -161,18 +325,44 @@ def test_two_inputs(config, bits, tmp_path):
 
     random = np.random.default_rng(1)
     shapes = {"a": (3, 6, 5), "b": (4, 6, 5)}
-    weights = [numpy_helper.from_array((random.standard_normal((8, c, k, k)) / 4).astype(np.float32), name)
-               for name, c, k in (("wa", 3, 3), ("wb", 4, 1))]
-    nodes = [helper.make_node("Conv", ["a", "wa"], ["ca"], pads=[1, 1, 1, 1]), helper.make_node("Conv", ["b", "wb"], ["cb"]),
-             helper.make_node("Add", ["ca", "cb"], ["s"]), helper.make_node("Relu", ["s"], ["r"]),
-             helper.make_node("GlobalAveragePool", ["r"], ["g"]), helper.make_node("Flatten", ["g"], ["y"])]
+    weights = [
+        numpy_helper.from_array((random.standard_normal((8, c, k, k)) / 4).astype(np.float32), name)
+        for name, c, k in (("wa", 3, 3), ("wb", 4, 1))
+    ]
+    nodes = [
+        helper.make_node("Conv", ["a", "wa"], ["ca"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["b", "wb"], ["cb"]),
+        helper.make_node("Add", ["ca", "cb"], ["s"]),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["y"]),
+    ]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, *shape]) for name, shape in shapes.items()]
     graph = helper.make_graph(nodes, "two", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])], weights)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "two.onnx")
-    np.savez(tmp_path / "data.npz", y=np.arange(12) % 8, **{name: random.standard_normal((12, *shape)).astype(np.float32)
-                                                            for name, shape in shapes.items()})
-    folder = export(tmp_path, str(tmp_path / "two.onnx"), "-nbbits", bits, "-calib-data", str(tmp_path / "data.npz"), "-calib", "12",
-                    "-db-export", "6", "-test", "-compare", "3", "-quality", "fast", config=config)
+    np.savez(
+        tmp_path / "data.npz",
+        y=np.arange(12) % 8,
+        **{name: random.standard_normal((12, *shape)).astype(np.float32) for name, shape in shapes.items()},
+    )
+    folder = export(
+        tmp_path,
+        str(tmp_path / "two.onnx"),
+        "-nbbits",
+        bits,
+        "-calib-data",
+        str(tmp_path / "data.npz"),
+        "-calib",
+        "12",
+        "-db-export",
+        "6",
+        "-test",
+        "-compare",
+        "3",
+        "-quality",
+        "fast",
+        config=config,
+    )
     found = summary(folder)
     assert found["agreement"]["loadable"] == 100
     assert all(layer["identical"] is not False for layer in found["compare"].values())

@@ -1,10 +1,12 @@
 """Layers that the accelerator lacks as extension operations: off by default, described in the file, run by the model."""
+
 from __future__ import annotations
 
 import json
 
 import numpy as np
 import pytest
+from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit import emit
@@ -20,7 +22,6 @@ from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.operators import Deconv, Padding, Resize, Softmax, Transpose
 from n2d2py.operators.activations import Logistic, Swish
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 SHAPE = (8, 7, 6)
 
@@ -56,8 +57,13 @@ def first_and_last(net: Net) -> str:
     return net.add("t", Transpose((0, 2, 1, 3)), big)
 
 
-NETWORKS = {"mixed": (mixed, 3), "concat": (inside_a_concatenation, 1), "deconv": (transposed, 1), "sum": (two_inputs, 1),
-            "ends": (first_and_last, 3)}
+NETWORKS = {
+    "mixed": (mixed, 3),
+    "concat": (inside_a_concatenation, 1),
+    "deconv": (transposed, 1),
+    "sum": (two_inputs, 1),
+    "ends": (first_and_last, 3),
+}
 
 
 def samples() -> np.ndarray:
@@ -74,16 +80,29 @@ def loaded(network, config: str, precision: int, abi: str):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("config, precision, abi", [("nv_small", INT8, "v12"), ("nv_small", INT8, "v10"), ("nv_full", FP16, "v12"),
-                                                    ("nv_full", FP16, "v10"), ("nv_medium_512", INT8, "v12")])
+@pytest.mark.parametrize(
+    "config, precision, abi",
+    [
+        ("nv_small", INT8, "v12"),
+        ("nv_small", INT8, "v10"),
+        ("nv_full", FP16, "v12"),
+        ("nv_full", FP16, "v10"),
+        ("nv_medium_512", INT8, "v12"),
+    ],
+)
 def test_networks(name, config, precision, abi):
     network, least = NETWORKS[name]
     if precision == INT8 and name == "sum":
         pytest.skip("floating point in an integer network at its end has no scale")
     graph, lowered, _, program = loaded(network, config, precision, abi)
     assert program.abi.name == abi and violations(program, CONFIGS[config]) == []
-    extensions = [op for task in program.tasks if hasattr(task, "operations") for op in task.operations
-                  if getattr(op, "extension", None) is not None]
+    extensions = [
+        op
+        for task in program.tasks
+        if hasattr(task, "operations")
+        for op in task.operations
+        if getattr(op, "extension", None) is not None
+    ]
     assert (config != "nv_full" or name != "concat") <= len(extensions) <= least
     placement = place(lowered)
     assert placement.size <= 1.1 * placement.live
@@ -112,23 +131,33 @@ def test_the_dump_says_so():
 def test_check_names_them(tmp_path, capsys):
     (tmp_path / "net.nvdla").write_bytes(loaded(mixed, "nv_small", INT8, "v12")[2])
     assert main(["check", str(tmp_path / "net.nvdla")]) == 0
-    assert "NVIDIA's runtime lacks 3 extension operations: wide (Resize), sig (Activation), soft (Softmax)" in capsys.readouterr().out
+    assert (
+        "NVIDIA's runtime lacks 3 extension operations: wide (Resize), sig (Activation), soft (Softmax)"
+        in capsys.readouterr().out
+    )
 
 
-@pytest.mark.parametrize("at, bytes_", [(0, b"N2DY"), (4, b"\2"), (8, b"\xff\xff\xff\x7f"), (12, b"["), (14, b"\xff"), (8, b"\1\0\0\0")])
+@pytest.mark.parametrize(
+    "at, bytes_", [(0, b"N2DY"), (4, b"\2"), (8, b"\xff\xff\xff\x7f"), (12, b"["), (14, b"\xff"), (8, b"\1\0\0\0")]
+)
 def test_damaged_descriptions(at, bytes_):
     loadable = parse_loadable(loaded(mixed, "nv_small", INT8, "v12")[2])
     blob = next(blob for blob in loadable.blobs if blob.name.endswith("extension0"))
     data = bytearray(blob.data)
-    data[at:at + len(bytes_)] = bytes_
+    data[at : at + len(bytes_)] = bytes_
     blob.data = bytes(data)
     with pytest.raises(N2D2Error, match="E901.*description of operation 0 is damaged"):
         Program.of(loadable, "net.nvdla")
 
 
-@pytest.mark.parametrize("old, new, text", [("Resize", "Resise", "is a Resise, which is no operator"),
-                                            ('"mode": "Bilinear"', '"made": "Bilinear"', "cannot run"),
-                                            ("[7, 9]", "[7, 8]", "cannot run: ValueError: its results have the shapes")])
+@pytest.mark.parametrize(
+    "old, new, text",
+    [
+        ("Resize", "Resise", "is a Resise, which is no operator"),
+        ('"mode": "Bilinear"', '"made": "Bilinear"', "cannot run"),
+        ("[7, 9]", "[7, 8]", "cannot run: ValueError: its results have the shapes"),
+    ],
+)
 def test_descriptions_that_cannot_run(old, new, text):
     loadable = parse_loadable(loaded(mixed, "nv_small", INT8, "v12")[2])
     blob = next(blob for blob in loadable.blobs if blob.name.endswith("extension0"))
@@ -141,8 +170,15 @@ def test_descriptions_that_cannot_run(old, new, text):
 def test_descriptions_are_read_as_written():
     random = np.random.default_rng(1)
     constants = {"weights": random.standard_normal((3, 2, 1)).astype(np.float32), "index": np.arange(5)}
-    one = Extension("a", "Conv", {"pads": [1, 2], "low": "-inf"}, {"function": "Clip", "low": 0.0, "high": "inf"},
-                    (Port((1, 2, 3), 0.5),), (Port((1, 4), 0.25, -3, 7), Port((1,))), constants)
+    one = Extension(
+        "a",
+        "Conv",
+        {"pads": [1, 2], "low": "-inf"},
+        {"function": "Clip", "low": 0.0, "high": "inf"},
+        (Port((1, 2, 3), 0.5),),
+        (Port((1, 4), 0.25, -3, 7), Port((1,))),
+        constants,
+    )
     again = unpack_extension(pack_extension(one))
     assert all(np.array_equal(again.constants[role], array) for role, array in constants.items())
     assert {**vars(again), "constants": 0} == {**vars(one), "constants": 0}

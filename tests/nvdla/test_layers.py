@@ -1,8 +1,10 @@
 """Every kind of layer, compiled for every configuration that has its unit, against the integers of the quantized network."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import CONFIGS
@@ -10,7 +12,6 @@ from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.operators import LRN, Deconv, Softmax
 from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 SHAPE = (6, 14, 13)
 
@@ -107,8 +108,25 @@ def minimum(net: Net) -> str:
 
 
 TABLES = (sigmoid, tanh, swish)
-NETWORKS = (lrn, wide_lrn, *TABLES, leaky, relu6, deconv, dilated, grouped, depthwise, concat, average_without_padding,
-            global_average, long_global_average, global_maximum, residual, gate, minimum)
+NETWORKS = (
+    lrn,
+    wide_lrn,
+    *TABLES,
+    leaky,
+    relu6,
+    deconv,
+    dilated,
+    grouped,
+    depthwise,
+    concat,
+    average_without_padding,
+    global_average,
+    long_global_average,
+    global_maximum,
+    residual,
+    gate,
+    minimum,
+)
 FAST = {"nv_small", "nv_full"}
 
 
@@ -143,9 +161,15 @@ def test_layers(network, config, precision):
     assert steps.max() <= 4 and steps.mean() < 0.7, (steps.max(), steps.mean())
 
 
-@pytest.mark.parametrize("mode, kernel, stride, pads, width", [
-    ("Max", (3, 3), (1, 2), (1, 1, 1, 1), 150), ("Average", (5, 3), (1, 1), (2, 1, 2, 1), 70), ("Max", (2, 2), (2, 2), (0, 0, 0, 0), 300),
-    ("Average", (3, 4), (2, 4), (1, 2, 0, 1), 270)])
+@pytest.mark.parametrize(
+    "mode, kernel, stride, pads, width",
+    [
+        ("Max", (3, 3), (1, 2), (1, 1, 1, 1), 150),
+        ("Average", (5, 3), (1, 1), (2, 1, 2, 1), 70),
+        ("Max", (2, 2), (2, 2), (0, 0, 0, 0), 300),
+        ("Average", (3, 4), (2, 4), (1, 2, 0, 1), 270),
+    ],
+)
 @pytest.mark.parametrize("config, precision", [("nv_full", FP16), ("nv_full", INT8), ("nv_small", INT8)])
 def test_wide_pools_are_split_by_columns(mode, kernel, stride, pads, width, config, precision):
     from n2d2py.nvdla.config import widest_pool

@@ -1,22 +1,34 @@
 """The file format: what is read is what was written, damaged files give one clear line."""
+
 from __future__ import annotations
 
 import json
 
 import numpy as np
 import pytest
+from nvdla_files import SHARED, given, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
 from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.dump import dump, dump_text
-from nvdla_files import SHARED, given, needs_shared, small_relu
 
-STRUCTS = {"dla_network_desc": firmware.NETWORK, "dla_common_op_desc": firmware.COMMON, "dla_consumer": firmware.CONSUMER,
-           "dla_cvt_param": firmware.CVT, "dla_conv_op_desc": firmware.CONV_OP, "dla_sdp_op": firmware.SDP_OP,
-           "dla_sdp_op_desc": firmware.SDP_DESC, "dla_pdp_op_desc": firmware.PDP_OP, "dla_cdp_op_desc": firmware.CDP_OP,
-           "dla_rubik_op_desc": firmware.RUBIK_OP, "dla_bdma_op_desc": firmware.BDMA_OP,
-           "dla_bdma_transfer_desc": firmware.TRANSFER, "dla_lut_param": firmware.LUT, "dla_sdp_cvt": firmware.SDP_CVT}
+STRUCTS = {
+    "dla_network_desc": firmware.NETWORK,
+    "dla_common_op_desc": firmware.COMMON,
+    "dla_consumer": firmware.CONSUMER,
+    "dla_cvt_param": firmware.CVT,
+    "dla_conv_op_desc": firmware.CONV_OP,
+    "dla_sdp_op": firmware.SDP_OP,
+    "dla_sdp_op_desc": firmware.SDP_DESC,
+    "dla_pdp_op_desc": firmware.PDP_OP,
+    "dla_cdp_op_desc": firmware.CDP_OP,
+    "dla_rubik_op_desc": firmware.RUBIK_OP,
+    "dla_bdma_op_desc": firmware.BDMA_OP,
+    "dla_bdma_transfer_desc": firmware.TRANSFER,
+    "dla_lut_param": firmware.LUT,
+    "dla_sdp_cvt": firmware.SDP_CVT,
+}
 
 
 @pytest.mark.parametrize("abi", ["v10", "v12"])
@@ -53,7 +65,7 @@ def test_damaged_files_give_one_error():
     random = np.random.default_rng(1)
     refused = 0
     for trial in range(400):
-        bad = bytearray(data[:random.integers(0, len(data))] if trial % 4 == 0 else data)
+        bad = bytearray(data[: random.integers(0, len(data))] if trial % 4 == 0 else data)
         for _ in range(int(random.integers(1, 6))):
             if bad:
                 bad[random.integers(0, len(bad))] = random.integers(0, 256)
@@ -91,8 +103,9 @@ def test_the_structures_are_those_of_nvidia(file, abi):
         structs[f"dla_{name}_surface_desc"] = dtype
     for name, dtype in structs.items():
         assert table[name]["size"] == dtype.itemsize, name
-        assert [(f[0], f[1]) for f in table[name]["fields"]] == [(n, dtype.fields[n][1]) for n in dtype.names] or \
-            [f[1] for f in table[name]["fields"]] == [dtype.fields[n][1] for n in dtype.names], name
+        assert [(f[0], f[1]) for f in table[name]["fields"]] == [(n, dtype.fields[n][1]) for n in dtype.names] or [
+            f[1] for f in table[name]["fields"]
+        ] == [dtype.fields[n][1] for n in dtype.names], name
     assert table["dla_operation_container"]["size"] == firmware.OPERATION_SIZE
     assert table["dla_surface_container"]["size"] == firmware.SURFACE_SIZE
 

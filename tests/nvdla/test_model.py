@@ -1,8 +1,10 @@
 """The functional model: the given vectors and goldens byte for byte, deadlocks and wrong files as one line."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nvdla_files import SHARED, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Program, parse_loadable, read_loadable, write_loadable
@@ -10,7 +12,6 @@ from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.model.integers import shift_right
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
-from nvdla_files import SHARED, needs_shared, small_relu
 
 VECTORS = sorted(path.name for path in SHARED.glob("vectors/*")) if SHARED.is_dir() else []
 GOLDENS = sorted(path.name for path in SHARED.glob("goldens/*_fbuf")) if SHARED.is_dir() else []
@@ -21,8 +22,7 @@ GOLDENS = sorted(path.name for path in SHARED.glob("goldens/*_fbuf")) if SHARED.
 def test_vectors(name):
     folder = SHARED / "vectors" / name
     expected = (folder / "out.bin").read_bytes()
-    for loadable in (read_loadable(folder / "net.nvdla"),
-                     parse_loadable(write_loadable(read_loadable(folder / "net.nvdla")))):
+    for loadable in (read_loadable(folder / "net.nvdla"), parse_loadable(write_loadable(read_loadable(folder / "net.nvdla")))):
         done = run_program(Program.of(loadable, name), [np.fromfile(folder / "in.bin", np.uint8)], exact=True)
         assert done.outputs[0].tobytes() == expected
 
@@ -51,8 +51,20 @@ def test_goldens(name, tmp_path):
 @needs_shared
 def test_the_tutorial_of_onnc(tmp_path):
     folder = SHARED / "onnc" / "tutorial_add"
-    assert main(["run", str(folder / "test_Add.nvdla"), "--image", str(folder / "input1x5x7.pgm"), "--rawdump",
-                 "--output", str(tmp_path / "output.dimg")]) == 0
+    assert (
+        main(
+            [
+                "run",
+                str(folder / "test_Add.nvdla"),
+                "--image",
+                str(folder / "input1x5x7.pgm"),
+                "--rawdump",
+                "--output",
+                str(tmp_path / "output.dimg"),
+            ]
+        )
+        == 0
+    )
     assert (tmp_path / "output.dimg").read_text() == (folder / "test_Add.output.dimg").read_text()
 
 
@@ -81,10 +93,17 @@ def test_a_deadlock_is_reported(tmp_path, capsys):
     assert "N2D2-E904" in line and "op 0 (SDP) waits for 1 of nothing" in line and line.count("\n") == 1
 
 
-@pytest.mark.parametrize("blob, at, value, code", [
-    ("dep_graph", 3, 7, "E901"), ("surf_list", 2, 60, "E906"), ("surf_list", 21, 9, "E906"),
-    ("op_list", 0, 3, "E903"), ("addr0", 20, 5, "E903"), ("addr0", 0, 90, "E901"),
-])
+@pytest.mark.parametrize(
+    "blob, at, value, code",
+    [
+        ("dep_graph", 3, 7, "E901"),
+        ("surf_list", 2, 60, "E906"),
+        ("surf_list", 21, 9, "E906"),
+        ("op_list", 0, 3, "E903"),
+        ("addr0", 20, 5, "E903"),
+        ("addr0", 0, 90, "E901"),
+    ],
+)
 def test_wrong_descriptors_are_one_error(blob, at, value, code):
     with pytest.raises(N2D2Error) as caught:
         loadable = changed(small_relu(), blob, at, value)

@@ -1,16 +1,17 @@
 """The functional model against scalar arithmetic, in modes, shapes and extremes that no given vector has."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit
+from nvdla_single import Cube, fill, run_one
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import ABIS, BDMA, BYTES, CDP, FP16, INT8, INT16, PDP, RUBIK, SDP
 from n2d2py.nvdla.model.integers import shift_right
 from n2d2py.nvdla.model.lut import CDP_WIDTHS, SDP_WIDTHS, lookup_integers
-from nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit
-from nvdla_single import Cube, fill, run_one
 
 CASES = [("nv_full", INT8), ("nv_full", INT16), ("nv_large", INT8), ("nv_small", INT8), ("nv_small_256_full", INT8)]
 BITS = {INT8: 8, INT16: 16}
@@ -76,7 +77,7 @@ def operands(op: np.void, name: str, cubes: dict, data: dict, c: int, h: int, w:
         return int(one["alu_operand"]), int(one["mul_operand"])
     raw, components = data[name.replace("_op", "_data")], 2 if kind == 3 else 1
     at = (c * components * BYTES[precision]) if mode == 1 else cubes[name.replace("_op", "_data")].at(c, h, w)
-    values = np.frombuffer(raw[at:at + components * BYTES[precision]], "<i1" if precision == INT8 else "<i2")
+    values = np.frombuffer(raw[at : at + components * BYTES[precision]], "<i1" if precision == INT8 else "<i2")
     return int(values[0]), int(values[-1])
 
 
@@ -92,7 +93,10 @@ def test_sdp(config, precision):
             op["y_op"]["enable"], op["y_op"]["act"], op["lut_index"] = 1, 2, 0
             luts = [random_lut(random, int(random.integers(6, 31)))]
         gap = (int(random.integers(2)), int(random.integers(2)))
-        cubes = {"src_data": Cube(shape, precision, chosen.atom, gap), "dst_data": Cube(shape, precision, chosen.atom, gap[::-1])}
+        cubes = {
+            "src_data": Cube(shape, precision, chosen.atom, gap),
+            "dst_data": Cube(shape, precision, chosen.atom, gap[::-1]),
+        }
         lanes = cubes["src_data"].lanes
         for name in ("x1", "x2", "y"):
             one = op[f"{name}_op"]
@@ -111,7 +115,11 @@ def test_sdp(config, precision):
                 x = y_unit(x, op["y_op"], *operands(op, "y_op", cubes, data, c, h, w), int(op["y_op"]["mode"]) > 0)
                 x = lookup(x, luts[0], False) if luts else x
             cvt = op["out_cvt"]
-            wanted = wrap(x, BITS[precision]) if eql else clamp(converter(x, int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 17), BITS[precision])
+            wanted = (
+                wrap(x, BITS[precision])
+                if eql
+                else clamp(converter(x, int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 17), BITS[precision])
+            )
             assert cubes["dst_data"].get(found, c, h, w) == wanted, (seed, c, h, w)
 
 
@@ -127,8 +135,12 @@ def test_prelu_passes_large_positive_numbers_as_they_are():
     two = op["x2_op"]
     two["enable"], two["type"], two["alu_type"], two["act"], two["alu_operand"], two["shift_value"] = 1, 3, 2, 3, 32767, 16
     two["mul_operand"] = 1
-    found = np.frombuffer(run_one(CONFIGS["nv_full"], SDP, op[()], {"src_data": cube, "dst_data": cube},
-                                  {"src_data": data, "dst_data": bytes(32)}), "<i2")
+    found = np.frombuffer(
+        run_one(
+            CONFIGS["nv_full"], SDP, op[()], {"src_data": cube, "dst_data": cube}, {"src_data": data, "dst_data": bytes(32)}
+        ),
+        "<i2",
+    )
     wanted = []
     for value in (32767, 100, -100, -32768):
         x = x_unit(x_unit(value, one, 32767, 1), two, 32767, 1)
@@ -146,17 +158,29 @@ def test_cdp(config, precision):
         op["in_precision"] = op["out_precision"] = precision
         op["local_size"] = pick(random, 3, 5, 7, 9)
         op["bypass_sqsum"], op["bypass_out_mul"] = random.integers(4) == 0, random.integers(4) == 0
-        op["in_cvt"]["scale"], op["in_cvt"]["offset"], op["in_cvt"]["truncate"] = random.integers(-300, 300), random.integers(-128, 128), \
-            random.integers(0, 9)
-        op["out_cvt"]["scale"], op["out_cvt"]["offset"], op["out_cvt"]["truncate"] = random.integers(-300, 300), \
-            random.integers(-5000, 5000), random.integers(0, 20)
+        op["in_cvt"]["scale"], op["in_cvt"]["offset"], op["in_cvt"]["truncate"] = (
+            random.integers(-300, 300),
+            random.integers(-128, 128),
+            random.integers(0, 9),
+        )
+        op["out_cvt"]["scale"], op["out_cvt"]["offset"], op["out_cvt"]["truncate"] = (
+            random.integers(-300, 300),
+            random.integers(-5000, 5000),
+            random.integers(0, 20),
+        )
         lut = random_lut(random, (20 if precision == INT8 else 36) - 4 * int(random.integers(4)))
         cube = Cube(shape, precision, chosen.atom, (0, int(random.integers(2))))
         data = {"src_data": fill(cube.size, seed), "dst_data": bytes(cube.size)}
         found = run_one(chosen, CDP, op[()], {"src_data": cube, "dst_data": cube}, data, [lut])
         for c, h, w in np.ndindex(shape):
-            wanted = lrn(lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)), cube.surfaces * cube.lanes, c, op, lut,
-                         BITS[precision])
+            wanted = lrn(
+                lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)),
+                cube.surfaces * cube.lanes,
+                c,
+                op,
+                lut,
+                BITS[precision],
+            )
             assert cube.get(found, c, h, w) == wanted, (seed, c, h, w)
 
 
@@ -176,18 +200,32 @@ def test_pdp(config, precision):
         op = np.zeros((), firmware.PDP_OP)
         limit = (1 << BITS[precision] - 1) - 1
         value = int(random.integers(-limit, limit))
-        for name, number in {"split_num": 1, "pool_mode": random.integers(3), "pool_width": kernel[1] - 1,
-                             "pool_height": kernel[0] - 1, "stride_x": stride[1], "stride_y": stride[0], "pad_left": before[1],
-                             "pad_right": behind[1], "pad_top": before[0], "pad_bottom": behind[0], "precision": precision,
-                             "padding_value": [value * k for k in range(1, 8)]}.items():
+        for name, number in {
+            "split_num": 1,
+            "pool_mode": random.integers(3),
+            "pool_width": kernel[1] - 1,
+            "pool_height": kernel[0] - 1,
+            "stride_x": stride[1],
+            "stride_y": stride[0],
+            "pad_left": before[1],
+            "pad_right": behind[1],
+            "pad_top": before[0],
+            "pad_bottom": behind[0],
+            "precision": precision,
+            "padding_value": [value * k for k in range(1, 8)],
+        }.items():
             op[name] = number
         c = int(random.integers(1, 40))
-        cubes = {"src_data": Cube((c, *size), precision, chosen.atom), "dst_data": Cube((c, *out), precision, chosen.atom, (1, 0))}
+        cubes = {
+            "src_data": Cube((c, *size), precision, chosen.atom),
+            "dst_data": Cube((c, *out), precision, chosen.atom, (1, 0)),
+        }
         data = {"src_data": fill(cubes["src_data"].size, seed), "dst_data": bytes(cubes["dst_data"].size)}
         found = run_one(chosen, PDP, op[()], cubes, data)
         for k, h, w in np.ndindex(c, *out):
-            wanted = pool(lambda y, x, k=k: int(cubes["src_data"].get(data["src_data"], k, y, x)), tuple(size), op, h, w,
-                          BITS[precision])
+            wanted = pool(
+                lambda y, x, k=k: int(cubes["src_data"].get(data["src_data"], k, y, x)), tuple(size), op, h, w, BITS[precision]
+            )
             assert cubes["dst_data"].get(found, k, h, w) == wanted, (seed, k, h, w)
 
 
@@ -200,14 +238,24 @@ def test_bdma_repeats_lines_and_surfaces():
     before = bytes(result)
     for one, (_, _, *values) in zip(surface["transfers"], transfers):
         one["source_address"], one["destination_address"] = 1, 2
-        for name, value in zip(("line_size", "line_repeat", "source_line", "destination_line", "surface_repeat", "source_surface",
-                                "destination_surface"), values):
+        for name, value in zip(
+            (
+                "line_size",
+                "line_repeat",
+                "source_line",
+                "destination_line",
+                "surface_repeat",
+                "source_surface",
+                "destination_surface",
+            ),
+            values,
+        ):
             one[name] = value
     for _, _, size, lines, source_line, line, surfaces, source_surface, step in transfers:
         for s in range(surfaces):
             for i in range(lines):
                 a, b = s * source_surface + i * source_line, s * step + i * line
-                result[b:b + size] = source[a:a + size]
+                result[b : b + size] = source[a : a + size]
     found = run_one(CONFIGS["nv_full"], BDMA, op[()], {}, {"src_data": source, "dst_data": before}, surface=surface[()])
     assert found == bytes(result)
 
@@ -225,7 +273,7 @@ def test_rubik(precision):
     found = run_one(config, RUBIK, op[()], {"src_data": source, "dst_data": result}, data)
     for k, y, x in np.ndindex(c, 2 * h, 3 * w):
         a, b = source.at((y % 2 * 3 + x % 3) * step + k, y // 2, x // 3), result.at(k, y, x)
-        assert found[b:b + size] == data["src_data"][a:a + size]
+        assert found[b : b + size] == data["src_data"][a : a + size]
     cube = Cube((c, h, w), precision, 32)
     line, plane = 32, 96
     planar = Cube((c, h, w), precision, 32)
@@ -238,13 +286,15 @@ def test_rubik(precision):
         for k, y, x in np.ndindex(c, h, w):
             flat, atoms = k * plane + y * line + x * size, cube.at(k, y, x)
             a, b = (atoms, flat) if mode == 1 else (flat, atoms)
-            assert found[b:b + size] == data["src_data"][a:a + size]
+            assert found[b : b + size] == data["src_data"][a : a + size]
 
 
 @pytest.mark.parametrize("cdp", [False, True])
 def test_look_up_tables(cdp):
     def interpolate(y0: np.ndarray, y1: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-        return y0 + shift_right((y1 - y0) * fraction, 16) if cdp else shift_right(y0 * ((1 << 35) - fraction) + y1 * fraction, 35)
+        return (
+            y0 + shift_right((y1 - y0) * fraction, 16) if cdp else shift_right(y0 * ((1 << 35) - fraction) + y1 * fraction, 35)
+        )
 
     for seed in range(150):
         random = np.random.default_rng(seed)
@@ -260,11 +310,21 @@ def test_look_up_tables(cdp):
 def test_the_sign_of_a_mean_of_zero(kernel, negative):
     """Along a line the sum so far comes first, downwards the new line does: its sign stays when both cancel."""
     op = np.zeros((), firmware.PDP_OP)
-    for name, value in {"split_num": 1, "pool_height": kernel[0] - 1, "pool_width": kernel[1] - 1, "stride_x": 1, "stride_y": 1,
-                        "precision": FP16}.items():
+    for name, value in {
+        "split_num": 1,
+        "pool_height": kernel[0] - 1,
+        "pool_width": kernel[1] - 1,
+        "stride_x": 1,
+        "stride_y": 1,
+        "precision": FP16,
+    }.items():
         op[name] = value
     source, result = Cube((16, *kernel), FP16, 32), Cube((16, 1, 1), FP16, 32)
     data = np.array([[1.0] * 16, [-1.0] * 16], "<f2").tobytes()
-    found = np.frombuffer(run_one(CONFIGS["nv_full"], PDP, op[()], {"src_data": source, "dst_data": result},
-                                  {"src_data": data, "dst_data": bytes(32)}), "<f2")
+    found = np.frombuffer(
+        run_one(
+            CONFIGS["nv_full"], PDP, op[()], {"src_data": source, "dst_data": result}, {"src_data": data, "dst_data": bytes(32)}
+        ),
+        "<f2",
+    )
     assert np.all(found == 0) and np.all(np.signbit(found) == negative)

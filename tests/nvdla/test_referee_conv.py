@@ -1,8 +1,11 @@
 """Sums of convolutions against loops over numbers: dilation, strides, paddings, converters, pixel formats, extensions."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nvdla_scalar import clamp, converter, rsh
+from nvdla_single import Cube, fill
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import CONFIGS
@@ -10,15 +13,14 @@ from n2d2py.nvdla.firmware import ABIS, BYTES, CONV, INT8, INT16
 from n2d2py.nvdla.model.conv import convolve
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
-from nvdla_scalar import clamp, converter, rsh
-from nvdla_single import Cube, fill
 
 ORDERS = {0: [0], 12: [0, 1, 2, 3], 13: [2, 1, 0, 3], 14: [1, 2, 3, 0], 15: [3, 2, 1, 0], 26: [2, 1, 0, 3], 27: [1, 2, 3, 0]}
 BITS = {INT8: 8, INT16: 16}
 
 
-def weight_index(k: int, c: int, r: int, s: int, kernels: int, channels: int, shape: tuple[int, int], group: int, depth: int,
-                 rows: int = 1) -> int:
+def weight_index(
+    k: int, c: int, r: int, s: int, kernels: int, channels: int, shape: tuple[int, int], group: int, depth: int, rows: int = 1
+) -> int:
     """Element of a weight in memory: kernel group, channel group, row group, column, kernel, row in group, channel."""
     high, wide = shape
     first_k, first_c = k // group * group, c // depth * depth
@@ -49,10 +51,20 @@ def geometry(random: np.random.Generator, op: np.ndarray, dilation: bool) -> tup
     apart = tuple(int(random.integers(1, 4)) if dilation else 1 for _ in range(2))
     before, behind = (tuple(int(random.integers(0, 3)) for _ in range(2)) for _ in range(2))
     out = tuple(int(random.integers(1, 4)) for _ in range(2))
-    size = tuple(max(1, (n - 1) * s + (k - 1) * d + 1 - a - b) for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind))
-    for name, value in {"conv_stride_y": stride[0], "conv_stride_x": stride[1], "dilation_y": apart[0], "dilation_x": apart[1],
-                        "pad_y_top": before[0], "pad_x_left": before[1], "kernel_height_csc": kernel[0],
-                        "kernel_width_csc": kernel[1], "batch": 1}.items():
+    size = tuple(
+        max(1, (n - 1) * s + (k - 1) * d + 1 - a - b) for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind)
+    )
+    for name, value in {
+        "conv_stride_y": stride[0],
+        "conv_stride_x": stride[1],
+        "dilation_y": apart[0],
+        "dilation_x": apart[1],
+        "pad_y_top": before[0],
+        "pad_x_left": before[1],
+        "kernel_height_csc": kernel[0],
+        "kernel_width_csc": kernel[1],
+        "batch": 1,
+    }.items():
         op[name] = value
     return size, kernel, stride, apart, before, out
 
@@ -69,19 +81,29 @@ def sums(get, weight, channels: int, shapes, k: int, y: int, x: int, pad: int, b
     return clamp(rsh(clamp(total, bits), shift), 32)
 
 
-@pytest.mark.parametrize("config, precision", [("nv_full", INT8), ("nv_full", INT16), ("nv_small", INT8), ("nv_small_256", INT8)])
+@pytest.mark.parametrize(
+    "config, precision", [("nv_full", INT8), ("nv_full", INT16), ("nv_small", INT8), ("nv_small_256", INT8)]
+)
 def test_features(config, precision):
     one = CONFIGS[config]
     for seed in range(8):
         random = np.random.default_rng(seed)
         op = np.zeros((), firmware.CONV_OP)
         shapes = geometry(random, op, True)
-        channels, kernels = int(random.integers(1, 2 * one.channels if seed % 4 == 0 else 12)), int(random.integers(1, 2 * one.kernels))
+        channels, kernels = (
+            int(random.integers(1, 2 * one.channels if seed % 4 == 0 else 12)),
+            int(random.integers(1, 2 * one.kernels)),
+        )
         kernels = min(kernels, 5) if channels > 12 else kernels
         op["data_format"], op["input_channel_csc"], op["in_precision"], op["out_precision"] = 36, channels, precision, precision
         op["pad_val"], op["out_cvt"]["truncate"] = random.integers(-127, 128), random.integers(0, 6)
         cvt = op["in_cvt"]
-        cvt["enable"], cvt["scale"], cvt["offset"], cvt["truncate"] = seed % 2, random.integers(-9, 9), random.integers(-99, 99), 2
+        cvt["enable"], cvt["scale"], cvt["offset"], cvt["truncate"] = (
+            seed % 2,
+            random.integers(-9, 9),
+            random.integers(-99, 99),
+            2,
+        )
         cube = Cube((channels, *shapes[0]), precision, one.atom, (1, 1))
         record = np.zeros((), ABIS["v12"].cube)
         cube.descriptor(record, 0)
@@ -98,8 +120,18 @@ def test_features(config, precision):
             return values[weight_index(k, c, r, s, kernels, channels, shapes[1], one.kernel_group(precision), one.channels)]
 
         for k, y, x in [(int(random.integers(kernels)), *(int(random.integers(n)) for n in shapes[5])) for _ in range(12)]:
-            wanted = sums(get, weight, channels, shapes, k, y, x, int(op["pad_val"]), 34 if precision == INT8 else 48,
-                          int(op["out_cvt"]["truncate"]))
+            wanted = sums(
+                get,
+                weight,
+                channels,
+                shapes,
+                k,
+                y,
+                x,
+                int(op["pad_val"]),
+                34 if precision == INT8 else 48,
+                int(op["out_cvt"]["truncate"]),
+            )
             assert found[k, y, x] == wanted, (seed, k, y, x)
 
 
@@ -138,7 +170,9 @@ def test_pixels(code):
 
             def weight(k: int, c: int, row: int, column: int) -> int:
                 depth = s * channels if rows > 1 else one.channels
-                return values[weight_index(k, column * channels + c, row, 0, kernels, s * channels, (r, 1), one.kernels, depth, rows)]
+                return values[
+                    weight_index(k, column * channels + c, row, 0, kernels, s * channels, (r, 1), one.kernels, depth, rows)
+                ]
 
             for k, y, x in [(int(random.integers(kernels)), *(int(random.integers(n)) for n in shapes[5])) for _ in range(10)]:
                 wanted = sums(get, weight, channels, shapes, k, y, x, int(op["pad_val"]), 34, seed)
@@ -147,14 +181,24 @@ def test_pixels(code):
 
 def test_accumulators_saturate():
     op = np.zeros((), firmware.CONV_OP)
-    for name, value in {"conv_stride_y": 1, "conv_stride_x": 1, "dilation_y": 1, "dilation_x": 1, "kernel_height_csc": 8,
-                        "kernel_width_csc": 8, "batch": 1, "data_format": 36, "input_channel_csc": 512, "in_precision": INT16,
-                        "out_precision": INT16}.items():
+    for name, value in {
+        "conv_stride_y": 1,
+        "conv_stride_x": 1,
+        "dilation_y": 1,
+        "dilation_x": 1,
+        "kernel_height_csc": 8,
+        "kernel_width_csc": 8,
+        "batch": 1,
+        "data_format": 36,
+        "input_channel_csc": 512,
+        "in_precision": INT16,
+        "out_precision": INT16,
+    }.items():
         op[name] = value
     cube = Cube((512, 8, 8), INT16, 32)
     record = np.zeros((), ABIS["v12"].cube)
     cube.descriptor(record, 0)
     low = np.full(cube.size // 2, -32768, "<i2").tobytes()
-    for shift, wanted in ((0, 2 ** 31 - 1), (8, clamp((2 ** 45) >> 8, 32)), (15, 2 ** 30)):
+    for shift, wanted in ((0, 2**31 - 1), (8, clamp((2**45) >> 8, 32)), (15, 2**30)):
         op["out_cvt"]["truncate"] = shift
         assert run("nv_full", op[()], low, low, record, (1, 1, 1))[0, 0, 0] == wanted

@@ -1,4 +1,5 @@
 """The floating-point arithmetic of the units against exact fractions, with infinities, NaNs, subnormals and ties."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -81,7 +82,9 @@ def multiplied(a: int, b: int, kind: tuple[int, int]) -> int:
 def singles(random: np.random.Generator, count: int) -> np.ndarray:
     """float32 bits as the units hold them: no infinities, no subnormals; close exponents, zeros and NaNs are frequent."""
     sign, expo = random.integers(0, 2, count), random.choice([0, 1, 100, 120, 126, 127, 128, 129, 150, 152, 253, 254], count)
-    mant = random.choice([0, 1, 0x400000, 0x7FFFFF, 0x7FFFFE, 0x555555], count) ^ (random.integers(0, 2, count) * random.integers(0, 1 << 23, count))
+    mant = random.choice([0, 1, 0x400000, 0x7FFFFF, 0x7FFFFE, 0x555555], count) ^ (
+        random.integers(0, 2, count) * random.integers(0, 1 << 23, count)
+    )
     bits = sign << 31 | expo << 23 | np.where(expo == 0, 0, mant)
     nan = random.integers(0, 12, count) == 0
     return np.where(nan, sign << 31 | 0x7F800000 | random.integers(1, 1024, count), bits).astype(np.uint32)
@@ -124,8 +127,12 @@ def test_halves_become_singles_and_back():
 
 def test_singles_become_halves():
     random = np.random.default_rng(2)
-    bits = random.integers(0, 2, 3000) << 31 | random.integers(95, 150, 3000) << 23 | random.choice([0, 0x1000, 0x3000, 0x7FF000, 1], 3000) \
+    bits = (
+        random.integers(0, 2, 3000) << 31
+        | random.integers(95, 150, 3000) << 23
+        | random.choice([0, 0x1000, 0x3000, 0x7FF000, 1], 3000)
         | random.integers(0, 2, 3000) * random.integers(0, 1 << 23, 3000)
+    )
     found = floats.single_to_half(bits.astype(np.uint32).view(np.float32)).view(np.uint16)
     for one, half in zip(bits.tolist(), found.tolist()):
         assert half == packed(value(one, SINGLE), one >> 31, HALF, True), hex(one)
@@ -138,29 +145,46 @@ def seventeen(bits: int) -> float:
 @pytest.mark.parametrize("function, wanted", [(floats.fp17_add, added), (floats.fp17_multiply, multiplied)])
 def test_seventeen_bits(function, wanted):
     random = np.random.default_rng(3)
-    a = random.integers(0, 2, 2000) << 16 | random.choice([0, 1, 2, 16, 30, 31, 32, 41, 60, 61, 62], 2000) << 10 | random.integers(0, 1024, 2000)
-    b = random.integers(0, 2, 2000) << 16 | random.choice([0, 1, 2, 16, 30, 31, 32, 41, 60, 61, 62], 2000) << 10 | random.integers(0, 1024, 2000)
+    a = (
+        random.integers(0, 2, 2000) << 16
+        | random.choice([0, 1, 2, 16, 30, 31, 32, 41, 60, 61, 62], 2000) << 10
+        | random.integers(0, 1024, 2000)
+    )
+    b = (
+        random.integers(0, 2, 2000) << 16
+        | random.choice([0, 1, 2, 16, 30, 31, 32, 41, 60, 61, 62], 2000) << 10
+        | random.integers(0, 1024, 2000)
+    )
     for one in (a, b):
         one[(one >> 10 & 63) == 0] &= 0x10000
     x, y = (np.array([np.copysign(seventeen(int(one)), -1.0 if one >> 16 & 1 else 1.0) for one in values]) for values in (a, b))
     found = function(x, y)
     for i in range(len(a)):
         expected = wanted(int(a[i]), int(b[i]), SEVENTEEN)
-        assert found[i] == seventeen(expected) and np.signbit(found[i]) == bool(expected >> 16), (hex(a[i]), hex(b[i]), found[i])
+        assert found[i] == seventeen(expected) and np.signbit(found[i]) == bool(expected >> 16), (
+            hex(a[i]),
+            hex(b[i]),
+            found[i],
+        )
 
 
 def test_singles_become_seventeen_bits():
     """Below the smallest normal number in steps of 2^-40: what reaches it becomes it, what does not becomes 0."""
     smallest = Fraction(2) ** -30
     random = np.random.default_rng(4)
-    bits = random.integers(0, 2, 3000) << 31 | random.integers(94, 162, 3000) << 23 | random.choice([0, 0x7FF000, 0x7FFFFF, 0x1000], 3000) \
-        ^ random.integers(0, 2, 3000) * random.integers(0, 1 << 23, 3000)
+    bits = (
+        random.integers(0, 2, 3000) << 31
+        | random.integers(94, 162, 3000) << 23
+        | random.choice([0, 0x7FF000, 0x7FFFFF, 0x1000], 3000) ^ random.integers(0, 2, 3000) * random.integers(0, 1 << 23, 3000)
+    )
     found = floats.single_to_fp17(bits.astype(np.uint32).view(np.float32))
     for one, real in zip(bits.tolist(), found.tolist()):
         exact, sign = value(one, SINGLE), one >> 31
         if abs(exact) < smallest:
-            scaled = abs(exact) * 2 ** 40
-            low = int(scaled) + (scaled - int(scaled) > Fraction(1, 2) or (scaled - int(scaled) == Fraction(1, 2) and int(scaled) & 1))
+            scaled = abs(exact) * 2**40
+            low = int(scaled) + (
+                scaled - int(scaled) > Fraction(1, 2) or (scaled - int(scaled) == Fraction(1, 2) and int(scaled) & 1)
+            )
             wanted = float(smallest) if low >= 1024 else 0.0
         else:
             wanted = abs(seventeen(packed(exact, 0, SEVENTEEN)))

@@ -1,4 +1,5 @@
 """A network of the layers beyond the usual ones, exported to C++: every layer bit for bit that of Python."""
+
 from __future__ import annotations
 
 import shutil
@@ -126,17 +127,43 @@ NbOutputs=10
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="needs g++ and make")
-@pytest.mark.parametrize("bits, verdict", [("8", "compiled values identical to Python's"),
-                                           ("16", "compiled values identical to Python's"),
-                                           ("-32", "compiled values equal to Python's")])
+@pytest.mark.parametrize(
+    "bits, verdict",
+    [
+        ("8", "compiled values identical to Python's"),
+        ("16", "compiled values identical to Python's"),
+        ("-32", "compiled values equal to Python's"),
+    ],
+)
 def test_compiled_layers(tmp_path, monkeypatch, capsys, bits, verdict):
     monkeypatch.chdir(tmp_path)
     text = NETWORK
     if bits == "16":  # tables of 16 bits are refused
         text = text.replace("Operation=ToZero", "Operation=Truncate")
     (tmp_path / "net.ini").write_text(text)
-    assert main(["net.ini", "-w", "/dev/null", "-seed", "1", "-export", "CPP", "-fuse", "-nbbits", bits, "-calib", "8",
-                 "-db-export", "2", "-compare", "4"]) == 0
+    assert (
+        main(
+            [
+                "net.ini",
+                "-w",
+                "/dev/null",
+                "-seed",
+                "1",
+                "-export",
+                "CPP",
+                "-fuse",
+                "-nbbits",
+                bits,
+                "-calib",
+                "8",
+                "-db-export",
+                "2",
+                "-compare",
+                "4",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     assert verdict in printed
     folder = next(tmp_path.glob("export_CPP_*")) / "weights_export"

@@ -1,4 +1,5 @@
 """The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -68,8 +69,11 @@ def test_outputs_remap_permutes_stored_outputs(tmp_path, kind, extra):
     size = 4 * 6 * 8 if kind == "Fc" else 4
     stored = np.arange(6 * size, dtype=np.float32)
     np.savez(tmp_path / "w.npz", y_weights=stored, y_biases=np.arange(6.0))
-    graph = layer(tmp_path, f"Type={kind}\n{extra}\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap=1:2,0:2",
-                  weights=WeightStore(tmp_path / "w.npz"))
+    graph = layer(
+        tmp_path,
+        f"Type={kind}\n{extra}\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap=1:2,0:2",
+        weights=WeightStore(tmp_path / "w.npz"),
+    )
     params = graph.node("y").params
     assert params["bias"].tolist() == [3, 0, 4, 1, 5, 2]
     np.testing.assert_array_equal(params["weights"].reshape(6, -1)[[1, 3, 5, 0, 2, 4]], stored.reshape(6, -1))
@@ -81,9 +85,14 @@ def test_outputs_remap_must_name_every_output_once(tmp_path, remap):
         layer(tmp_path, f"Type=Fc\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap={remap}")
 
 
-@pytest.mark.parametrize("extra, expected", [("KernelSize=2\nStride=2", [16, 12, 6]),
-                                             ("KernelDims=3 5\nStrideDims=2 1\nPaddingDims=1 0", [15, 10, 6]),
-                                             ("KernelSize=3\nDilation=2", [12, 10, 6])])
+@pytest.mark.parametrize(
+    "extra, expected",
+    [
+        ("KernelSize=2\nStride=2", [16, 12, 6]),
+        ("KernelDims=3 5\nStrideDims=2 1\nPaddingDims=1 0", [15, 10, 6]),
+        ("KernelSize=3\nDilation=2", [12, 10, 6]),
+    ],
+)
 def test_deconv_dimensions(tmp_path, extra, expected):
     assert dims(layer(tmp_path, f"Type=Deconv\nNbOutputs=6\n{extra}")) == expected
 
@@ -144,15 +153,19 @@ def test_reshape_keeps_and_deduces(tmp_path):
     np.testing.assert_array_equal(result(graph).ravel(), IMAGE.ravel())
 
 
-@pytest.mark.parametrize("given, outputs, code", [("0 0 5", 5, "E208"), ("-1 -1 4", 4, "E208"), ("1 2 3 4", 4, "E208"),
-                                                  ("7 1 -1", 4, "E208"), ("0 2 -1", 11, "E216")])
+@pytest.mark.parametrize(
+    "given, outputs, code",
+    [("0 0 5", 5, "E208"), ("-1 -1 4", 4, "E208"), ("1 2 3 4", 4, "E208"), ("7 1 -1", 4, "E208"), ("0 2 -1", 11, "E216")],
+)
 def test_reshape_refusals(tmp_path, given, outputs, code):
     with pytest.raises(N2D2Error, match=code):
         layer(tmp_path, f"Type=Reshape\nDims={given}\nNbOutputs={outputs}")
 
 
-@pytest.mark.parametrize("perm, axes, outputs", [("1 0 2 3", (0, 1, 3, 2), 4), ("2 0 1 3", (0, 2, 3, 1), 6),
-                                                 ("1 2 0 3", (0, 3, 1, 2), 8), ("0 1 2 3", (0, 1, 2, 3), 4)])
+@pytest.mark.parametrize(
+    "perm, axes, outputs",
+    [("1 0 2 3", (0, 1, 3, 2), 4), ("2 0 1 3", (0, 2, 3, 1), 6), ("1 2 0 3", (0, 3, 1, 2), 8), ("0 1 2 3", (0, 1, 2, 3), 4)],
+)
 def test_transpose_counts_axes_from_x(tmp_path, perm, axes, outputs):
     graph = layer(tmp_path, f"Type=Transpose\nPerm={perm}\nNbOutputs={outputs}")
     np.testing.assert_array_equal(result(graph), IMAGE.transpose(axes))
@@ -166,8 +179,10 @@ def test_transpose_keeps_the_batch_axis(tmp_path, perm):
         layer(tmp_path, f"Type=Transpose\nPerm={perm}\nNbOutputs=4")
 
 
-@pytest.mark.parametrize("mode, config", [("NearestNeighbor", ""), ("Bilinear", ""), ("BilinearTF", ""),
-                                          ("BilinearTF", "ConfigSection=c\n[c]\nAlignCorners=0")])
+@pytest.mark.parametrize(
+    "mode, config",
+    [("NearestNeighbor", ""), ("Bilinear", ""), ("BilinearTF", ""), ("BilinearTF", "ConfigSection=c\n[c]\nAlignCorners=0")],
+)
 def test_resize(tmp_path, mode, config):
     graph = layer(tmp_path, f"Type=Resize\nMode={mode}\nOutputWidth=16\nOutputHeight=9\nNbOutputs=4\n{config}")
     assert dims(graph) == [16, 9, 4]
@@ -185,76 +200,112 @@ def test_scaling(tmp_path):
     np.testing.assert_allclose(result(layer(tmp_path, "Type=Scaling\nFactor=-2.5\nNbOutputs=4")), IMAGE * -2.5)
 
 
-@pytest.mark.parametrize("operation, expected", [
-    ("Binary", lambda x: np.where(x > 0.25, 3, 0)), ("BinaryInverted", lambda x: np.where(x > 0.25, 0, 3)),
-    ("Truncate", lambda x: np.minimum(x, 0.25)), ("ToZero", lambda x: np.where(x > 0.25, x, 0)),
-    ("ToZeroInverted", lambda x: np.where(x > 0.25, 0, x))])
+@pytest.mark.parametrize(
+    "operation, expected",
+    [
+        ("Binary", lambda x: np.where(x > 0.25, 3, 0)),
+        ("BinaryInverted", lambda x: np.where(x > 0.25, 0, 3)),
+        ("Truncate", lambda x: np.minimum(x, 0.25)),
+        ("ToZero", lambda x: np.where(x > 0.25, x, 0)),
+        ("ToZeroInverted", lambda x: np.where(x > 0.25, 0, x)),
+    ],
+)
 @pytest.mark.parametrize("kind", ["Threshold", "Transformation"])
 def test_threshold(tmp_path, operation, expected, kind):
     keys = f"Operation={operation}\nMaxValue=3\n"
     body = "Threshold=0.25\nNbOutputs=4\n" + (
-        f"Type=Threshold\nConfigSection=c\n[c]\n{keys}" if kind == "Threshold"
-        else f"Type=Transformation\nTransformation=ThresholdTransformation\n{keys}")
+        f"Type=Threshold\nConfigSection=c\n[c]\n{keys}"
+        if kind == "Threshold"
+        else f"Type=Transformation\nTransformation=ThresholdTransformation\n{keys}"
+    )
     np.testing.assert_allclose(result(layer(tmp_path, body)), expected(IMAGE))
 
 
-@pytest.mark.parametrize("keys, expected", [
-    ("Transformation=RangeAffineTransformation\nFirstOperator=Minus\nFirstValue=1 2 3 4\nSecondOperator=Divides\n"
-     "SecondValue=2", lambda x: (x - np.arange(1, 5).reshape(1, 4, 1, 1)) / 2),
-    ("Transformation=RangeAffine\nFirstOperator=Multiplies\nFirstValue=3\nSecondValue=0.5", lambda x: 3 * x + 0.5),
-    ("Transformation=RangeClippingTransformation\nRangeMin=-1\nRangeMax=0.5",
-     lambda x: (np.clip(x, -1, 0.5) + 1) / 1.5),
-    ("Transformation=SliceExtractionTransformation\nWidth=3\nHeight=2\nOffsetX=4\nOffsetY=1",
-     lambda x: x[..., 1:3, 4:7]),
-    ("Transformation=PadCropTransformation\nWidth=5\nHeight=4", lambda x: x[..., 1:5, 1:6]),
-    ("Transformation=PadCropTransformation\nWidth=1\nHeight=1\nAdditiveWH=1\nBorderType=ConstantBorder",
-     lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0)))),
-    ("Transformation=FlipTransformation\nHorizontalFlip=1", lambda x: x[..., ::-1]),
-    ("Transformation=Flip\nVerticalFlip=1\nHorizontalFlip=1", lambda x: x[..., ::-1, ::-1]),
-    ("Transformation=Reshape\nNbRows=4", lambda x: x.reshape(1, 4, 4, 12))])
+@pytest.mark.parametrize(
+    "keys, expected",
+    [
+        (
+            "Transformation=RangeAffineTransformation\nFirstOperator=Minus\nFirstValue=1 2 3 4\nSecondOperator=Divides\n"
+            "SecondValue=2",
+            lambda x: (x - np.arange(1, 5).reshape(1, 4, 1, 1)) / 2,
+        ),
+        ("Transformation=RangeAffine\nFirstOperator=Multiplies\nFirstValue=3\nSecondValue=0.5", lambda x: 3 * x + 0.5),
+        ("Transformation=RangeClippingTransformation\nRangeMin=-1\nRangeMax=0.5", lambda x: (np.clip(x, -1, 0.5) + 1) / 1.5),
+        ("Transformation=SliceExtractionTransformation\nWidth=3\nHeight=2\nOffsetX=4\nOffsetY=1", lambda x: x[..., 1:3, 4:7]),
+        ("Transformation=PadCropTransformation\nWidth=5\nHeight=4", lambda x: x[..., 1:5, 1:6]),
+        (
+            "Transformation=PadCropTransformation\nWidth=1\nHeight=1\nAdditiveWH=1\nBorderType=ConstantBorder",
+            lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0))),
+        ),
+        ("Transformation=FlipTransformation\nHorizontalFlip=1", lambda x: x[..., ::-1]),
+        ("Transformation=Flip\nVerticalFlip=1\nHorizontalFlip=1", lambda x: x[..., ::-1, ::-1]),
+        ("Transformation=Reshape\nNbRows=4", lambda x: x.reshape(1, 4, 4, 12)),
+    ],
+)
 def test_transformations_as_layers(tmp_path, keys, expected):
     y = result(layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}"))
     np.testing.assert_allclose(y, expected(IMAGE), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("keys, expected", [
-    ("Transformation=ColorSpaceTransformation\nColorSpace=RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
-    ("Transformation=ColorSpace\nColorSpace=BGR\nNbOutputs=3", lambda x: x),
-    ("Transformation=ChannelExtraction\nCSChannel=Green\nNbOutputs=1", lambda x: x[:, 1:2]),
-    ("Transformation=ChannelExtraction\nCSChannel=Gray\nNbOutputs=1",
-     lambda x: 0.114 * x[:, :1] + 0.587 * x[:, 1:2] + 0.299 * x[:, 2:])])
+@pytest.mark.parametrize(
+    "keys, expected",
+    [
+        ("Transformation=ColorSpaceTransformation\nColorSpace=RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
+        ("Transformation=ColorSpace\nColorSpace=BGR\nNbOutputs=3", lambda x: x),
+        ("Transformation=ChannelExtraction\nCSChannel=Green\nNbOutputs=1", lambda x: x[:, 1:2]),
+        (
+            "Transformation=ChannelExtraction\nCSChannel=Gray\nNbOutputs=1",
+            lambda x: 0.114 * x[:, :1] + 0.587 * x[:, 1:2] + 0.299 * x[:, 2:],
+        ),
+    ],
+)
 def test_colours_as_layers(tmp_path, keys, expected):
     y = result(layer(tmp_path, f"Type=Transformation\n{keys}", shape=(1, 3, 6, 8)), IMAGE[:, :3])
     np.testing.assert_allclose(y, expected(IMAGE[:, :3]), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("keys, message", [
-    ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
-    ("Transformation=ColorSpace\nColorSpace=RGB", "needs 3 channels, the input has 4"),
-    ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV cannot be part of a layer"),
-    ("Transformation=ChannelExtraction", "CSChannel= cannot"), ("Transformation=Reshape\nNbRows=5", "are not 5 rows"),
-    ("Transformation=RangeAffine", "needs FirstOperator"),
-    ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
-    ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
-    ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
-    ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder")])
+@pytest.mark.parametrize(
+    "keys, message",
+    [
+        ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
+        ("Transformation=ColorSpace\nColorSpace=RGB", "needs 3 channels, the input has 4"),
+        ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV cannot be part of a layer"),
+        ("Transformation=ChannelExtraction", "CSChannel= cannot"),
+        ("Transformation=Reshape\nNbRows=5", "are not 5 rows"),
+        ("Transformation=RangeAffine", "needs FirstOperator"),
+        ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
+        ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
+        ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
+        ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder"),
+    ],
+)
 def test_transformations_that_cannot_be_layers(tmp_path, keys, message):
     with pytest.raises(N2D2Error, match=f"E234.*{message}"):
         layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}")
 
 
-@pytest.mark.parametrize("weights, per_channel", [("1 2 3 4", [[1, 2, 3, 4]] * 2),
-                                                  ("1 2 3 4 5 6 7 8", [[1, 2, 3, 4], [5, 6, 7, 8]])])
+@pytest.mark.parametrize(
+    "weights, per_channel", [("1 2 3 4", [[1, 2, 3, 4]] * 2), ("1 2 3 4 5 6 7 8", [[1, 2, 3, 4], [5, 6, 7, 8]])]
+)
 def test_elemwise_coefficients_per_channel(tmp_path, weights, per_channel):
-    graph = build(tmp_path, f"[y]\nInput=sp,sp\nType=ElemWise\nOperation=Sum\nCoeffMode=PerChannel\nWeights={weights}\n"
-                            "Shifts=0.5\nNbOutputs=4")
+    graph = build(
+        tmp_path,
+        f"[y]\nInput=sp,sp\nType=ElemWise\nOperation=Sum\nCoeffMode=PerChannel\nWeights={weights}\nShifts=0.5\nNbOutputs=4",
+    )
     gain = np.array(per_channel, np.float32).sum(axis=0).reshape(1, 4, 1, 1)
     np.testing.assert_allclose(result(graph), IMAGE * gain + 1, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("keys", ["CoeffMode=PerLayer\nWeights=1 2", "CoeffMode=PerChannel\nWeights=1 2 3",
-                                  "Operation=Max\nCoeffMode=PerChannel\nWeights=1 2 3 4", "Weights=1 2 3",
-                                  "Operation=AbsSum\nCoeffMode=PerChannel\nWeights=-1 2 3 4"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "CoeffMode=PerLayer\nWeights=1 2",
+        "CoeffMode=PerChannel\nWeights=1 2 3",
+        "Operation=Max\nCoeffMode=PerChannel\nWeights=1 2 3 4",
+        "Weights=1 2 3",
+        "Operation=AbsSum\nCoeffMode=PerChannel\nWeights=-1 2 3 4",
+    ],
+)
 def test_elemwise_coefficients_that_do_not_fit(tmp_path, keys):
     with pytest.raises(N2D2Error, match="E217"):
         build(tmp_path, f"[y]\nInput=sp,sp\nType=ElemWise\nNbOutputs=4\n{keys}")
@@ -263,7 +314,7 @@ def test_elemwise_coefficients_that_do_not_fit(tmp_path, keys):
 # ---- normalisations, windows, inserted layers ---------------------------------------------------
 def test_normalisations_read_their_keys(tmp_path):
     graph = layer(tmp_path, "Type=LRN\nNbOutputs=4\nConfigSection=c\n[c]\nN=3\nAlpha=0.5\nBeta=1\nK=1")
-    sums = sum(np.pad(IMAGE ** 2, ((0, 0), (1, 1), (0, 0), (0, 0)))[:, i:i + 4] for i in range(3))
+    sums = sum(np.pad(IMAGE**2, ((0, 0), (1, 1), (0, 0), (0, 0)))[:, i : i + 4] for i in range(3))
     np.testing.assert_allclose(result(graph), IMAGE / (1 + 0.5 * sums), rtol=1e-5)
     y = result(layer(tmp_path, "Type=Normalize\nNorm=L1\nNbOutputs=4"))
     np.testing.assert_allclose(np.abs(y).sum(axis=1), 1, rtol=1e-5)
@@ -285,9 +336,11 @@ def test_input_window_outside(tmp_path, window):
 
 
 def test_batchnorm_is_inserted_after_convolutions_without_one(tmp_path):
-    text = ("InsertBatchNormAfterConv=1\n[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
-            "ActivationFunction=Rectifier\n[b]\nInput=a\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
-            "[c]\nInput=b\nType=BatchNorm\nNbOutputs=3\n[y]\nInput=c\nType=Fc\nNbOutputs=2")
+    text = (
+        "InsertBatchNormAfterConv=1\n[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
+        "ActivationFunction=Rectifier\n[b]\nInput=a\nType=Conv\nKernelSize=1\nNbOutputs=3\n"
+        "[c]\nInput=b\nType=BatchNorm\nNbOutputs=3\n[y]\nInput=c\nType=Fc\nNbOutputs=2"
+    )
     np.savez(tmp_path / "w.npz", a_batchnorm_means=np.array([1.0, 2.0, 3.0]))
     graph = build(tmp_path, text, weights=WeightStore(tmp_path / "w.npz", ignore_missing=True))
     assert [node.name for node in graph.nodes] == ["a", "a_batchnorm", "b", "c", "y"]
@@ -303,16 +356,22 @@ def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path
     from onnx import TensorProto, helper, numpy_helper
 
     weights = {name: np.ones((2, 4, 1, 1), np.float32) for name in ("wa", "wb")}
-    nodes = [helper.make_node("Conv", ["x", "wa"], ["a"]), helper.make_node("Conv", ["x", "wb"], ["b"]),
-             helper.make_node("Add", ["a", "b"], ["s"])]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 8])],
-                              [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, 2, 6, 8])],
-                              [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    nodes = [
+        helper.make_node("Conv", ["x", "wa"], ["a"]),
+        helper.make_node("Conv", ["x", "wb"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["s"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 8])],
+        [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, 2, 6, 8])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, str(tmp_path / "m.onnx"))
     np.savez(tmp_path / "w.npz", b_weights=np.arange(8.0))
-    built = build(tmp_path, f"[net]\nInput=sp\nType=ONNX\nFile={tmp_path / 'm.onnx'}",
-                  weights=WeightStore(tmp_path / "w.npz"))
+    built = build(tmp_path, f"[net]\nInput=sp\nType=ONNX\nFile={tmp_path / 'm.onnx'}", weights=WeightStore(tmp_path / "w.npz"))
     assert built.node("a").params["weights"].ravel().tolist() == [1] * 8
     assert built.node("b").params["weights"].ravel().tolist() == list(range(8))
 

@@ -1,4 +1,5 @@
 """Transposed convolution, resampling, unpooling, normalisation: float results by other means, and the engines agree."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -52,10 +53,13 @@ def scattered(x, weights, bias, op, size):
     return full
 
 
-DECONVS = [(Deconv((2, 2)), (3, 4, 2, 2)), (Deconv((2, 3), (1, 0, 1, 2)), (3, 4, 3, 3)),
-           (Deconv((1, 2), (0, 1, 0, 0), (2, 1), 2), (6, 2, 3, 2)),
-           (Deconv((2, 2), (1, 1, 0, 0), groups=4), (4, 1, 3, 3)),
-           (Deconv((3, 3), (0, 0, -2, -1)), (2, 4, 2, 3))]
+DECONVS = [
+    (Deconv((2, 2)), (3, 4, 2, 2)),
+    (Deconv((2, 3), (1, 0, 1, 2)), (3, 4, 3, 3)),
+    (Deconv((1, 2), (0, 1, 0, 0), (2, 1), 2), (6, 2, 3, 2)),
+    (Deconv((2, 2), (1, 1, 0, 0), groups=4), (4, 1, 3, 3)),
+    (Deconv((3, 3), (0, 0, -2, -1)), (2, 4, 2, 3)),
+]
 
 
 @pytest.mark.parametrize("op, shape", DECONVS)
@@ -75,8 +79,7 @@ def test_deconv_of_integers_is_exact_with_a_zero_point():
     weights = RANDOM.integers(-127, 128, (3, 2, 3, 3))
     bias = RANDOM.integers(-500, 500, 3)
     graph = QuantGraph("g", 8, {name: QuantTensor(name, (1, 2, 4, 4), kind) for name, kind in kinds.items()})
-    q = QuantNode("y", op, ["x"], ["y"], {"weights": weights, "bias": bias}, FloatRescale(np.ones(1)),
-                  (-32767, 32767), 2 ** 22)
+    q = QuantNode("y", op, ["x"], ["y"], {"weights": weights, "bias": bias}, FloatRescale(np.ones(1)), (-32767, 32767), 2**22)
     x = RANDOM.integers(0, 256, (2, 2, 4, 4)).astype(np.uint8)
     expected = np.clip(scattered(x.astype(float) - 30, weights, bias, op, (7, 7)), -32767, 32767)
     assert np.array_equal(op.run_integer([x], q, graph)[0], expected.astype(np.int16))
@@ -89,20 +92,27 @@ def test_deconv_padding_that_leaves_nothing_is_refused():
 
 # ---- resampling -------------------------------------------------------------------------------
 def onnx_resize(x, size, coordinates, mode):
-    one = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode=mode, nearest_mode="floor",
-                           coordinate_transformation_mode=coordinates)
-    model = helper.make_model(helper.make_graph(
-        [one], "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-        [onnx.numpy_helper.from_array(np.array([*x.shape[:2], *size], np.int64), "s")]),
-        opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(
-        None, {"x": x})[0]
+    one = helper.make_node(
+        "Resize", ["x", "", "", "s"], ["y"], mode=mode, nearest_mode="floor", coordinate_transformation_mode=coordinates
+    )
+    model = helper.make_model(
+        helper.make_graph(
+            [one],
+            "g",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+            [onnx.numpy_helper.from_array(np.array([*x.shape[:2], *size], np.int64), "s")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
 @pytest.mark.parametrize("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])
-@pytest.mark.parametrize("ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"),
-                                          ("Asymmetric", "asymmetric")])
+@pytest.mark.parametrize(
+    "ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"), ("Asymmetric", "asymmetric")]
+)
 def test_bilinear_is_that_of_onnx(size, ours, theirs):
     x = array(2, 3, 5, 6)
     result = Resize(size, "Bilinear", ours).run([x], None)[0]
@@ -124,7 +134,7 @@ def test_bilinear_of_integers_stays_within_one_step():
     op = Resize((9, 13), "Bilinear", "HalfPixel")
     kind = NumType(8, False, scale=0.5)
     layer = quantize_layer(node(op), LayerTypes([kind], kind, QuantOptions()))
-    assert layer.bound == 255 * 2 ** 22 < 2 ** 31
+    assert layer.bound == 255 * 2**22 < 2**31
     graph = QuantGraph("g", 8, {name: QuantTensor(name, (1, 3, 5, 6), kind) for name in ("x", "y")})
     x = RANDOM.integers(0, 256, (2, 3, 5, 6)).astype(np.uint8)
     found = op.run_integer([x], layer, graph)[0]
@@ -178,10 +188,16 @@ def test_normalisations_have_no_integers(op):
         quantize_layer(node(op), LayerTypes([NumType(8)], NumType(8), QuantOptions()))
 
 
-@pytest.mark.parametrize("step, expected, nonnegative", [
-    (Step(1.0, 0.0, 5.0), [0, 0, 5], True), (Step(1.0, 5.0, 0.0), [5, 5, 0], True),
-    (Step(1.0, 0.0, None), [0, 0, 2], True), (Step(1.0, None, 0.0), [-1, 1, 0], False),
-    (Step(-2.0, 0.0, None), [-1, 1, 2], False)])
+@pytest.mark.parametrize(
+    "step, expected, nonnegative",
+    [
+        (Step(1.0, 0.0, 5.0), [0, 0, 5], True),
+        (Step(1.0, 5.0, 0.0), [5, 5, 0], True),
+        (Step(1.0, 0.0, None), [0, 0, 2], True),
+        (Step(1.0, None, 0.0), [-1, 1, 0], False),
+        (Step(-2.0, 0.0, None), [-1, 1, 2], False),
+    ],
+)
 def test_step(step, expected, nonnegative):
     assert step(np.array([-1.0, 1.0, 2.0])).tolist() == expected
     assert step.nonnegative is nonnegative
@@ -189,12 +205,18 @@ def test_step(step, expected, nonnegative):
 
 # ---- the two float engines --------------------------------------------------------------------
 SPELLED = {
-    **{f"deconv {i}": network(op, {"weights": array(*shape), "bias": array(shape[0])}, activation=Clip(0.0))
-       for i, (op, shape) in enumerate(DECONVS)},
+    **{
+        f"deconv {i}": network(op, {"weights": array(*shape), "bias": array(shape[0])}, activation=Clip(0.0))
+        for i, (op, shape) in enumerate(DECONVS)
+    },
     **{f"bilinear {c}": network(Resize((7, 11), "Bilinear", c)) for c in ("HalfPixel", "AlignCorners", "Asymmetric")},
-    "nearest": network(Resize((8, 9))), "lrn": network(LRN(3, 0.5)), "lrn of vector": network(LRN(), shapes=((7,),)),
-    "l1": network(Normalize("L1")), "l2": network(Normalize("L2"), shapes=((9,),)),
-    "unpool": network(Unpool((2, 3), (2, 3)), shapes=((4, 3, 2), (4, 6, 6)))}
+    "nearest": network(Resize((8, 9))),
+    "lrn": network(LRN(3, 0.5)),
+    "lrn of vector": network(LRN(), shapes=((7,),)),
+    "l1": network(Normalize("L1")),
+    "l2": network(Normalize("L2"), shapes=((9,),)),
+    "unpool": network(Unpool((2, 3), (2, 3)), shapes=((4, 3, 2), (4, 6, 6))),
+}
 
 
 @pytest.mark.parametrize("case", SPELLED)

@@ -1,4 +1,5 @@
 """The lists of `setup.cfg` against the tree: what is left out would be missing in a wheel."""
+
 from __future__ import annotations
 
 import configparser
@@ -20,15 +21,19 @@ def read_setup() -> configparser.ConfigParser:
 
 
 def files_under(folder: Path) -> set[str]:
-    return {str(path.relative_to(ROOT)) for path in folder.rglob("*")
-            if path.is_file() and not any(part in NOT_SHIPPED for part in path.parts)}
+    return {
+        str(path.relative_to(ROOT))
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part in NOT_SHIPPED for part in path.parts)
+    }
 
 
 def listed() -> dict[str, list[str]]:
     """Paths in the checkout matched by each line of data_files, folders included."""
-    return {target: [str(path.relative_to(ROOT)) for pattern in patterns.replace(",", "\n").split()
-                     for path in ROOT.glob(pattern)]
-            for target, patterns in read_setup()["options.data_files"].items()}
+    return {
+        target: [str(path.relative_to(ROOT)) for pattern in patterns.replace(",", "\n").split() for path in ROOT.glob(pattern)]
+        for target, patterns in read_setup()["options.data_files"].items()
+    }
 
 
 def test_every_shared_file_is_listed_once():
@@ -72,8 +77,14 @@ def test_requirements_have_lower_bounds_only():
 def test_nothing_needed_is_ignored_by_git():
     paths = sorted(set().union(*(files_under(ROOT / name) for name in (*SHARED, "n2d2py"))))
     try:
-        run = subprocess.run(["git", "check-ignore", "--no-index", "--stdin"], cwd=ROOT, text=True,
-                             input="\n".join(paths), capture_output=True, check=False)
+        run = subprocess.run(
+            ["git", "check-ignore", "--no-index", "--stdin"],
+            cwd=ROOT,
+            text=True,
+            input="\n".join(paths),
+            capture_output=True,
+            check=False,
+        )
     except FileNotFoundError:
         pytest.skip("git is not installed")
     if run.returncode == 128:

@@ -1,4 +1,5 @@
 """The scripts of `bin/`, on machines that lack something and with a stand-in for the tool."""
+
 from __future__ import annotations
 
 import os
@@ -10,8 +11,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COREUTILS = ("basename", "bash", "cat", "chmod", "cmp", "cp", "dirname", "env", "make", "mkdir",
-             "nproc", "printf", "readlink", "rm", "sed", "sh")
+COREUTILS = (
+    "basename",
+    "bash",
+    "cat",
+    "chmod",
+    "cmp",
+    "cp",
+    "dirname",
+    "env",
+    "make",
+    "mkdir",
+    "nproc",
+    "printf",
+    "readlink",
+    "rm",
+    "sed",
+    "sh",
+)
 
 # Stands for the tool: notes its arguments and writes what the scripts read of an export.
 TOOL = r'''
@@ -73,31 +90,33 @@ def ready(checkout: Path) -> Path:
     (checkout / "n2d2py").mkdir()
     (checkout / "n2d2py" / "__init__.py").write_text("")
     (checkout / "n2d2py" / "__main__.py").write_text(TOOL)
-    for folder, names in {"models": ("LeNet.ini", "LeNet.npz", "MobileNet.ini"),
-                          "params": ("a.ini", "b.ini")}.items():
+    for folder, names in {"models": ("LeNet.ini", "LeNet.npz", "MobileNet.ini"), "params": ("a.ini", "b.ini")}.items():
         (checkout / folder).mkdir()
         for name in names:
             (checkout / folder / name).write_text("")
     return checkout
 
 
-def run(command: Path, *arguments: str, tools: Path | None = None,
-        cwd: Path | None = None) -> subprocess.CompletedProcess:
+def run(command: Path, *arguments: str, tools: Path | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess:
     environment = {**os.environ, **({"PATH": str(tools)} if tools else {})}
     environment.pop("CXX", None)
-    return subprocess.run([shutil.which("bash"), str(command), *arguments], env=environment,
-                          text=True, cwd=cwd, capture_output=True, check=False)
+    return subprocess.run(
+        [shutil.which("bash"), str(command), *arguments], env=environment, text=True, cwd=cwd, capture_output=True, check=False
+    )
 
 
 def python_of_version(tools: Path, name: str, version: str, *, has_venv: bool = True) -> None:
     """A Python that answers the scripts' questions as that version would."""
     new = tuple(map(int, version.split("."))) >= (3, 10)
-    script(tools / name, f'''case "$*" in
+    script(
+        tools / name,
+        f'''case "$*" in
         --version) echo "Python {version}" ;;
         *version_info*) exit {0 if new else 1} ;;
         *ensurepip*) exit {0 if has_venv else 1} ;;
         *) echo "{name} $*"; exit 3 ;;
-    esac''')
+    esac''',
+    )
 
 
 @pytest.mark.parametrize("name", ["test", "n2d2py"])
@@ -126,8 +145,7 @@ def test_no_venv_module(checkout, tools):
     python_of_version(tools, "python3", "3.11.2", has_venv=False)
     done = run(checkout / "bin" / "test", tools=tools)
     assert done.returncode == 1
-    assert done.stderr == ("error: Python 3.11.2 has no venv module: install it "
-                           "(Debian, Ubuntu: apt install python3-venv)\n")
+    assert done.stderr == ("error: Python 3.11.2 has no venv module: install it (Debian, Ubuntu: apt install python3-venv)\n")
 
 
 @pytest.mark.parametrize("name", ["demo", "batch_export"])
@@ -155,8 +173,8 @@ def test_the_demo_exports_builds_runs_and_names_the_report(ready, tools, tmp_pat
     done = run(ready / "bin" / "demo", tools=tools, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (ready / "calls.txt").read_text() == (
-        "models/MobileNet.ini -seed 1 -w /dev/null -export CPP -fuse -nbbits 8 -calib -1 "
-        "-db-export 100 -test\n")
+        "models/MobileNet.ini -seed 1 -w /dev/null -export CPP -fuse -nbbits 8 -calib -1 -db-export 100 -test\n"
+    )
     assert "Score: 99%" in done.stdout
     assert done.stdout.endswith(f"{ready}/export_CPP_int8/statistics/report.html\n")
 
@@ -167,8 +185,7 @@ def test_the_batch_shows_a_line_per_run(ready, tools, tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split("  ")[0] == "model"
-    assert [line.split()[:2] for line in lines[1:]] == [
-        ["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
+    assert [line.split()[:2] for line in lines[1:]] == [["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
     assert lines[1].split() == ["LeNet", "a", "8", "4096", "61706", "98.50", "98.25", "-"]
     first, *_, last = (ready / "calls.txt").read_text().splitlines()
     assert f"-w {ready}/models/LeNet.npz" in first
@@ -181,8 +198,20 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     script(tools / "g++", "true")
     for name in ("broken.ini", "good.ini", "p.ini"):
         (tmp_path / name).write_text("")
-    done = run(ready / "bin" / "batch_export", "-m", "broken.ini good.ini", "-p", "p.ini",
-               "-n", "8 16", "--", "-seed", "2", tools=tools, cwd=tmp_path)
+    done = run(
+        ready / "bin" / "batch_export",
+        "-m",
+        "broken.ini good.ini",
+        "-p",
+        "p.ini",
+        "-n",
+        "8 16",
+        "--",
+        "-seed",
+        "2",
+        tools=tools,
+        cwd=tmp_path,
+    )
     assert done.returncode == 1
     assert done.stderr.endswith("error: 2 of the runs failed\n")
     lines = done.stdout.splitlines()

@@ -1,4 +1,5 @@
 """The models, data and parameter files of the repository: what they hold and what they reach."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -54,10 +55,8 @@ def test_the_digits(digits, part, count):
 def test_the_digits_are_those_of_scikit_learn(digits):
     datasets = pytest.importorskip("sklearn.datasets")
     source = datasets.load_digits()
-    images = np.concatenate([digits.read_idx(digits.DATA / f"{part}-images-idx3-ubyte")
-                             for part in ("train", "t10k")])
-    labels = np.concatenate([digits.read_idx(digits.DATA / f"{part}-labels-idx1-ubyte")
-                             for part in ("train", "t10k")])
+    images = np.concatenate([digits.read_idx(digits.DATA / f"{part}-images-idx3-ubyte") for part in ("train", "t10k")])
+    labels = np.concatenate([digits.read_idx(digits.DATA / f"{part}-labels-idx1-ubyte") for part in ("train", "t10k")])
     assert (labels == source.target).all()
     assert (np.round(images.astype(float) * 16 / 255) == source.images).all()
 
@@ -94,8 +93,7 @@ def test_mobilenet_reaches_its_score(digits):
 
 def convolve(x: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(x, weights.shape[2:], axis=(2, 3))
-    return np.tensordot(windows, weights, axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2) \
-        + biases[:, None, None]
+    return np.tensordot(windows, weights, axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2) + biases[:, None, None]
 
 
 def pool(x: np.ndarray) -> np.ndarray:
@@ -139,17 +137,28 @@ def test_default_parameters_are_the_defaults(no_warnings):
     assert [key.name for key in PARAMETERS.keys if not given.given(key.name)] == []
 
 
-@pytest.mark.parametrize("name, changed", [
-    ("low_memory", {"MemoryManagerStrategy": "OptimizeReorder", "BufferAlignment": 4, "OpenMP": False}),
-    ("no_reuse", {"OptimizeBufferMemory": False, "OptimizeNoBranchConcat": False,
-                  "FuseResidualAdd": False, "WeightsFormat": "text", "OpenMP": False}),
-    ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
-    ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
-    ("min_ram", {"MemoryMode": "Minimum", "BufferAlignment": 4, "OpenMP": False}),
-    ("balanced", {"MemoryMode": "Balanced"}),
-    ("fast_x86", {"MemoryMode": "Speed", "BufferAlignment": 64}),
-    ("cortex_m", {"MemoryMode": "Balanced", "BufferAlignment": 4, "OpenMP": False, "SIMD": "none"}),
-])
+@pytest.mark.parametrize(
+    "name, changed",
+    [
+        ("low_memory", {"MemoryManagerStrategy": "OptimizeReorder", "BufferAlignment": 4, "OpenMP": False}),
+        (
+            "no_reuse",
+            {
+                "OptimizeBufferMemory": False,
+                "OptimizeNoBranchConcat": False,
+                "FuseResidualAdd": False,
+                "WeightsFormat": "text",
+                "OpenMP": False,
+            },
+        ),
+        ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
+        ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
+        ("min_ram", {"MemoryMode": "Minimum", "BufferAlignment": 4, "OpenMP": False}),
+        ("balanced", {"MemoryMode": "Balanced"}),
+        ("fast_x86", {"MemoryMode": "Speed", "BufferAlignment": 64}),
+        ("cortex_m", {"MemoryMode": "Balanced", "BufferAlignment": 4, "OpenMP": False, "SIMD": "none"}),
+    ],
+)
 def test_parameter_files_change_what_they_say(name, changed, no_warnings):
     given = load_params(ROOT / "params" / f"{name}.ini").as_dict()
     assert given == {**load_params(None).as_dict(), **changed}

@@ -1,4 +1,5 @@
 """A wheel in a clean environment finds everything, from a foreign folder, without the checkout."""
+
 from __future__ import annotations
 
 import json
@@ -14,24 +15,28 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
-UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info",
-                                  "export_CPP_*", "batch_export")
+UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "export_CPP_*", "batch_export")
 
 pytestmark = pytest.mark.slow
 
 
 def files_under(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts}
+    return {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def run(*command: object, cwd: Path) -> str:
     """Output of a command run without the variables that would lead to the checkout."""
-    environment = {name: value for name, value in os.environ.items()
-                   if name not in ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")
+    }
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment, text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, text=True, capture_output=True, check=False
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -43,8 +48,20 @@ def clean(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("wheel")
     source = base / "source"
     shutil.copytree(ROOT, source, ignore=UNWANTED)
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
-        "--use-pep517", "-w", base / "dist", source, cwd=base)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--use-pep517",
+        "-w",
+        base / "dist",
+        source,
+        cwd=base,
+    )
     shutil.rmtree(source)
     (wheel,) = (base / "dist").glob("*.whl")
 
@@ -53,8 +70,7 @@ def clean(tmp_path_factory) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(run(python, "-c", code, cwd=base).strip())
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel,
-        cwd=base)
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel, cwd=base)
     return python
 
 
@@ -112,8 +128,24 @@ def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
     try:
         for path in folders:
             path.chmod(0o555)
-        run(clean, "-m", "n2d2py", models / "LeNet.ini", "-w", models / "LeNet.npz", "-export", "CPP", "-calib", "20",
-            "-db-export", "10", "-test", "-compare", "2", cwd=foreign)
+        run(
+            clean,
+            "-m",
+            "n2d2py",
+            models / "LeNet.ini",
+            "-w",
+            models / "LeNet.npz",
+            "-export",
+            "CPP",
+            "-calib",
+            "20",
+            "-db-export",
+            "10",
+            "-test",
+            "-compare",
+            "2",
+            cwd=foreign,
+        )
     finally:
         for path in folders:
             path.chmod(0o755)
@@ -121,6 +153,5 @@ def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
     summary = json.loads((foreign / "export_CPP_int8" / "statistics" / "summary.json").read_text())
     assert summary["scores"]["simulated"] > 95 and summary["scores"]["compiled"] is not None
     assert all(layer["identical"] for layer in summary["compare"].values())
-    code = ("import n2d2py, numpy; y = n2d2py.load_export('export_CPP_int8')(numpy.zeros((1, 1, 32, 32))); "
-            "print(y.shape)")
+    code = "import n2d2py, numpy; y = n2d2py.load_export('export_CPP_int8')(numpy.zeros((1, 1, 32, 32))); print(y.shape)"
     assert run(clean, "-c", code, cwd=foreign).strip() == "(1, 10)"

@@ -1,4 +1,5 @@
 """Small graphs for the rewrites, and the comparison before and after one."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -84,6 +85,7 @@ def kinds():
 @pytest.fixture
 def reason():
     """The text of the only refusal."""
+
     def only(report: FuseReport) -> str:
         (entry,) = report.refused
         return f"{entry.layer}: {entry.text}"

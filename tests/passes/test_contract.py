@@ -1,4 +1,5 @@
 """The contract of a pass: what it requires and ensures is checked around it."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,5 @@
 """BatchNorm and constant gains and shifts, into Conv and Fc. Error limit: 1e-6 of the largest value (float64 run)."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,8 +11,12 @@ from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 
 
 def bn(b, channels):
-    return {"scale": b.array(channels), "bias": b.array(channels), "mean": b.array(channels),
-            "variance": b.array(channels, low=0.1, high=2)}
+    return {
+        "scale": b.array(channels),
+        "bias": b.array(channels),
+        "mean": b.array(channels),
+        "variance": b.array(channels, low=0.1, high=2),
+    }
 
 
 def affine(b, channels):
@@ -52,8 +57,12 @@ def test_tiny_variance_without_epsilon_takes_the_mean_of_the_others(build):
     from n2d2py.passes.linear import gain_and_shift
 
     b = build(3)
-    params = {"scale": np.ones(3, np.float32), "bias": np.zeros(3, np.float32), "mean": np.zeros(3, np.float32),
-              "variance": np.array([1e-13, 1, 3], np.float32)}
+    params = {
+        "scale": np.ones(3, np.float32),
+        "bias": np.zeros(3, np.float32),
+        "mean": np.zeros(3, np.float32),
+        "variance": np.array([1e-13, 1, 3], np.float32),
+    }
     b.layer("n", BatchNorm(0.0), "x", params)
     gain, _ = gain_and_shift(b.graph.node("n"))
     np.testing.assert_allclose(gain, [1 / np.sqrt(2), 1, 1 / np.sqrt(3)], rtol=1e-7)

@@ -1,4 +1,5 @@
 """Padding, activations, identities, layouts, Softmax: structure, equal results, and reasons for what stays."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,8 +7,24 @@ import pytest
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.operators import (Activation, Affine, Clip, Concat, Conv, Dropout, ElemWise, Fc, Identity, LeakyRectifier,
-                              Padding, Pool, Reshape, Softmax, Tanh, Transpose)
+from n2d2py.operators import (
+    Activation,
+    Affine,
+    Clip,
+    Concat,
+    Conv,
+    Dropout,
+    ElemWise,
+    Fc,
+    Identity,
+    LeakyRectifier,
+    Padding,
+    Pool,
+    Reshape,
+    Softmax,
+    Tanh,
+    Transpose,
+)
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
@@ -98,9 +115,13 @@ def test_known_signs(build):
 @pytest.mark.parametrize("layer", ["conv", "fc", "affine", "sum", "mean"])
 def test_clamp_into_the_layer_before(build, run, kinds, layer):
     b = build(4, 6, 6)
-    op, params = {"conv": (Conv(), conv(b, 4, 4)), "fc": (Fc(), fc(b, 5, 144)),
-                  "affine": (Affine(), {"weights": b.array(4), "bias": b.array(4)}),
-                  "sum": (ElemWise("Sum"), {}), "mean": (Pool("Average", (2, 2)), {})}[layer]
+    op, params = {
+        "conv": (Conv(), conv(b, 4, 4)),
+        "fc": (Fc(), fc(b, 5, 144)),
+        "affine": (Affine(), {"weights": b.array(4), "bias": b.array(4)}),
+        "sum": (ElemWise("Sum"), {}),
+        "mean": (Pool("Average", (2, 2)), {}),
+    }[layer]
     b.layer("l", op, ["x", "x"] if layer == "sum" else "x", params)
     b.layer("r", Activation(Clip(0, 0.25)), "l")
     after, _ = run(b.done("r"), FuseActivation())

@@ -1,4 +1,5 @@
 """Plug-ins of installed packages, and kernels for one instruction set."""
+
 from __future__ import annotations
 
 import platform
@@ -71,8 +72,10 @@ def test_entry_point(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None or "avx2" not in open("/proc/cpuinfo").read(),
-                    reason="no x86-64 machine with AVX2 and g++")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or shutil.which("g++") is None or "avx2" not in open("/proc/cpuinfo").read(),
+    reason="no x86-64 machine with AVX2 and g++",
+)
 def test_kernel_for_one_instruction_set(tmp_path):
     """Only the AVX2 build has the plug-in's kernel, which stores zeros; the portable one that of the project."""
     import onnx
@@ -80,15 +83,35 @@ def test_kernel_for_one_instruction_set(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "zeros.py").write_text(KERNEL)
     (tmp_path / "mine" / "zeros.hpp").write_text(ZEROS)
-    onnx.save(onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    onnx.save(
+        onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
         net (float[1, 3, 8, 8] x) => (float[1, 3, 2, 2] y) {
             a = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
             b = HardSigmoid (a)
             y = MaxPool <kernel_shape = [3, 3]> (b)
-        }"""), tmp_path / "net.onnx")
+        }"""),
+        tmp_path / "net.onnx",
+    )
     with isolated():
-        assert main([str(tmp_path / "net.onnx"), "-plugin", str(tmp_path / "mine"), "-export", "CPP", "-calib", "8", "-db-export", "4",
-                     "-quiet", "-o", str(tmp_path)]) == 0
+        assert (
+            main(
+                [
+                    str(tmp_path / "net.onnx"),
+                    "-plugin",
+                    str(tmp_path / "mine"),
+                    "-export",
+                    "CPP",
+                    "-calib",
+                    "8",
+                    "-db-export",
+                    "4",
+                    "-quiet",
+                    "-o",
+                    str(tmp_path),
+                ]
+            )
+            == 0
+        )
     project = tmp_path / "export_CPP_int8"
     table = (project / "statistics" / "layers.txt").read_text()
     assert "zeros::Tag" in table and "no zeros::Tag: its windows are (3, 3)" in table

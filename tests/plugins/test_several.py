@@ -1,4 +1,5 @@
 """Operators, functions, recipes and kernels of a plug-in: compiled, imported, refused."""
+
 from __future__ import annotations
 
 import shutil
@@ -24,8 +25,9 @@ from n2d2py.plugin.testing import check_layer
 from n2d2py.quant.quantize import float_graph
 
 HERE = Path(__file__).resolve().parent
-compiled = pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None,
-                              reason="g++ and make are not installed")
+compiled = pytest.mark.skipif(
+    shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +43,13 @@ def made(kind: str, **attributes):
 
 
 CASES = {
-    "window": lambda bits: check_layer(made("L2Pool", kernel=(3, 2), stride=(2, 1), pads=(1, 0, 1, 1)), (1, 5, 7, 6), bits=bits),
+    "window": lambda bits: check_layer(
+        made("L2Pool", kernel=(3, 2), stride=(2, 1), pads=(1, 0, 1, 1)), (1, 5, 7, 6), bits=bits
+    ),
     "moves": lambda bits: check_layer(made("Shuffle", groups=3), (1, 12, 3, 2), bits=bits),
-    "many inputs": lambda bits: check_layer(made("Dot"), *[(1, 4, 3, 5)] * 3, bits=bits,
-                                            params={"weight": np.array([0.5, -1.25, 2.0], np.float32)}),
+    "many inputs": lambda bits: check_layer(
+        made("Dot"), *[(1, 4, 3, 5)] * 3, bits=bits, params={"weight": np.array([0.5, -1.25, 2.0], np.float32)}
+    ),
 }
 
 
@@ -65,7 +70,8 @@ def test_operator_is_compiled(case, bits):
 def test_onnx_attributes_and_constants():
     import onnx
 
-    graph = import_onnx(onnx.parser.parse_model("""
+    graph = import_onnx(
+        onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17, "test" : 1]>
         net (float[1, 4, 6, 8] x) => (float[1, 4, 3, 4] y)
         <float[2] weight = {0.5, 2.0}> {
@@ -73,20 +79,24 @@ def test_onnx_attributes_and_constants():
             b = test.Shuffle <groups = 2> (a)
             c = test.Dot (a, b, weight)
             y = test.L2Pool <kernel_shape = [2, 2], strides = [2, 2]> (c)
-        }"""))
+        }""")
+    )
     soft, shuffle, dot, pool = [node for node in graph.nodes]
     assert soft.op.function.limit == 2.0 and shuffle.op.groups == 2
     assert pool.op.kernel == (2, 2) and graph.shape("y") == (1, 4, 3, 4)
     assert dot.inputs == ["a", "b"] and dot.params["weight"].tolist() == [0.5, 2.0]
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("y = test.Shuffle (x)", "it has no attribute groups"),
-    ("y = test.Shuffle <group = 2> (x)", "it has no attribute groups"),
-    ("y = test.Shuffle <groups = 2.5> (x)", "its attribute groups is 2.5"),
-    ("y = test.SoftClip <limits = 2.0> (x)", "has no attribute limits; did you mean limit?"),
-    ("y = test.Shuffle <groups = 3> (x)", "Shuffle: 4 channels are no 3 groups"),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("y = test.Shuffle (x)", "it has no attribute groups"),
+        ("y = test.Shuffle <group = 2> (x)", "it has no attribute groups"),
+        ("y = test.Shuffle <groups = 2.5> (x)", "its attribute groups is 2.5"),
+        ("y = test.SoftClip <limits = 2.0> (x)", "has no attribute limits; did you mean limit?"),
+        ("y = test.Shuffle <groups = 3> (x)", "Shuffle: 4 channels are no 3 groups"),
+    ],
+)
 def test_onnx_refusals(text, expected):
     import onnx
 
@@ -128,7 +138,9 @@ def test_recipe_says_why_not():
     graph.outputs = ["b"]
     _, report = fuse(graph, integer=True)
     assert [entry.text for entry in report.refused if entry.rewrite == "ShuffleTwice"] == [
-        "2 and 4 groups are two shuffles", "the result of b is read by nothing, not by a Shuffle alone"]
+        "2 and 4 groups are two shuffles",
+        "the result of b is read by nothing, not by a Shuffle alone",
+    ]
 
 
 def _pool(kernel):
@@ -144,8 +156,11 @@ def _pool(kernel):
 def test_kernel_replaces_a_built_in_one_where_it_fits():
     code = _pool((2, 2))
     assert "typedef several::OtherPool Isa;" in code.config and code.kernel.startswith("several::OtherPool")
-    assert [name.rpartition("/")[2] for name in needed_headers(code.headers, HERE.parents[1] / "kernels")
-            if name.startswith("plugins/")] == ["more.hpp", "several.hpp"]
+    assert [
+        name.rpartition("/")[2]
+        for name in needed_headers(code.headers, HERE.parents[1] / "kernels")
+        if name.startswith("plugins/")
+    ] == ["more.hpp", "several.hpp"]
     assert (code.kernel, code.sets, code.reason) == ("several::OtherPool", ("all",), "a plug-in's kernel fits")
     other = _pool((3, 3))
     assert "OtherPool" not in other.config
@@ -166,8 +181,11 @@ def test_skeleton(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     assert main(["--new-operator", "BlockNorm", "mine"]) == 0
-    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["block_norm.hpp", "block_norm.py",
-                                                                           "test_block_norm.py"]
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [
+        "block_norm.hpp",
+        "block_norm.py",
+        "test_block_norm.py",
+    ]
     assert main(["--new-operator", "BlockNorm", "mine"]) == 1
     monkeypatch.setenv("PYTHONPATH", str(HERE.parents[1]))
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "mine"], text=True, capture_output=True)

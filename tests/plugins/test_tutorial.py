@@ -1,4 +1,5 @@
 """docs/plugins.md: its files are short and its commands do what it says."""
+
 from __future__ import annotations
 
 import os

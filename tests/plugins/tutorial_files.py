@@ -1,4 +1,5 @@
 """The files and commands of docs/plugins.md."""
+
 from __future__ import annotations
 
 import re

@@ -1,4 +1,5 @@
 """A small network with a branch, its quantized form, and its error."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,8 +20,10 @@ def network(precisions: dict[str, Precision] | None = None, channels: int = 6) -
     graph.add_input("x", (1, 2, 8, 8))
 
     def conv(name: str, source: str, inputs: int) -> None:
-        params = {"weights": rng.normal(size=(channels, inputs, 3, 3)).astype(np.float32) / 3,
-                  "bias": rng.normal(size=channels).astype(np.float32) / 10}
+        params = {
+            "weights": rng.normal(size=(channels, inputs, 3, 3)).astype(np.float32) / 3,
+            "bias": rng.normal(size=channels).astype(np.float32) / 10,
+        }
         graph.add(Node(name, Conv(pads=(1, 1, 1, 1)), [source], [name], params, Clip(0.0)))
 
     conv("a", "x", 2)

@@ -1,4 +1,5 @@
 """Makes the helper modules of this folder importable."""
+
 from __future__ import annotations
 
 import sys

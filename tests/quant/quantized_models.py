@@ -1,4 +1,5 @@
 """Small ONNX models that come quantized, written node by node, and their integers on ONNX Runtime."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -51,9 +52,13 @@ class Model:
 
     def proto(self) -> onnx.ModelProto:
         outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in self.outputs]
-        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT,
-                                                                                  ["N", *self.shape])],
-                                  outputs, self.initializers)
+        graph = helper.make_graph(
+            self.nodes,
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *self.shape])],
+            outputs,
+            self.initializers,
+        )
         graph = onnx.ModelProto(graph=graph, ir_version=8)
         graph.opset_import.extend([helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)])
         return graph

@@ -1,4 +1,5 @@
 """Layers in the network and alone, the worst stimuli, and the steps that are used."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -62,7 +63,8 @@ def test_only_a_dozen_are_kept_whatever_the_batches():
     assert len(kept) == 12 and len({one.position for one in kept}) == 12
     every = [compare_stage(graph, typed, stimuli(200).take([k]), None).stimuli[0].error for k in (0, 50, 199)]
     assert min(one.error for one in kept) >= max(
-        [error for error, k in zip(every, (0, 50, 199)) if k not in {one.position for one in kept}], default=0)
+        [error for error, k in zip(every, (0, 50, 199)) if k not in {one.position for one in kept}], default=0
+    )
 
 
 def test_a_floating_point_export_has_no_isolation_and_no_levels():
@@ -81,8 +83,15 @@ def test_the_unused_part_of_a_range():
     assert by_layer(graph, typed)["b"].unused == pytest.approx(1 - (1 - used) / 4, abs=0.02)
 
 
-@pytest.mark.parametrize("kind", [NumType(8, False, scale=0.1), NumType(8, True, scale=2.0), NumType(16, True, scale=1e-3),
-                                  NumType(8, True, scale=0.5, zero_point=3)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        NumType(8, False, scale=0.1),
+        NumType(8, True, scale=2.0),
+        NumType(16, True, scale=1e-3),
+        NumType(8, True, scale=0.5, zero_point=3),
+    ],
+)
 def test_levels_count_every_value_where_its_integer_is(kind):
     rng = np.random.default_rng(1)
     stored = rng.integers(kind.qmin, kind.qmax, 5000, endpoint=True).astype(kind.dtype)

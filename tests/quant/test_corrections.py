@@ -1,4 +1,5 @@
 """Corrections of the integers: rounding for the outputs, bias correction, ranges by channel; each must lower the error."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -35,10 +36,12 @@ def _network(seed: int = 0, high: float = np.inf) -> Graph:
         return {"weights": weights.astype(np.float32), "bias": generator.normal(size=shape[0]).astype(np.float32) * 0.02}
 
     relu = Clip(0.0, high)
-    graph.nodes = [Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], params((12, 3, 3, 3), 4 * spread), relu),
-                   Node("b", Conv(pads=(1, 1, 1, 1), groups=12), ["a"], ["b"], params((12, 1, 3, 3), 2 / spread), relu),
-                   Node("c", Conv(), ["b"], ["c"], params((8, 12, 1, 1)), relu),
-                   Node("y", Fc(), ["c"], ["y"], params((5, 800)))]
+    graph.nodes = [
+        Node("a", Conv(pads=(1, 1, 1, 1)), ["x"], ["a"], params((12, 3, 3, 3), 4 * spread), relu),
+        Node("b", Conv(pads=(1, 1, 1, 1), groups=12), ["a"], ["b"], params((12, 1, 3, 3), 2 / spread), relu),
+        Node("c", Conv(), ["b"], ["c"], params((8, 12, 1, 1)), relu),
+        Node("y", Fc(), ["c"], ["y"], params((5, 800))),
+    ]
     graph.verify()
     return graph
 
@@ -134,8 +137,7 @@ def test_inputs_that_8_bits_would_spoil_get_16():
     outlier = np.zeros((1, 3, 10, 10), np.float32)
     outlier[0, 0, 0, 0] = 60.0
     wide = {**plain, "x": collect(graph, [_data(8, 0), outlier]).histograms["x"]}
-    cases = [(plain, {}, 0, 8), (wide, {}, 0, 16), (wide, {"x": (-60.0, 60.0)}, 0, 8), (plain, {}, 16, 16),
-             (wide, {}, 8, 8)]
+    cases = [(plain, {}, 0, 8), (wide, {}, 0, 16), (wide, {"x": (-60.0, 60.0)}, 0, 8), (plain, {}, 16, 16), (wide, {}, 8, 8)]
     for histograms, ranges, asked, expected in cases:
         quantized, _ = quantize(graph, histograms, QuantOptions(input_bits=asked), ranges)
         assert quantized.type("x").bits == expected

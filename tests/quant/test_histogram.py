@@ -1,4 +1,5 @@
 """Histograms: exact counts whatever the order and the split of the data."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,7 +26,11 @@ def test_order_and_split_do_not_matter():
         assert np.array_equal(one.positive, histogram.positive)
         assert np.array_equal(one.negative, histogram.negative)
         assert (one.limit, one.minimum, one.maximum, one.zeros) == (
-            histogram.limit, histogram.minimum, histogram.maximum, histogram.zeros)
+            histogram.limit,
+            histogram.minimum,
+            histogram.maximum,
+            histogram.zeros,
+        )
 
 
 def test_counts_are_complete_and_in_place():

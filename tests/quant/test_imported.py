@@ -1,4 +1,5 @@
 """Networks that come quantized: the same integers as ONNX Runtime without optimizations, or a refusal."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -43,8 +44,22 @@ def check(model: Model, output: str, *, count: int = 8, apart: int = 0):
     return graph
 
 
-def conv(model: Model, x: str, channels: int, outputs: int, *, kernel=3, groups=1, pads=(1, 1, 1, 1), stride=1,
-         scale=0.02, bias="int32", dtype=np.int8, zero=None, per_channel=True) -> str:
+def conv(
+    model: Model,
+    x: str,
+    channels: int,
+    outputs: int,
+    *,
+    kernel=3,
+    groups=1,
+    pads=(1, 1, 1, 1),
+    stride=1,
+    scale=0.02,
+    bias="int32",
+    dtype=np.int8,
+    zero=None,
+    per_channel=True,
+) -> str:
     scales = model.rng.uniform(0.001, 0.004, outputs) if per_channel else 0.003
     w = model.weights((outputs, channels // groups, kernel, kernel), scales, dtype, zero)
     inputs = [x, w]
@@ -91,20 +106,27 @@ def test_two_tensors(operator):
     assert any(isinstance(node.op, ElemWise) for node in graph.nodes)
 
 
-@pytest.mark.parametrize("operator, attributes", [
-    ("GlobalAveragePool", {}), ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
-    ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
-    ("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}),
-    ("AveragePool", {"kernel_shape": [8, 8], "strides": [8, 8]}), ("AveragePool", {"kernel_shape": [8, 8]}),
-    ("AveragePool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "count_include_pad": 1})])
+@pytest.mark.parametrize(
+    "operator, attributes",
+    [
+        ("GlobalAveragePool", {}),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}),
+        ("AveragePool", {"kernel_shape": [8, 8], "strides": [8, 8]}),
+        ("AveragePool", {"kernel_shape": [8, 8]}),
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
+    ],
+)
 def test_means_round_like_the_reference_even_where_they_lie_halfway(operator, attributes):
     model = Model((16, 8, 8))
     mean = model.add(operator, model.rounded("x", 0.0213, 5), **attributes)
     check(model, model.rounded(mean, 0.0213, 5), count=16)
 
 
-@pytest.mark.parametrize("operator, attributes", [
-    ("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("Relu", {})])
+@pytest.mark.parametrize(
+    "operator, attributes", [("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("Relu", {})]
+)
 def test_functions_are_tables(operator, attributes):
     model = Model((4, 6, 6))
     check(model, model.rounded(model.add(operator, model.rounded("x", 0.03, 5), **attributes), 0.0079, -20))
@@ -147,8 +169,9 @@ def test_transposed_weights_of_a_linear_layer_keep_their_scales():
     """PyTorch's form: the weights are restored, transposed, then multiplied."""
     model = Model((20,))
     w = model.add("Transpose", model.weights((7, 20), model.rng.uniform(0.001, 0.004, 7)), perm=[1, 0])
-    y = model.add("Add", model.add("MatMul", model.rounded("x", 0.02, 3), w),
-                  model.constant(model.rng.normal(size=7).astype(np.float32)))
+    y = model.add(
+        "Add", model.add("MatMul", model.rounded("x", 0.02, 3), w), model.constant(model.rng.normal(size=7).astype(np.float32))
+    )
     check(model, model.rounded(y, 0.01, 0))
 
 
@@ -186,8 +209,9 @@ def test_qoperators():
     w = model.constant(model.rng.integers(-128, 128, (6, 3, 3, 3)).astype(np.int8))
     bias = model.constant(model.rng.integers(-900, 900, 6).astype(np.int32))
     s1, z1 = model.step(0.011, -9)
-    y = model.add("QLinearConv", x, s, z, w, model.constant(scales), model.constant(np.zeros(6, np.int8)), s1, z1, bias,
-                  pads=[1, 1, 1, 1])
+    y = model.add(
+        "QLinearConv", x, s, z, w, model.constant(scales), model.constant(np.zeros(6, np.int8)), s1, z1, bias, pads=[1, 1, 1, 1]
+    )
     s2, z2 = model.step(0.0078, -128)
     g = model.add("QLinearSigmoid", y, s1, z1, s2, z2, domain=MICROSOFT)
     s3, z3 = model.step(0.02, 5)
@@ -297,8 +321,17 @@ def test_sums_of_bytes_beyond_16_bits_are_exact():
         model = Model((8, 7, 7))
         quantized, s, z = model.quantize("x", 0.02, 0, np.uint8), *model.step(0.02, 0, np.uint8)
         sy, zy = model.step(float(scale_y), 131, np.uint8)
-        y = model.add("QLinearConv", quantized, s, z, model.constant((w.astype(int) + zero).astype(dtype)),
-                      model.constant(np.full(1, 0.01, np.float32)), model.constant(np.full(1, zero, dtype)), sy, zy)
+        y = model.add(
+            "QLinearConv",
+            quantized,
+            s,
+            z,
+            model.constant((w.astype(int) + zero).astype(dtype)),
+            model.constant(np.full(1, 0.01, np.float32)),
+            model.constant(np.full(1, zero, dtype)),
+            sy,
+            zy,
+        )
         model.outputs.append(model.add("DequantizeLinear", y, sy, zy))
         graph, _ = typed(model)
         real = (x * np.float32(0.02)).astype(np.float32)
@@ -309,7 +342,7 @@ def test_sums_of_bytes_beyond_16_bits_are_exact():
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
     sums = np.einsum("nchwij,ocij->nohw", windows, w.astype(int))
     pairs = (windows[:, :, :, :, :, :2] * w[0, :, None, None, :, :2]).sum(-1)
-    assert np.abs(pairs).max() > 2 ** 15, "the case does not leave 16 bits"
+    assert np.abs(pairs).max() > 2**15, "the case does not leave 16 bits"
     exact = np.clip(np.rint(sums * (np.float64(np.float32(0.02)) * np.float64(np.float32(0.01)) / 8)), -131, 124)
     np.testing.assert_array_equal(found["int8"], exact)
     np.testing.assert_array_equal(found["uint8"], exact)

@@ -1,4 +1,5 @@
 """The quantized models of the data folder: each integer layer against ONNX Runtime's operators, on real inputs."""
+
 from __future__ import annotations
 
 import os

@@ -1,9 +1,9 @@
 """Precision of single layers: 16-bit integers, floating-point islands and the conversions at their borders."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from branched import data, error, network, quantized
 
 from n2d2py.arithmetic import FLOAT32
@@ -25,8 +25,15 @@ def test_a_precision_of_a_merged_layer_counts():
 def test_an_island_is_converted_once_at_each_border():
     graph = insert_conversions(network({"b": Precision(quantize=False), "c": Precision(quantize=False)}))
     assert [(node.name, node.inputs) for node in graph.nodes] == [
-        ("a", ["x"]), ("a_float", ["a"]), ("b", ["a_float"]), ("c", ["a_float"]), ("b_integer", ["b"]),
-        ("c_integer", ["c"]), ("add", ["b_integer", "c_integer"]), ("pool", ["c_integer"])]
+        ("a", ["x"]),
+        ("a_float", ["a"]),
+        ("b", ["a_float"]),
+        ("c", ["a_float"]),
+        ("b_integer", ["b"]),
+        ("c_integer", ["c"]),
+        ("add", ["b_integer", "c_integer"]),
+        ("pool", ["c_integer"]),
+    ]
     assert float_tensors(graph) == {"a_float", "b", "c"}
     x = data(2)
     for name, values in FloatEngine(network()).run(x).items():
@@ -90,7 +97,7 @@ def test_sums_beyond_32_bits_take_64_where_weights_would_become_coarse():
     graph = network({name: Precision(16) for name in ("a", "b", "c", "add")}, channels=160)
     _, typed, _ = quantized(graph)
     layer = next(node for node in typed.nodes if node.name == "b")
-    assert typed.type("a").bits == 16 and layer.bound >= 2 ** 31 and layer.params["bias"].dtype == np.int64
+    assert typed.type("a").bits == 16 and layer.bound >= 2**31 and layer.params["bias"].dtype == np.int64
 
 
 def test_inputs_of_a_concat_of_another_width_are_rescaled():

@@ -1,4 +1,5 @@
 """-wt-reduce-range: weights whose products of bytes fit 16 bits, and no coarser than that needs."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +17,9 @@ RNG = np.random.default_rng
 
 def quantized(rows: np.ndarray, **settings):
     order = np.arange(rows.shape[1])
-    return quantize_weights(rows, np.zeros(len(rows)), 0.02, 255, bits=8, **{"per_output": True, "reduced_order": order, **settings})
+    return quantize_weights(
+        rows, np.zeros(len(rows)), 0.02, 255, bits=8, **{"per_output": True, "reduced_order": order, **settings}
+    )
 
 
 def test_four_products_fit_and_outputs_are_no_coarser_than_needed():
@@ -24,7 +27,7 @@ def test_four_products_fit_and_outputs_are_no_coarser_than_needed():
     result, free = quantized(rows), quantized(rows, reduced_order=None)
     growth = result.scales / free.scales
     assert largest_place(free.weights, 1).max() > PLACE_LIMIT >= largest_place(result.weights, 2).max()
-    assert 1.2 < np.sqrt(np.mean(growth ** 2)) < 2 and growth.max() == result.reduced
+    assert 1.2 < np.sqrt(np.mean(growth**2)) < 2 and growth.max() == result.reduced
     assert (largest_place(result.weights, 2) > PLACE_LIMIT * 0.95)[growth > 1].all()
     assert np.max(np.abs(result.weights * result.scales[:, None] - rows) / result.scales[:, None]) <= 0.5 + 1e-9
 
@@ -51,8 +54,10 @@ def test_one_scale_for_the_layer_stays_one():
 
 def test_rounding_that_moves_weights_up_is_made_up_for():
     """A rounding other than to the nearest integer may leave 16 bits again: the scale grows until it does not."""
-    result = quantized(RNG(4).normal(size=(16, 64)), rounding=lambda rows, scales, levels: np.clip(
-        np.sign(rows) * np.ceil(np.abs(rows) / scales[:, None]), -levels, levels))
+    result = quantized(
+        RNG(4).normal(size=(16, 64)),
+        rounding=lambda rows, scales, levels: np.clip(np.sign(rows) * np.ceil(np.abs(rows) / scales[:, None]), -levels, levels),
+    )
     assert largest_place(result.weights, 2).max() <= PLACE_LIMIT
 
 
@@ -85,4 +90,6 @@ def test_fully_connected_layers_are_paired_as_their_kernel_reads_them():
 
 def test_depthwise_layers_keep_their_weights():
     weights = RNG(8).normal(size=(16, 1, 3, 3))
-    assert np.abs(layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 16), weights, (1, 16, 5, 5))).reshape(16, -1).max(axis=1).min() == 127
+    assert (
+        np.abs(layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 16), weights, (1, 16, 5, 5))).reshape(16, -1).max(axis=1).min() == 127
+    )

@@ -1,4 +1,5 @@
 """What single roundings cost: layers in integers alone, tensors in steps alone, and what is chosen by it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -72,8 +73,9 @@ def test_costs_add_up_to_what_all_roundings_cost_together():
     kinds = types.types
     a = kinds["a"].dequantize(kinds["a"].quantize(real["a"]))
     through = Tail(graph, ["a"]).outputs({**real, "a": a})
-    assert costs["a"] == pytest.approx(sum(np.square(through[n] - real[n]).sum() for n in graph.outputs)
-                                       / sum(real[n].size for n in graph.outputs), rel=1e-3)
+    assert costs["a"] == pytest.approx(
+        sum(np.square(through[n] - real[n]).sum() for n in graph.outputs) / sum(real[n].size for n in graph.outputs), rel=1e-3
+    )
 
 
 def test_the_fewest_tensors_are_chosen():

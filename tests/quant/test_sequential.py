@@ -1,4 +1,5 @@
 """Ranges chosen again on what the integers of the layers before give."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -53,8 +54,13 @@ def test_a_range_that_the_statistics_missed_is_found():
     histograms["b"].add(np.random.default_rng(0).uniform(0, 0.85 * seen, 1000))
     found = {}
     for sequential in (False, True):
-        typed = quantize(graph, dict(histograms), QuantOptions(sequential=sequential, correct_bias=True),
-                         {"x": (-1.0, 1.0)}, [data(4, seed) for seed in range(4)])[0]
+        typed = quantize(
+            graph,
+            dict(histograms),
+            QuantOptions(sequential=sequential, correct_bias=True),
+            {"x": (-1.0, 1.0)},
+            [data(4, seed) for seed in range(4)],
+        )[0]
         typed.verify()
         found[sequential] = error(graph, typed, "add"), typed.type("b").scale
     assert found[True][1] > 1.05 * found[False][1] and found[True][0] < found[False][0]
@@ -66,8 +72,16 @@ def test_tensors_that_hold_the_same_integers_change_together():
     graph, rng = Graph("net"), np.random.default_rng(0)
     graph.add_input("x", (1, 2, 6, 6))
     for name, source in (("a", "x"), ("b", "p")):
-        graph.add(Node(name, Conv(), [source], [name], {
-            "weights": rng.normal(size=(2, 2, 1, 1)).astype(np.float32), "bias": np.zeros(2, np.float32)}, Clip(0.0)))
+        graph.add(
+            Node(
+                name,
+                Conv(),
+                [source],
+                [name],
+                {"weights": rng.normal(size=(2, 2, 1, 1)).astype(np.float32), "bias": np.zeros(2, np.float32)},
+                Clip(0.0),
+            )
+        )
         if name == "a":
             graph.add(Node("p", Padding((1, 1, 1, 1)), ["a"], ["p"]))
     graph.outputs = ["b"]

@@ -1,4 +1,5 @@
 """Statistics of parts of the data, merged in any order, are those of all data to the last byte."""
+
 from __future__ import annotations
 
 from itertools import permutations
@@ -39,7 +40,7 @@ def test_shards_merge_exactly_in_every_order(tmp_path):
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_batches_do_not_matter(tmp_path, size):
     graph, x = network(), data(50)
-    parts = [x[start:start + size] for start in range(0, 50, size)]
+    parts = [x[start : start + size] for start in range(0, 50, size)]
     assert stored(collect(graph, parts), tmp_path / "a.npz") == stored(collect(graph, [x]), tmp_path / "b.npz")
 
 

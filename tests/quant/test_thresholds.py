@@ -1,4 +1,5 @@
 """Clipping thresholds against brute force and known cases."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Integer weights: scales, bounds, and what happens when the accumulator would not fit."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -3,14 +3,15 @@
 A block reads one image (N, C, H, W), or two of the same size, and gives one. `BLOCKS` holds those that are continuous;
 `STEPS` those that are not: they only read the network's input, which is the same in every engine to the last bit.
 """
+
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
-__all__ = ["Block", "BLOCKS", "PAIRS", "STEPS", "draw_block", "model_text", "has_table"]
+__all__ = ["BLOCKS", "PAIRS", "STEPS", "Block", "draw_block", "has_table", "model_text"]
 
 Shape = tuple[int, int, int]
 """Height, width, channels."""
@@ -39,6 +40,7 @@ def _ints(name: str, values: list[int]) -> str:
 
 def model_text(name: str, block: Block, inputs: list[Shape]) -> str:
     """The whole model; its output carries the name of the layer."""
+
     def tensor(shape: Shape, title: str) -> str:
         return f"float[N, {shape[2]}, {shape[0]}, {shape[1]}] {title}"
 
@@ -50,12 +52,29 @@ def model_text(name: str, block: Block, inputs: list[Shape]) -> str:
         return re.sub(rf"\b({'|'.join(made)})\b", rf"{name}_\1", text)
 
     given = ", ".join(tensor(shape, title) for shape, title in zip(inputs, ("x", "y")))
-    return (f'<ir_version: 9, opset_import: ["" : 18]>\n{name}_model ({given}) => ({tensor(block.shape, name)})\n'
-            + (f"<{own(block.constants)}>\n" if block.constants else "") + f"{{\n{own(block.nodes)}\n{name} = Identity({name}_z)\n}}\n")
+    return (
+        f'<ir_version: 9, opset_import: ["" : 18]>\n{name}_model ({given}) => ({tensor(block.shape, name)})\n'
+        + (f"<{own(block.constants)}>\n" if block.constants else "")
+        + f"{{\n{own(block.nodes)}\n{name} = Identity({name}_z)\n}}\n"
+    )
 
 
-_FUNCTIONS = ("HardSwish(x)", "HardSigmoid <alpha = 0.2, beta = 0.4> (x)", "Elu <alpha = 0.8> (x)", "Mish(x)", "Softsign(x)",
-              "Abs(x)", "Erf(x)", "Selu(x)", "Celu(x)", "Relu(x)", "LeakyRelu <alpha = 0.3> (x)", "Tanh(x)", "Neg(x)", "Softplus(x)")
+_FUNCTIONS = (
+    "HardSwish(x)",
+    "HardSigmoid <alpha = 0.2, beta = 0.4> (x)",
+    "Elu <alpha = 0.8> (x)",
+    "Mish(x)",
+    "Softsign(x)",
+    "Abs(x)",
+    "Erf(x)",
+    "Selu(x)",
+    "Celu(x)",
+    "Relu(x)",
+    "LeakyRelu <alpha = 0.3> (x)",
+    "Tanh(x)",
+    "Neg(x)",
+    "Softplus(x)",
+)
 _CIRCULAR = ("Sin(x)", "Cos(x)", "Atan(x)", "Sinh(x)", "Asinh(x)")
 
 
@@ -64,18 +83,35 @@ def _function(rng: random.Random, shape: Shape) -> Block:
 
 
 def _circular(rng: random.Random, shape: Shape) -> Block:
-    return Block(f"c = Clip(x, low, high)\nz = {rng.choice(_CIRCULAR).replace('x', 'c')}", shape, "float low = {-2}, float high = {2}")
+    return Block(
+        f"c = Clip(x, low, high)\nz = {rng.choice(_CIRCULAR).replace('x', 'c')}", shape, "float low = {-2}, float high = {2}"
+    )
 
 
 def _composed(rng: random.Random, shape: Shape) -> Block:
     """Functions written out, some of which are idioms that the import knows."""
-    texts = ("s = Sigmoid(x)\nz = Mul(x, s)", "a = Abs(x)\nb = Add(a, one)\nz = Log(b)", "a = Abs(x)\nb = Add(a, one)\nz = Sqrt(b)",
-             "a = Abs(x)\nb = Add(a, one)\nz = Reciprocal(b)", "a = Clip(x, low, high)\nz = Exp(a)", "z = Clip(x, low, high)",
-             "a = Pow(x, two)\nz = Sqrt(a)", "a = Div(x, root)\nb = Erf(a)\nc = Add(b, one)\nd = Mul(x, c)\nz = Mul(d, half)",
-             "z = Add(x, x)", "z = Max(x, half)", "z = Min(x, half)", "a = Neg(x)\nz = Sum(x, a, x)", "a = Tanh(x)\nz = Mean(x, a)",
-             "a = Sub(one, x)\nz = Mul(a, half)")
-    return Block(rng.choice(texts), shape, "float one = {1}, float two = {2}, float half = {0.5}, float root = {1.4142135}, "
-                 "float low = {-0.75}, float high = {1.5}")
+    texts = (
+        "s = Sigmoid(x)\nz = Mul(x, s)",
+        "a = Abs(x)\nb = Add(a, one)\nz = Log(b)",
+        "a = Abs(x)\nb = Add(a, one)\nz = Sqrt(b)",
+        "a = Abs(x)\nb = Add(a, one)\nz = Reciprocal(b)",
+        "a = Clip(x, low, high)\nz = Exp(a)",
+        "z = Clip(x, low, high)",
+        "a = Pow(x, two)\nz = Sqrt(a)",
+        "a = Div(x, root)\nb = Erf(a)\nc = Add(b, one)\nd = Mul(x, c)\nz = Mul(d, half)",
+        "z = Add(x, x)",
+        "z = Max(x, half)",
+        "z = Min(x, half)",
+        "a = Neg(x)\nz = Sum(x, a, x)",
+        "a = Tanh(x)\nz = Mean(x, a)",
+        "a = Sub(one, x)\nz = Mul(a, half)",
+    )
+    return Block(
+        rng.choice(texts),
+        shape,
+        "float one = {1}, float two = {2}, float half = {0.5}, float root = {1.4142135}, "
+        "float low = {-0.75}, float high = {1.5}",
+    )
 
 
 def _by_channel(rng: random.Random, shape: Shape) -> Block:
@@ -92,15 +128,23 @@ def _normalized(rng: random.Random, shape: Shape) -> Block | None:
     scale, bias = _floats("s", (c,), rng, 0.5, 1.5), _floats("b", (c,), rng)
     kind = rng.choice(["batch", "instance", "layer", "lp", "softmax", "lrn", "channel mean"])
     if kind == "batch":
-        return Block("z = BatchNormalization(x, s, b, m, v)", shape, ", ".join(
-            (scale, bias, _floats("m", (c,), rng), _floats("v", (c,), rng, 0.3, 2.0))))
+        return Block(
+            "z = BatchNormalization(x, s, b, m, v)",
+            shape,
+            ", ".join((scale, bias, _floats("m", (c,), rng), _floats("v", (c,), rng, 0.3, 2.0))),
+        )
     if kind == "instance" and h * w >= 4:
         return Block("z = InstanceNormalization <epsilon = 0.01> (x, s, b)", shape, f"{scale}, {bias}")
     if kind == "layer" and w >= 4:
-        return Block("z = LayerNormalization <axis = -1, epsilon = 0.01> (x, s, b)", shape,
-                     f"{_floats('s', (w,), rng, 0.5, 1.5)}, {_floats('b', (w,), rng)}")
+        return Block(
+            "z = LayerNormalization <axis = -1, epsilon = 0.01> (x, s, b)",
+            shape,
+            f"{_floats('s', (w,), rng, 0.5, 1.5)}, {_floats('b', (w,), rng)}",
+        )
     if kind == "lp" and c > 2:
-        return Block(f"a = Add(x, one)\nz = LpNormalization <axis = 1, p = {rng.choice([1, 2])}> (a)", shape, "float one = {0.5}")
+        return Block(
+            f"a = Add(x, one)\nz = LpNormalization <axis = 1, p = {rng.choice([1, 2])}> (a)", shape, "float one = {0.5}"
+        )
     if kind == "softmax":
         return Block(f"z = Softmax <axis = {rng.choice([1, 2, 3])}> (x)", shape)
     if kind == "lrn":
@@ -112,8 +156,14 @@ def _pooled(rng: random.Random, shape: Shape) -> Block | None:
     h, w, c = shape
     kind = rng.choice(["max", "max", "average", "average", "same", "global"])
     if kind == "global":
-        operator = rng.choice(["GlobalAveragePool(x)", "GlobalMaxPool(x)", "ReduceMean <keepdims = 1> (x, axes)",
-                               "ReduceMax <keepdims = 1> (x, axes)"])
+        operator = rng.choice(
+            [
+                "GlobalAveragePool(x)",
+                "GlobalMaxPool(x)",
+                "ReduceMean <keepdims = 1> (x, axes)",
+                "ReduceMax <keepdims = 1> (x, axes)",
+            ]
+        )
         return Block(f"z = {operator}", (1, 1, c), _ints("axes", [2, 3]) if "axes" in operator else "")
     k, s = rng.choice([(2, 2), (3, 2), (3, 1), (2, 1), (3, 3)])
     if min(h, w) < k:
@@ -121,8 +171,10 @@ def _pooled(rng: random.Random, shape: Shape) -> Block | None:
     if kind == "same":
         side = rng.choice(["SAME_UPPER", "SAME_LOWER"])
         operator = rng.choice(["MaxPool", "AveragePool"])
-        return Block(f'z = {operator} <kernel_shape = [{k}, {k}], strides = [{s}, {s}], auto_pad = "{side}"> (x)',
-                     (-(-h // s), -(-w // s), c))
+        return Block(
+            f'z = {operator} <kernel_shape = [{k}, {k}], strides = [{s}, {s}], auto_pad = "{side}"> (x)',
+            (-(-h // s), -(-w // s), c),
+        )
     before, after, ceil = rng.randint(0, 1), rng.randint(0, 1), rng.randint(0, 1)
     keys = f"kernel_shape = [{k}, {k}], strides = [{s}, {s}], pads = [{before}, {before}, {after}, {after}], ceil_mode = {ceil}"
 
@@ -148,9 +200,14 @@ def _convolved(rng: random.Random, shape: Shape) -> Block | None:
         sizes = [(extent - 1) * s - 2 * pad + k + extra for extent in (h, w)]
         if min(sizes) < 1 or sizes[0] * sizes[1] > 400:
             return None
-        keys = f"strides = [{s}, {s}], pads = [{pad}, {pad}, {pad}, {pad}], output_padding = [{extra}, {extra}], group = {groups}"
-        return Block(f"z = ConvTranspose <{keys}> (x, w, b)", (*sizes, outputs), ", ".join(
-            (_floats("w", (c, outputs // groups, k, k), rng), _floats("b", (outputs,), rng))))
+        keys = (
+            f"strides = [{s}, {s}], pads = [{pad}, {pad}, {pad}, {pad}], output_padding = [{extra}, {extra}], group = {groups}"
+        )
+        return Block(
+            f"z = ConvTranspose <{keys}> (x, w, b)",
+            (*sizes, outputs),
+            ", ".join((_floats("w", (c, outputs // groups, k, k), rng), _floats("b", (outputs,), rng))),
+        )
     groups = rng.choice([1, c, c])
     outputs = groups * rng.choice([1, 1, 2]) if groups > 1 else rng.choice([1, 3, 6])
     s = rng.choice([1, 2])
@@ -161,28 +218,59 @@ def _convolved(rng: random.Random, shape: Shape) -> Block | None:
             return None
     else:
         height, width = -(-h // s), -(-w // s)
-    return Block(f"z = Conv <strides = [{s}, {s}], group = {groups}, {where}> (x, w, b)", (height, width, outputs), ", ".join(
-        (_floats("w", (outputs, c // groups, 3, 3), rng), _floats("b", (outputs,), rng))))
+    return Block(
+        f"z = Conv <strides = [{s}, {s}], group = {groups}, {where}> (x, w, b)",
+        (height, width, outputs),
+        ", ".join((_floats("w", (outputs, c // groups, 3, 3), rng), _floats("b", (outputs,), rng))),
+    )
 
 
 def _moved(rng: random.Random, shape: Shape) -> Block:
     """Layers that move values: no arithmetic."""
     h, w, c = shape
-    kind = rng.choice(["pad", "pad", "slice", "split", "gather", "depth", "depth", "space", "space", "flip", "tile", "reshape", "transpose", "concat"])
+    kind = rng.choice(
+        [
+            "pad",
+            "pad",
+            "slice",
+            "split",
+            "gather",
+            "depth",
+            "depth",
+            "space",
+            "space",
+            "flip",
+            "tile",
+            "reshape",
+            "transpose",
+            "concat",
+        ]
+    )
     if kind == "pad" and min(h, w) > 2:
         mode = rng.choice(["constant", "reflect", "edge"])
         t, l, b, r = (rng.randint(0, 2) for _ in range(4))
         return Block(f'z = Pad <mode = "{mode}"> (x, pads)', (h + t + b, w + l + r, c), _ints("pads", [0, 0, t, l, 0, 0, b, r]))
     if kind == "slice" and w > 3 and h > 1:
-        return Block("z = Slice(x, starts, ends, axes, steps)", (h - 1, -(-(w - 1) // 2), c), ", ".join(
-            (_ints("starts", [1, 1]), _ints("ends", [10 ** 6, 10 ** 6]), _ints("axes", [2, 3]), _ints("steps", [1, 2]))))
+        return Block(
+            "z = Slice(x, starts, ends, axes, steps)",
+            (h - 1, -(-(w - 1) // 2), c),
+            ", ".join((_ints("starts", [1, 1]), _ints("ends", [10**6, 10**6]), _ints("axes", [2, 3]), _ints("steps", [1, 2]))),
+        )
     if kind == "flip":
-        return Block("z = Slice(x, starts, ends, axes, steps)", shape, ", ".join(
-            (_ints("starts", [-1]), _ints("ends", [-10 ** 6]), _ints("axes", [rng.choice([1, 2, 3])]), _ints("steps", [-1]))))
+        return Block(
+            "z = Slice(x, starts, ends, axes, steps)",
+            shape,
+            ", ".join(
+                (_ints("starts", [-1]), _ints("ends", [-(10**6)]), _ints("axes", [rng.choice([1, 2, 3])]), _ints("steps", [-1]))
+            ),
+        )
     if kind == "split" and c > 1:
         first = rng.randint(1, c - 1)
-        return Block("a, b = Split <axis = 1> (x, parts)\nt = Tanh(b)\nz = Concat <axis = 1> (t, a)", shape,
-                     _ints("parts", [first, c - first]))
+        return Block(
+            "a, b = Split <axis = 1> (x, parts)\nt = Tanh(b)\nz = Concat <axis = 1> (t, a)",
+            shape,
+            _ints("parts", [first, c - first]),
+        )
     if kind == "gather":
         chosen = [rng.randrange(c) for _ in range(rng.choice([1, c, c + 2]))]
         return Block("z = Gather <axis = 1> (x, i)", (h, w, len(chosen)), _ints("i", chosen))
@@ -193,8 +281,11 @@ def _moved(rng: random.Random, shape: Shape) -> Block:
     if kind == "tile" and h * w * c <= 200:
         return Block("z = Tile(x, r)", (2 * h, w, 2 * c), _ints("r", [1, 2, 2, 1]))
     if kind == "reshape":
-        return Block("a = Reshape(x, to)\nb = Relu(a)\nz = Reshape(b, back)", shape, ", ".join(
-            (_ints("to", [0, -1, 1, w]), _ints("back", [0, c, h, w]))))
+        return Block(
+            "a = Reshape(x, to)\nb = Relu(a)\nz = Reshape(b, back)",
+            shape,
+            ", ".join((_ints("to", [0, -1, 1, w]), _ints("back", [0, c, h, w]))),
+        )
     if kind == "transpose":
         return Block("z = Transpose <perm = [0, 2, 3, 1]> (x)", (w, c, h)) if max(shape) <= 24 else _moved(rng, shape)
     if kind == "concat" and h * w * c <= 300:
@@ -210,23 +301,48 @@ def _resized(rng: random.Random, shape: Shape) -> Block | None:
     height, width = rng.choice([(2 * h, 2 * w), (h, 2 * w), (h + 1, w + 2), (max(1, h // 2), max(1, w // 2))])
     if height * width > 300:
         return None
-    mode, where = rng.choice([("nearest", "asymmetric"), ("nearest", "half_pixel"), ("linear", "half_pixel"),
-                              ("linear", "align_corners"), ("linear", "asymmetric"), ("cubic", "half_pixel"),
-                              ("linear", "pytorch_half_pixel")])
+    mode, where = rng.choice(
+        [
+            ("nearest", "asymmetric"),
+            ("nearest", "half_pixel"),
+            ("linear", "half_pixel"),
+            ("linear", "align_corners"),
+            ("linear", "asymmetric"),
+            ("cubic", "half_pixel"),
+            ("linear", "pytorch_half_pixel"),
+        ]
+    )
     rounding = ', nearest_mode = "floor"' if mode == "nearest" else ""
-    return Block(f'z = Resize <mode = "{mode}", coordinate_transformation_mode = "{where}"{rounding}, axes = [2, 3]> (x, , , sizes)',
-                 (height, width, c), _ints("sizes", [height, width]))
+    return Block(
+        f'z = Resize <mode = "{mode}", coordinate_transformation_mode = "{where}"{rounding}, axes = [2, 3]> (x, , , sizes)',
+        (height, width, c),
+        _ints("sizes", [height, width]),
+    )
 
 
 def _reduced(rng: random.Random, shape: Shape) -> Block | None:
     """One axis becomes 1, or sums along it."""
     axis = rng.choice([1, 2, 3])
     sizes = [shape[2], shape[0], shape[1]]
-    operator = rng.choice(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare",
-                           "ReduceLogSumExp", "CumSum"])
+    operator = rng.choice(
+        [
+            "ReduceSum",
+            "ReduceMean",
+            "ReduceMax",
+            "ReduceMin",
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceSumSquare",
+            "ReduceLogSumExp",
+            "CumSum",
+        ]
+    )
     if operator == "CumSum":
-        return Block(f"z = CumSum <reverse = {rng.randint(0, 1)}, exclusive = {rng.randint(0, 1)}> (x, axis)", shape,
-                     f"int64 axis = {{{axis}}}")
+        return Block(
+            f"z = CumSum <reverse = {rng.randint(0, 1)}, exclusive = {rng.randint(0, 1)}> (x, axis)",
+            shape,
+            f"int64 axis = {{{axis}}}",
+        )
     sizes[axis - 1] = 1
     return Block(f"z = {operator} <keepdims = 1> (x, axes)", (sizes[1], sizes[2], sizes[0]), _ints("axes", [axis]))
 
@@ -240,8 +356,13 @@ def _multiplied(rng: random.Random, shape: Shape) -> Block | None:
         return Block("z = MatMul(x, w)", (h, outputs, c), _floats("w", (w, outputs), rng))
     if kind == "gemm" and h * w * c <= 60:
         outputs = rng.choice([2, 7])
-        return Block("a = Flatten <axis = 1> (x)\ng = Gemm <transB = 1> (a, w, b)\nz = Reshape(g, to)", (1, 1, outputs), ", ".join(
-            (_floats("w", (outputs, h * w * c), rng), _floats("b", (outputs,), rng), _ints("to", [0, outputs, 1, 1]))))
+        return Block(
+            "a = Flatten <axis = 1> (x)\ng = Gemm <transB = 1> (a, w, b)\nz = Reshape(g, to)",
+            (1, 1, outputs),
+            ", ".join(
+                (_floats("w", (outputs, h * w * c), rng), _floats("b", (outputs,), rng), _ints("to", [0, outputs, 1, 1]))
+            ),
+        )
     if kind == "self" and h <= 12:
         return Block("t = Transpose <perm = [0, 1, 3, 2]> (x)\nz = MatMul(x, t)", (h, h, c))
     if kind == "einsum" and w <= 12:
@@ -252,10 +373,20 @@ def _multiplied(rng: random.Random, shape: Shape) -> Block | None:
 
 
 def _paired(rng: random.Random, shape: Shape) -> Block:
-    text = rng.choice(["z = Add(x, y)", "z = Mul(x, y)", "z = Sub(x, y)", "z = Max(x, y)", "z = Min(x, y)", "z = Mean(x, y)",
-                       "a = Abs(y)\nb = Add(a, one)\nz = Div(x, b)", "s = Sigmoid(y)\nz = Mul(x, s)",
-                       "t = Transpose <perm = [0, 1, 3, 2]> (y)\nm = MatMul(x, t)\nz = MatMul(m, y)",
-                       "m = ReduceMean <keepdims = 1> (y, axes)\nz = Mul(x, m)"])
+    text = rng.choice(
+        [
+            "z = Add(x, y)",
+            "z = Mul(x, y)",
+            "z = Sub(x, y)",
+            "z = Max(x, y)",
+            "z = Min(x, y)",
+            "z = Mean(x, y)",
+            "a = Abs(y)\nb = Add(a, one)\nz = Div(x, b)",
+            "s = Sigmoid(y)\nz = Mul(x, s)",
+            "t = Transpose <perm = [0, 1, 3, 2]> (y)\nm = MatMul(x, t)\nz = MatMul(m, y)",
+            "m = ReduceMean <keepdims = 1> (y, axes)\nz = Mul(x, m)",
+        ]
+    )
     constants = _ints("axes", [2, 3]) if "axes" in text else "float one = {1}" if "one" in text else ""
     return Block(text, shape, constants)
 
@@ -267,26 +398,72 @@ def _stepped(rng: random.Random, shape: Shape) -> Block:
     sizes = [c, h, w]
     one = list(sizes)
     one[axis - 1] = 1
-    texts = ((f"a = ArgMax <axis = {axis}, keepdims = 1> (x)\nz = Cast <to = 1> (a)", one),
-             ("g = Greater(x, half)\nz = Where(g, x, two)", sizes),
-             ("g = Less(x, half)\nz = Cast <to = 1> (g)", sizes), ("a = Mul(x, two)\nb = Mul(a, two)\nz = Floor(b)", sizes),
-             ("a = Mul(x, two)\nz = Ceil(a)", sizes), ("a = Mul(x, two)\nz = Round(a)", sizes),
-             ("a = Sub(x, half)\nz = Sign(a)", sizes),
-             ("g = GreaterOrEqual(x, half)\nl = LessOrEqual(x, half)\no = Or(g, l)\nz = Where(o, x, two)", sizes),
-             ("a = Sub(x, half)\nz = ThresholdedRelu <alpha = 0.25> (a)", sizes))
+    texts = (
+        (f"a = ArgMax <axis = {axis}, keepdims = 1> (x)\nz = Cast <to = 1> (a)", one),
+        ("g = Greater(x, half)\nz = Where(g, x, two)", sizes),
+        ("g = Less(x, half)\nz = Cast <to = 1> (g)", sizes),
+        ("a = Mul(x, two)\nb = Mul(a, two)\nz = Floor(b)", sizes),
+        ("a = Mul(x, two)\nz = Ceil(a)", sizes),
+        ("a = Mul(x, two)\nz = Round(a)", sizes),
+        ("a = Sub(x, half)\nz = Sign(a)", sizes),
+        ("g = GreaterOrEqual(x, half)\nl = LessOrEqual(x, half)\no = Or(g, l)\nz = Where(o, x, two)", sizes),
+        ("a = Sub(x, half)\nz = ThresholdedRelu <alpha = 0.25> (a)", sizes),
+    )
     text, found = rng.choice(texts)
     return Block(text, (found[1], found[2], found[0]), "float half = {0.5}, float two = {2}")
 
 
 BLOCKS: tuple[Callable[[random.Random, Shape], Block | None], ...] = (
-    _function, _composed, _by_channel, _normalized, _pooled, _convolved, _moved, _moved, _resized, _reduced, _multiplied, _circular)
+    _function,
+    _composed,
+    _by_channel,
+    _normalized,
+    _pooled,
+    _convolved,
+    _moved,
+    _moved,
+    _resized,
+    _reduced,
+    _multiplied,
+    _circular,
+)
 PAIRS = (_paired,)
 STEPS = (_stepped,)
 
 
-_TABLES = ("HardSwish", "HardSigmoid", "Elu", "Mish", "Soft", "Abs", "Erf", "Selu", "Celu", "LeakyRelu", "Tanh", "Sigmoid", "Sin",
-           "Cos", "Atan", "Asinh", "Log", "Sqrt", "Reciprocal", "Exp", "Pow", "PRelu", "Floor", "Ceil", "Round", "Sign", "Where", "Less", "Greater",
-           "Max(", "Min(")
+_TABLES = (
+    "HardSwish",
+    "HardSigmoid",
+    "Elu",
+    "Mish",
+    "Soft",
+    "Abs",
+    "Erf",
+    "Selu",
+    "Celu",
+    "LeakyRelu",
+    "Tanh",
+    "Sigmoid",
+    "Sin",
+    "Cos",
+    "Atan",
+    "Asinh",
+    "Log",
+    "Sqrt",
+    "Reciprocal",
+    "Exp",
+    "Pow",
+    "PRelu",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sign",
+    "Where",
+    "Less",
+    "Greater",
+    "Max(",
+    "Min(",
+)
 
 
 def has_table(block: Block) -> bool:
@@ -294,6 +471,8 @@ def has_table(block: Block) -> bool:
     return any(name in block.nodes for name in _TABLES)
 
 
-def draw_block(kinds: tuple[Callable[[random.Random, Shape], Block | None], ...], rng: random.Random, shape: Shape) -> Block | None:
+def draw_block(
+    kinds: tuple[Callable[[random.Random, Shape], Block | None], ...], rng: random.Random, shape: Shape
+) -> Block | None:
     """A block of any of these kinds that fits the shape; None where the drawn one does not."""
     return rng.choice(kinds)(rng, shape)

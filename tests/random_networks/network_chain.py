@@ -1,4 +1,5 @@
 """Random networks through the whole chain: float against ONNX Runtime, integers against compiled C++."""
+
 from __future__ import annotations
 
 import logging
@@ -16,7 +17,6 @@ from network_generator import Layer, Spec
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.export import ExportFolder, Manifest, exporter
-
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.options import parse_arguments
 from n2d2py.quant.compare import first_difference
@@ -31,7 +31,7 @@ from n2d2py.stages.load import load_stage
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.settings import read_settings
 
-__all__ = ["Failure", "Prepared", "prepare", "compile_batch", "check_compiled", "run_batch", "ROOT"]
+__all__ = ["ROOT", "Failure", "Prepared", "check_compiled", "compile_batch", "prepare", "run_batch"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOAT_TOLERANCE = 2e-5
@@ -79,9 +79,28 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     path.write_text(spec.ini())
     models = {layer.name: _written_model(layer, folder) for layer in spec.layers if layer.model}
     (folder / "params.ini").write_text(spec.parameter_text())
-    settings = read_settings(parse_arguments([
-        str(path), "-seed", str(spec.seed), "-w", "/dev/null", "-export", "CPP", "-calib", "8", *spec.options,
-        "-db-export", "0", "-export-parameters", str(folder / "params.ini"), "-o", str(folder)]))
+    settings = read_settings(
+        parse_arguments(
+            [
+                str(path),
+                "-seed",
+                str(spec.seed),
+                "-w",
+                "/dev/null",
+                "-export",
+                "CPP",
+                "-calib",
+                "8",
+                *spec.options,
+                "-db-export",
+                "0",
+                "-export-parameters",
+                str(folder / "params.ini"),
+                "-o",
+                str(folder),
+            ]
+        )
+    )
     network = load_stage(settings)
     x = np.random.default_rng(spec.seed).random((_STIMULI, *network.graph.shape(network.graph.inputs[0])[1:]), np.float32)
     failure = _compare_floats(network.graph, network.graph, x, "imported") or _compare_models(network.graph, spec, models, x)
@@ -95,21 +114,26 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     request = export_request(fused, calibration.graph, memory, stored_stimuli(fused, calibration.graph, none), settings)
     target = exporter("CPP")
     target.check(request)
-    manifest = Manifest("CPP", network.graph.name, settings.arguments.described(), settings.params.as_dict(), {},
-                        target.details(request))
+    manifest = Manifest(
+        "CPP", network.graph.name, settings.arguments.described(), settings.params.as_dict(), {}, target.details(request)
+    )
     written = folder / "export"
     with ExportFolder(written, manifest) as inside:
         export_stage(request, "CPP", inside)
-    return Prepared(spec, written, calibration.graph, _stored_inputs(calibration.graph, spec.seed),
-                    manifest.details["namespace"])
+    return Prepared(
+        spec, written, calibration.graph, _stored_inputs(calibration.graph, spec.seed), manifest.details["namespace"]
+    )
 
 
 def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
     rng, made = np.random.default_rng(seed), []
     for name in graph.inputs:
         kind, shape = graph.type(name), (_STIMULI, *graph.shape(name)[1:])
-        made.append(rng.random(shape).astype(kind.dtype) if kind.is_float
-                    else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True))
+        made.append(
+            rng.random(shape).astype(kind.dtype)
+            if kind.is_float
+            else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True)
+        )
     return made
 
 
@@ -170,6 +194,7 @@ def _compare_models(graph: Graph, spec: Spec, models: dict[str, Path], x: np.nda
 
 def _inlined(path: Path, folders: list[Path], seen: set[Path]) -> str:
     """The text of a source with the project's own headers in place; those of the kernels stay included."""
+
     def replace(match: re.Match) -> str:
         found = next((folder / match[1] for folder in (path.parent, *folders) if (folder / match[1]).is_file()), None)
         if found is None:
@@ -191,9 +216,29 @@ def compile_batch(batch: list[Prepared], folder: Path, flags: tuple[str, ...] = 
     folder.mkdir(parents=True, exist_ok=True)
     unit, library = folder / "unit.cpp", folder / "unit.so"
     unit.write_text("\n".join(texts))
-    done = subprocess.run(["g++", "-std=c++11", *flags, "-march=native", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fPIC",
-                           "-fno-exceptions", "-fno-rtti", "-I", ROOT / "kernels", "-shared", "-o", library, unit],
-                          text=True, capture_output=True)
+    done = subprocess.run(
+        [
+            "g++",
+            "-std=c++11",
+            *flags,
+            "-march=native",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            "-Werror",
+            "-fPIC",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-I",
+            ROOT / "kernels",
+            "-shared",
+            "-o",
+            library,
+            unit,
+        ],
+        text=True,
+        capture_output=True,
+    )
     return library if done.returncode == 0 else Failure("compiler", done.stderr[-3000:])
 
 
@@ -202,7 +247,11 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
     graph = prepared.graph
     found = Export(library, prepared.namespace).layers(*prepared.inputs)
     values = simulate(graph, prepared.inputs, keep=True)
-    shaped = {node.output: np.asarray(found[node.name]).reshape(values[node.output].shape) for node in graph.nodes if node.name in found}
+    shaped = {
+        node.output: np.asarray(found[node.name]).reshape(values[node.output].shape)
+        for node in graph.nodes
+        if node.name in found
+    }
     given = {**dict(zip(graph.inputs, prepared.inputs)), **shaped}
     for node in graph.nodes:
         expected = run_node(graph, node, [given[name] for name in node.inputs])[0] if graph.is_mixed else values[node.output]
@@ -211,8 +260,10 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
             continue
         different = first_difference(expected, shaped[node.output], graph.type(node.output))
         if different is not None:
-            return Failure(f"compiled {node.op.kind}", f"layer {node.name} ({node.op}) at {different.index}: Python "
-                           f"{different.expected:g}, C++ {different.found:g}")
+            return Failure(
+                f"compiled {node.op.kind}",
+                f"layer {node.name} ({node.op}) at {different.index}: Python {different.expected:g}, C++ {different.found:g}",
+            )
     return None
 
 

@@ -2,6 +2,7 @@
 
 Operators that only ONNX has come as sections of Type=ONNX with a small model each (`network_blocks.py`).
 """
+
 from __future__ import annotations
 
 import random
@@ -13,8 +14,16 @@ from network_values import ValueLayers
 __all__ = ["Layer", "Spec", "generate"]
 
 MODES = ("Floating-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift")
-STRATEGIES = ("None", "OptimizeOverlap", "OptimizeOverlap", "OptimizeAuto", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst",
-              "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeReorder")
+STRATEGIES = (
+    "None",
+    "OptimizeOverlap",
+    "OptimizeOverlap",
+    "OptimizeAuto",
+    "OptimizeMaxLifetimeMinSizeFirst",
+    "OptimizeMaxLifetimeMaxSizeFirst",
+    "OptimizeMaxHoleMaxLifetimeFirst",
+    "OptimizeReorder",
+)
 TABLES = ("Logistic", "Tanh", "Swish", "Softplus")
 
 Shape = tuple[int, int, int]
@@ -32,7 +41,11 @@ class Layer:
     model: str = ""
 
     def text(self) -> str:
-        lines = [f"[{self.name}_block]" if self.model else f"[{self.name}]", f"Input={','.join(self.parents)}", f"Type={self.type}"]
+        lines = [
+            f"[{self.name}_block]" if self.model else f"[{self.name}]",
+            f"Input={','.join(self.parents)}",
+            f"Type={self.type}",
+        ]
         lines += [f"File={self.name}.onnx"] if self.model else []
         return "\n".join(lines + [f"{key}={value}" for key, value in self.keys.items()])
 
@@ -60,8 +73,10 @@ class Spec:
 
     def command(self) -> str:
         """What reproduces it by hand."""
-        return (f"n2d2py net.ini -seed {self.seed} -w /dev/null -export CPP -calib 8 {' '.join(self.options)} -compare 3 "
-                "-export-parameters params.ini")
+        return (
+            f"n2d2py net.ini -seed {self.seed} -w /dev/null -export CPP -calib 8 {' '.join(self.options)} -compare 3 "
+            "-export-parameters params.ini"
+        )
 
 
 def _out(extent: int, kernel: int, stride: int, pad: int, dilation: int = 1) -> int:
@@ -86,7 +101,9 @@ class _Maker(ValueLayers):
         written = {key.replace("__", "."): str(value) for key, value in keys.items() if value is not None}
         self.layers.append(Layer(name, type, parents, {"NbOutputs": str(shape[2]), **written}))
         self.shapes[name] = shape
-        if type == "Fc" or (type in ("BatchNorm", "Activation", "ElemWise", "Dropout", "Scaling") and self.flat.issuperset(parents)):
+        if type == "Fc" or (
+            type in ("BatchNorm", "Activation", "ElemWise", "Dropout", "Scaling") and self.flat.issuperset(parents)
+        ):
             self.flat.add(name)
         return name
 
@@ -146,8 +163,16 @@ class _Maker(ValueLayers):
             keys["Mapping__NbGroups"], outputs = 2, 2 * max(1, outputs // 2)
         elif style < 0.45 and c > 2:
             keys["Mapping__Size"] = 2
-        return self.add("Conv", (x,), (height, width, outputs), WeightsFiller=rng.choice(["HeFiller", "XavierFiller"]),
-                        NoBias=rng.choice([None, None, 1]), **keys, **self.activation(), **self.precision())
+        return self.add(
+            "Conv",
+            (x,),
+            (height, width, outputs),
+            WeightsFiller=rng.choice(["HeFiller", "XavierFiller"]),
+            NoBias=rng.choice([None, None, 1]),
+            **keys,
+            **self.activation(),
+            **self.precision(),
+        )
 
     def deconv(self, x: str) -> str | None:
         rng, (h, w, _) = self.rng, self.shapes[x]
@@ -155,8 +180,16 @@ class _Maker(ValueLayers):
         height, width = (h - 1) * stride + kernel, (w - 1) * stride + kernel
         if height * width > 400:
             return None
-        return self.add("Deconv", (x,), (height, width, rng.choice([1, 4, 7, 16])), WeightsFiller="HeFiller", KernelSize=kernel, Stride=stride,
-                        **self.activation(), **self.precision())
+        return self.add(
+            "Deconv",
+            (x,),
+            (height, width, rng.choice([1, 4, 7, 16])),
+            WeightsFiller="HeFiller",
+            KernelSize=kernel,
+            Stride=stride,
+            **self.activation(),
+            **self.precision(),
+        )
 
     def pool(self, x: str) -> str | None:
         found, c = self.window(self.shapes[x], False), self.shapes[x][2]
@@ -164,8 +197,16 @@ class _Maker(ValueLayers):
             return None
         keys, height, width = found
         mode = self.rng.choice(["Max", "Average"])
-        name = self.add("Pool", (x,), (height, width, c), Pooling=mode, Mapping__ChannelsPerGroup=1, **keys,
-                        **self.activation(tables=False), **self.precision())
+        name = self.add(
+            "Pool",
+            (x,),
+            (height, width, c),
+            Pooling=mode,
+            Mapping__ChannelsPerGroup=1,
+            **keys,
+            **self.activation(tables=False),
+            **self.precision(),
+        )
         kernel, stride = keys["PoolDims"], keys["StrideDims"]
         if mode == "Max" and kernel == stride and keys["PaddingDims"] == "0 0" and self.rng.random() < 0.4:
             self.unpool(x, name, str(kernel))
@@ -175,11 +216,19 @@ class _Maker(ValueLayers):
         """What the pool let through, back where it came from, behind another layer."""
         shape = self.shapes[pool]
         middle = self.add("Conv", (pool,), shape, KernelSize=1, WeightsFiller="HeFiller", **self.activation())
-        self.add("Unpool", (middle,), self.shapes[x], Pooling="Max", ArgMax=pool, PoolDims=kernel, StrideDims=kernel,
-                 Mapping__Size=1)
+        self.add(
+            "Unpool", (middle,), self.shapes[x], Pooling="Max", ArgMax=pool, PoolDims=kernel, StrideDims=kernel, Mapping__Size=1
+        )
 
     def fc(self, x: str) -> str:
-        return self.add("Fc", (x,), (1, 1, self.rng.choice([1, 2, 5, 10, 33])), WeightsFiller="HeFiller", **self.activation(), **self.precision())
+        return self.add(
+            "Fc",
+            (x,),
+            (1, 1, self.rng.choice([1, 2, 5, 10, 33])),
+            WeightsFiller="HeFiller",
+            **self.activation(),
+            **self.precision(),
+        )
 
     def batchnorm(self, x: str) -> str:
         return self.add("BatchNorm", (x,), self.shapes[x], **self.activation(), **self.precision())
@@ -189,8 +238,11 @@ class _Maker(ValueLayers):
 
     def elemwise(self, x: str) -> str | None:
         rng, shape = self.rng, self.shapes[x]
-        same = [name for name, other in self.shapes.items() if other == shape and name != "sp" and name != x
-                and (name in self.flat) == (x in self.flat)]
+        same = [
+            name
+            for name, other in self.shapes.items()
+            if other == shape and name != "sp" and name != x and (name in self.flat) == (x in self.flat)
+        ]
         if not same and x in self.flat:
             return None
         others = [rng.choice(same) for _ in range(rng.choice([1, 1, 2]))] if same else []
@@ -211,17 +263,27 @@ class _Maker(ValueLayers):
     def concat(self, x: str) -> str | None:
         """A 1x1 convolution over several parents: the concatenation is inserted by the tool."""
         rng, (h, w, _) = self.rng, self.shapes[x]
-        others = [name for name, shape in self.shapes.items() if shape[:2] == (h, w) and name not in ("sp", x)
-                  and (name in self.flat) == (x in self.flat)]
+        others = [
+            name
+            for name, shape in self.shapes.items()
+            if shape[:2] == (h, w) and name not in ("sp", x) and (name in self.flat) == (x in self.flat)
+        ]
         if not others or x == "sp":
             return None
         parents = (x, *rng.sample(others, min(len(others), rng.choice([1, 1, 2, 3]))))
         if sum(self.shapes[name][2] for name in parents) > 200:
             return None
         if rng.random() < 0.4:
-            return self.add("Activation", parents, (h, w, sum(self.shapes[name][2] for name in parents)),
-                            **self.activation())
-        return self.add("Conv", parents, (h, w, rng.choice([3, 8, 11])), KernelSize=1, WeightsFiller="HeFiller", **self.activation(), **self.precision())
+            return self.add("Activation", parents, (h, w, sum(self.shapes[name][2] for name in parents)), **self.activation())
+        return self.add(
+            "Conv",
+            parents,
+            (h, w, rng.choice([3, 8, 11])),
+            KernelSize=1,
+            WeightsFiller="HeFiller",
+            **self.activation(),
+            **self.precision(),
+        )
 
     def block(self, x: str) -> str | None:
         """A small ONNX model."""
@@ -230,7 +292,9 @@ class _Maker(ValueLayers):
             return None
         kinds = STEPS if x == "sp" and rng.random() < 0.5 else BLOCKS
         parents = (x,)
-        same = [name for name, other in self.shapes.items() if other == shape and name not in ("sp", x) and name not in self.flat]
+        same = [
+            name for name, other in self.shapes.items() if other == shape and name not in ("sp", x) and name not in self.flat
+        ]
         if same and kinds is not STEPS and rng.random() < 0.2:
             kinds, parents = PAIRS, (x, rng.choice(same))
         found = next((found for _ in range(4) if (found := draw_block(kinds, rng, shape)) is not None), None)
@@ -246,9 +310,26 @@ class _Maker(ValueLayers):
         names = list(self.shapes)
         recent = names[-3:] if rng.random() < 0.8 else names
         x = rng.choice(recent)
-        kinds = [self.conv] * 8 + [self.pool] * 3 + [self.elemwise] * 4 + [self.concat] * 4 + [
-            self.fc, self.batchnorm, self.scaling, self.padding, self.resize, self.transpose, self.dropout, self.deconv,
-            self.normalization, self.spread] + [self.value] * 2 + [self.block] * 7
+        kinds = (
+            [self.conv] * 8
+            + [self.pool] * 3
+            + [self.elemwise] * 4
+            + [self.concat] * 4
+            + [
+                self.fc,
+                self.batchnorm,
+                self.scaling,
+                self.padding,
+                self.resize,
+                self.transpose,
+                self.dropout,
+                self.deconv,
+                self.normalization,
+                self.spread,
+            ]
+            + [self.value] * 2
+            + [self.block] * 7
+        )
         rng.choice(kinds)(x)
 
 
@@ -268,6 +349,10 @@ def generate(seed: int) -> Spec:
         options += ["-act-rescaling-mode", rng.choice(MODES), "-quality", rng.choice(["fast", "default", "default", "best"])]
         options += ["-act-clipping-mode", rng.choice(["None", "MSE", "Quantile", "KL-Divergence"])]
         options += rng.choice([[], [], ["-act-rescale-per-output", "0"], ["-no-unsigned"], ["-wt-clipping-mode", "MSE"]])
-    parameters = {"MemoryManagerStrategy": rng.choice(STRATEGIES), "OptimizeBufferMemory": str(rng.choice([1, 1, 0])),
-                  "MemoryAlignment": str(rng.choice([1, 1, 4])), "IncludeInputInBuffer": str(rng.choice([1, 1, 0]))}
+    parameters = {
+        "MemoryManagerStrategy": rng.choice(STRATEGIES),
+        "OptimizeBufferMemory": str(rng.choice([1, 1, 0])),
+        "MemoryAlignment": str(rng.choice([1, 1, 4])),
+        "IncludeInputInBuffer": str(rng.choice([1, 1, 0])),
+    }
     return replace(spec, layers=tuple(maker.layers), options=tuple(options), parameters=parameters)

@@ -1,4 +1,5 @@
 """Layers of a random network that move, resize, scale or normalise values."""
+
 from __future__ import annotations
 
 __all__ = ["ValueLayers"]
@@ -51,16 +52,29 @@ class ValueLayers:
         top, left, bottom, right = (rng.randint(-1, 2) for _ in range(4))
         if h + top + bottom < 1 or w + left + right < 1 or min(h, w) < 3:
             return None
-        return self.add("Padding", (x,), (h + top + bottom, w + left + right, c), TopPadding=top, LeftPadding=left,
-                        BottomPadding=bottom, RightPadding=right)
+        return self.add(
+            "Padding",
+            (x,),
+            (h + top + bottom, w + left + right, c),
+            TopPadding=top,
+            LeftPadding=left,
+            BottomPadding=bottom,
+            RightPadding=right,
+        )
 
     def resize(self, x: str) -> str | None:
         rng, (h, w, c) = self.rng, self.shapes[x]
         height, width = rng.choice([(2 * h, 2 * w), (h + 1, 2 * w), (max(1, h // 2), w), (h, w + 3)])
         if height * width > 400:
             return None
-        return self.add("Resize", (x,), (height, width, c), OutputWidth=width, OutputHeight=height,
-                        Mode=rng.choice(["NearestNeighbor", "Bilinear", "BilinearTF"]))
+        return self.add(
+            "Resize",
+            (x,),
+            (height, width, c),
+            OutputWidth=width,
+            OutputHeight=height,
+            Mode=rng.choice(["NearestNeighbor", "Bilinear", "BilinearTF"]),
+        )
 
     def transpose(self, x: str) -> str | None:
         shape = self.shapes[x]

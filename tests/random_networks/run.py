@@ -4,6 +4,7 @@
 
 Prints a minimal INI for each failure. Exit status 1 when there was any.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -51,7 +52,7 @@ def main() -> int:
     parser.add_argument("-flags", default="-O0")
     arguments = parser.parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.n)
-    parts = [list(seeds[start:start + arguments.batch]) for start in range(0, len(seeds), arguments.batch)]
+    parts = [list(seeds[start : start + arguments.batch]) for start in range(0, len(seeds), arguments.batch)]
     total: Counter = Counter()
     start = time.perf_counter()
     with ProcessPoolExecutor(arguments.jobs) as pool:
@@ -61,8 +62,12 @@ def main() -> int:
             total += counts
             for text in reports:
                 print(f"{text}\n{'-' * 80}", flush=True)
-            print(f"{sum(total.values())} networks, {time.perf_counter() - start:.0f} s: "
-                  + ", ".join(f"{count} {what}" for what, count in sorted(total.items())), file=sys.stderr, flush=True)
+            print(
+                f"{sum(total.values())} networks, {time.perf_counter() - start:.0f} s: "
+                + ", ".join(f"{count} {what}" for what, count in sorted(total.items())),
+                file=sys.stderr,
+                flush=True,
+            )
     return 1 if total["wrong"] else 0
 
 

@@ -1,4 +1,5 @@
 """Random networks through the whole chain; `run.py` runs any number of others, `.ci/run` 300 of them."""
+
 from __future__ import annotations
 
 import logging
@@ -48,13 +49,36 @@ def _summed(name: str, parent: str) -> Layer:
 
 
 FOUND = (  # networks that failed once
-    Spec(1, (1, 1, 1), (Layer("turned", "Transpose", ("sp",), {"NbOutputs": "1", "Perm": "1 2 0 3"}),
-                        Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1"})), (), {"IncludeInputInBuffer": "0"}),
-    Spec(1, (1, 4, 5), (Layer("turned", "Transpose", ("sp",), {"NbOutputs": "5", "Perm": "1 0 2 3"}),
-                        Layer("conv", "Conv", ("turned",), {"NbOutputs": "3", "KernelSize": "1"}),
-                        Layer("fc", "Fc", ("sp",), {"NbOutputs": "3"})), ("-nbbits", "-32"), {"IncludeInputInBuffer": "0"}),
-    Spec(1, (2, 3, 2), (_summed("first", "sp"), Layer("conv", "Conv", ("first",), {"NbOutputs": "2", "KernelSize": "1"}),
-                        _summed("second", "conv"))),  # a layer between two ONNX sections with the same helpers
+    Spec(
+        1,
+        (1, 1, 1),
+        (
+            Layer("turned", "Transpose", ("sp",), {"NbOutputs": "1", "Perm": "1 2 0 3"}),
+            Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1"}),
+        ),
+        (),
+        {"IncludeInputInBuffer": "0"},
+    ),
+    Spec(
+        1,
+        (1, 4, 5),
+        (
+            Layer("turned", "Transpose", ("sp",), {"NbOutputs": "5", "Perm": "1 0 2 3"}),
+            Layer("conv", "Conv", ("turned",), {"NbOutputs": "3", "KernelSize": "1"}),
+            Layer("fc", "Fc", ("sp",), {"NbOutputs": "3"}),
+        ),
+        ("-nbbits", "-32"),
+        {"IncludeInputInBuffer": "0"},
+    ),
+    Spec(
+        1,
+        (2, 3, 2),
+        (
+            _summed("first", "sp"),
+            Layer("conv", "Conv", ("first",), {"NbOutputs": "2", "KernelSize": "1"}),
+            _summed("second", "conv"),
+        ),
+    ),  # a layer between two ONNX sections with the same helpers
 )
 
 
@@ -66,8 +90,10 @@ def test_networks_that_failed_once(tmp_path):
 @needs_compiler
 def test_functions_of_16_bits_beside_islands(tmp_path):
     """A function of 16-bit integers, and a floating-point layer behind it."""
-    layers = (Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1", "ActivationFunction": "Swish", "QuantBits": "16"}),
-              Layer("norm", "Normalize", ("sp",), {"NbOutputs": "1", "Norm": "L2", "Quantize": "0"}))
+    layers = (
+        Layer("bn", "BatchNorm", ("sp",), {"NbOutputs": "1", "ActivationFunction": "Swish", "QuantBits": "16"}),
+        Layer("norm", "Normalize", ("sp",), {"NbOutputs": "1", "Norm": "L2", "Quantize": "0"}),
+    )
     assert run_batch([Spec(3, (1, 1, 1), layers)], tmp_path / "wide") == [None]
 
 
@@ -83,17 +109,71 @@ def test_the_generator_draws_everything():
     specs = [generate(seed) for seed in range(1000, 1600)]
     layers = [layer for spec in specs for layer in spec.layers]
     types = Counter(layer.type for layer in layers)
-    assert set(types) == {"Conv", "Deconv", "Pool", "Fc", "ElemWise", "BatchNorm", "Activation", "Padding", "Resize",
-                          "Transpose", "Dropout", "LRN", "Normalize", "Unpool", "Reshape", "Scaling", "Softmax", "Threshold",
-                          "Transformation", "ONNX"}
+    assert set(types) == {
+        "Conv",
+        "Deconv",
+        "Pool",
+        "Fc",
+        "ElemWise",
+        "BatchNorm",
+        "Activation",
+        "Padding",
+        "Resize",
+        "Transpose",
+        "Dropout",
+        "LRN",
+        "Normalize",
+        "Unpool",
+        "Reshape",
+        "Scaling",
+        "Softmax",
+        "Threshold",
+        "Transformation",
+        "ONNX",
+    }
     assert min(types.values()) >= 5
     nodes = {name for layer in layers for name in re.findall(r"= (\w+)[ (]", layer.model)}
-    assert nodes >= {"PRelu", "ConvTranspose", "Conv", "Pad", "Slice", "Split", "Gather", "Softmax", "MaxPool", "AveragePool",
-                     "ReduceMean", "ReduceSum", "CumSum", "MatMul", "Gemm", "Einsum", "Resize", "Tile",
-                     "DepthToSpace", "SpaceToDepth", "BatchNormalization", "InstanceNormalization", "LayerNormalization", "Where",
-                     "ArgMax", "Round", "Concat", "Transpose", "Reshape", "Div", "Mul"}
+    assert nodes >= {
+        "PRelu",
+        "ConvTranspose",
+        "Conv",
+        "Pad",
+        "Slice",
+        "Split",
+        "Gather",
+        "Softmax",
+        "MaxPool",
+        "AveragePool",
+        "ReduceMean",
+        "ReduceSum",
+        "CumSum",
+        "MatMul",
+        "Gemm",
+        "Einsum",
+        "Resize",
+        "Tile",
+        "DepthToSpace",
+        "SpaceToDepth",
+        "BatchNormalization",
+        "InstanceNormalization",
+        "LayerNormalization",
+        "Where",
+        "ArgMax",
+        "Round",
+        "Concat",
+        "Transpose",
+        "Reshape",
+        "Div",
+        "Mul",
+    }
     assert {layer.keys["Operation"] for layer in layers if layer.type == "ElemWise"} == {
-        "Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min"}
+        "Sum",
+        "AbsSum",
+        "EuclideanSum",
+        "Prod",
+        "Max",
+        "Min",
+    }
     assert any(len(layer.parents) > 1 and layer.type == "Conv" for layer in layers), "concatenations"
     assert {spec.size[:2] for spec in specs} > {(1, 1)} and any(spec.size[2] == 1 for spec in specs)
     assert max(int(layer.keys.get("NbOutputs", 0)) for layer in layers) >= 130
@@ -105,8 +185,12 @@ def test_the_generator_draws_everything():
 def test_a_failure_shrinks_to_what_causes_it():
     spec = next(generate(seed) for seed in range(100) if len(generate(seed).layers) > 6)
     culprit = next(layer for layer in spec.layers if layer.type == "Conv")
-    spec = replace(spec, layers=tuple(
-        replace(layer, keys={**layer.keys, "KernelDims": "3 3"}) if layer is culprit else layer for layer in spec.layers))
+    spec = replace(
+        spec,
+        layers=tuple(
+            replace(layer, keys={**layer.keys, "KernelDims": "3 3"}) if layer is culprit else layer for layer in spec.layers
+        ),
+    )
 
     def test(candidate: Spec) -> Failure | None:
         found = [layer for layer in candidate.layers if layer.name == culprit.name and layer.keys.get("KernelDims") == "3 3"]

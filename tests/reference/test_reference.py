@@ -1,4 +1,5 @@
 """The float engines agree: ONNX Runtime on the written graph and NumPy on the operators."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,9 +8,28 @@ import pytest
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (Activation, Affine, BatchNorm, Clip, Concat, Conv, Dropout, ElemWise, Fc, Identity,
-                              LeakyRectifier, Logistic, Padding, Pool, Reshape, Softmax, Softplus, Swish, Tanh,
-                              Transpose)
+from n2d2py.operators import (
+    Activation,
+    Affine,
+    BatchNorm,
+    Clip,
+    Concat,
+    Conv,
+    Dropout,
+    ElemWise,
+    Fc,
+    Identity,
+    LeakyRectifier,
+    Logistic,
+    Padding,
+    Pool,
+    Reshape,
+    Softmax,
+    Softplus,
+    Swish,
+    Tanh,
+    Transpose,
+)
 from n2d2py.reference import FloatEngine, original_engine, register_spelling, run_graph, to_onnx
 
 RANDOM = np.random.default_rng(0)
@@ -40,19 +60,41 @@ CASES = {
     "mean counting, wide pads": network(Pool("Average", (2, 2), (1, 1), (3, 0, 0, 3), True)),
     "mean not counting": network(Pool("Average", (3, 2), (2, 2), (1, 0, 2, 1), False)),
     "affine": network(Affine(), {"weights": array(4), "bias": array(4)}),
-    "batchnorm": network(BatchNorm(1e-3), {"scale": array(4), "bias": array(4), "mean": array(4),
-                                           "variance": np.abs(array(4))}),
-    "sum": network(ElemWise("Sum"), inputs=3), "weighted": network(ElemWise("Sum", (1, -2), (0, 0.5)), inputs=2),
-    "abs sum": network(ElemWise("AbsSum", (1, 0.5)), inputs=2), "product": network(ElemWise("Prod"), inputs=3),
+    "batchnorm": network(
+        BatchNorm(1e-3), {"scale": array(4), "bias": array(4), "mean": array(4), "variance": np.abs(array(4))}
+    ),
+    "sum": network(ElemWise("Sum"), inputs=3),
+    "weighted": network(ElemWise("Sum", (1, -2), (0, 0.5)), inputs=2),
+    "abs sum": network(ElemWise("AbsSum", (1, 0.5)), inputs=2),
+    "product": network(ElemWise("Prod"), inputs=3),
     "euclidean": network(ElemWise("EuclideanSum", (1, 2), (0.5, 0)), inputs=2),
-    "max": network(ElemWise("Max"), inputs=2), "single": network(ElemWise("Sum"), inputs=1),
-    "concat": network(Concat(), inputs=2), "padding": network(Padding((1, 2, 0, -1))),
-    "reshape": network(Reshape((12, 14))), "transpose": network(Transpose((0, 2, 3, 1))),
-    "identity": network(Identity()), "dropout": network(Dropout()),
-    "softmax": network(Softmax()), "softmax of groups": network(Softmax(2)),
-    **{f"activation {f.kind} {i}": network(Activation(f)) for i, f in enumerate(
-        [Clip(0), Clip(-1, 1), Clip(high=0.5), LeakyRectifier(0.1), LeakyRectifier(0.1, 1.0), Logistic(), Softplus(),
-         Swish(), Tanh(), Tanh(0.6)])},
+    "max": network(ElemWise("Max"), inputs=2),
+    "single": network(ElemWise("Sum"), inputs=1),
+    "concat": network(Concat(), inputs=2),
+    "padding": network(Padding((1, 2, 0, -1))),
+    "reshape": network(Reshape((12, 14))),
+    "transpose": network(Transpose((0, 2, 3, 1))),
+    "identity": network(Identity()),
+    "dropout": network(Dropout()),
+    "softmax": network(Softmax()),
+    "softmax of groups": network(Softmax(2)),
+    **{
+        f"activation {f.kind} {i}": network(Activation(f))
+        for i, f in enumerate(
+            [
+                Clip(0),
+                Clip(-1, 1),
+                Clip(high=0.5),
+                LeakyRectifier(0.1),
+                LeakyRectifier(0.1, 1.0),
+                Logistic(),
+                Softplus(),
+                Swish(),
+                Tanh(),
+                Tanh(0.6),
+            ]
+        )
+    },
 }
 
 
@@ -120,8 +162,7 @@ def test_names_do_not_collide():
     graph.add(Node("y", Affine(), ["mul_of"], ["y_linear"], {"weights": array(3), "bias": array(3)}, Clip(0)))
     graph.outputs = ["y_linear"]
     x = array(2, 3)
-    np.testing.assert_allclose(FloatEngine(graph).run(x)["y_linear"], run_graph(graph, {"constant": x})["y_linear"],
-                               rtol=1e-6)
+    np.testing.assert_allclose(FloatEngine(graph).run(x)["y_linear"], run_graph(graph, {"constant": x})["y_linear"], rtol=1e-6)
 
 
 def test_original_file(tmp_path):

@@ -1,4 +1,5 @@
 """Lets the tests of this folder import its helpers."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 """Networks with random weights, quantized from histograms of random data, for reports."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -70,8 +71,15 @@ def mobilenet_v2() -> Graph:
     b = Builder("mobilenet_v2", 224, 224, 3)
     relu6 = Clip(0.0, 6.0)
     x, channels, block = b.conv("features/0/conv", b.input, 32, 3, 2, activation=relu6), 32, 0
-    for expand, outputs, repeats, first in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-                                            (6, 160, 3, 2), (6, 320, 1, 1)):
+    for expand, outputs, repeats, first in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
         for k in range(repeats):
             block, stride = block + 1, first if k == 0 else 1
             name, y, wide = f"features/{block}/conv", x, channels * expand
@@ -133,17 +141,50 @@ def report_data(graph: Graph, *, bits: int = 8, classes: int = 4, stimuli: int =
         qgraph = float_graph(graph, bits)
     problem = memory_problem(qgraph)
     target = graph.outputs[0] + ".Target"
-    scores = [(label, random_score(target, classes, stimuli, right, min(5, classes)))
-              for label, right in (("float", 0.93), ("simulated", 0.92), ("compiled", 0.92))]
+    scores = [
+        (label, random_score(target, classes, stimuli, right, min(5, classes)))
+        for label, right in (("float", 0.93), ("simulated", 0.92), ("compiled", 0.92))
+    ]
     random = np.random.default_rng(5)
-    comparisons = [LayerComparison(n.name, n.outputs[0], float(12 + 30 * random.random()), 0.999, 0.01 * k, 0.001, True,
-                                   alone_db=40.0 - k, alone_error=0.005 * k, unused=0.25, worst=k, worst_db=10.0,
-                                   levels=random_levels(qgraph.type(n.outputs[0]), random)) for k, n in enumerate(qgraph.nodes)]
-    worst = [StimulusComparison(k, f"images/{k:05d}.png", 1, 0.5 - 0.1 * k, 20.0 + k, 1, 1 + k % 2,
-                                random.integers(0, 256, (16, 16, 3), np.uint8)) for k in range(3)]
-    fields = dict(network=graph.name, graph=graph, qgraph=qgraph, quant=options, histograms=histograms,
-                  thresholds=thresholds, problem=problem, plan=plan_memory(problem), scores=scores,
-                  comparisons=comparisons, options={"-nbbits": bits, "-calib": -1, "-act-clipping-mode": "MSE"},
-                  fusion=["BatchNorm bn1 into conv1"], pipeline=["Rescale 16x16", "ColorSpace RGB"],
-                  warnings=["W502: an example"], stimuli=worst)
+    comparisons = [
+        LayerComparison(
+            n.name,
+            n.outputs[0],
+            float(12 + 30 * random.random()),
+            0.999,
+            0.01 * k,
+            0.001,
+            True,
+            alone_db=40.0 - k,
+            alone_error=0.005 * k,
+            unused=0.25,
+            worst=k,
+            worst_db=10.0,
+            levels=random_levels(qgraph.type(n.outputs[0]), random),
+        )
+        for k, n in enumerate(qgraph.nodes)
+    ]
+    worst = [
+        StimulusComparison(
+            k, f"images/{k:05d}.png", 1, 0.5 - 0.1 * k, 20.0 + k, 1, 1 + k % 2, random.integers(0, 256, (16, 16, 3), np.uint8)
+        )
+        for k in range(3)
+    ]
+    fields = dict(
+        network=graph.name,
+        graph=graph,
+        qgraph=qgraph,
+        quant=options,
+        histograms=histograms,
+        thresholds=thresholds,
+        problem=problem,
+        plan=plan_memory(problem),
+        scores=scores,
+        comparisons=comparisons,
+        options={"-nbbits": bits, "-calib": -1, "-act-clipping-mode": "MSE"},
+        fusion=["BatchNorm bn1 into conv1"],
+        pipeline=["Rescale 16x16", "ColorSpace RGB"],
+        warnings=["W502: an example"],
+        stimuli=worst,
+    )
     return ReportData(**{**fields, **changes})

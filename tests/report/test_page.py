@@ -1,4 +1,5 @@
 """The folder of a report: the same bytes every time, pictures that are well formed, a page that is complete."""
+
 from __future__ import annotations
 
 import re
@@ -6,9 +7,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
-import report_networks as networks
 import numpy as np
 import pytest
+import report_networks as networks
 
 from n2d2py.report import write_report
 from n2d2py.report.drawing import draw_network
@@ -62,11 +63,25 @@ def test_files_of_a_report(written):
     data, folder = written
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
-    assert names == {"layers.csv", "layers.txt", "summary.json", "report.html", "compare.txt", "compare.csv",
-                     "compare_levels.csv", "compare_stimuli.csv", "calibration/weights_range.dat", "calibration/outputs_range.dat", "graph/network.svg",
-                     "graph/graph.json", "memory/memory_graph.json", "memory/memory_map.json",
-                     "memory/memory_mapping.log", "memory/memory_mapping.png",
-                     *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg"))}
+    assert names == {
+        "layers.csv",
+        "layers.txt",
+        "summary.json",
+        "report.html",
+        "compare.txt",
+        "compare.csv",
+        "compare_levels.csv",
+        "compare_stimuli.csv",
+        "calibration/weights_range.dat",
+        "calibration/outputs_range.dat",
+        "graph/network.svg",
+        "graph/graph.json",
+        "memory/memory_graph.json",
+        "memory/memory_map.json",
+        "memory/memory_mapping.log",
+        "memory/memory_mapping.png",
+        *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg")),
+    }
 
 
 def test_equal_data_give_equal_bytes(written, tmp_path):
@@ -87,9 +102,15 @@ def test_the_page_is_self_contained_and_complete(written):
     assert {link[1:] for link in page.links if link.startswith("#")} == anchors
     words = " ".join(page.text)
     simulated = data.score("simulated")
-    for expected in (f"{simulated.top1:.2f}%", f"{simulated.correct} of {simulated.count}", "24,096",
-                     f"{data.plan.arena_bytes:,} bytes", "W502: an example", "BatchNorm bn1 into conv1",
-                     "Misclassified: " + str(len(data.score("compiled").misclassified))):
+    for expected in (
+        f"{simulated.top1:.2f}%",
+        f"{simulated.correct} of {simulated.count}",
+        "24,096",
+        f"{data.plan.arena_bytes:,} bytes",
+        "W502: an example",
+        "BatchNorm bn1 into conv1",
+        "Misclassified: " + str(len(data.score("compiled").misclassified)),
+    ):
         assert expected in words, expected
     assert page.tags.count("svg") >= 3 + len(data.histograms)
 
@@ -114,8 +135,18 @@ def test_hostile_names_are_escaped(tmp_path):
 
 
 def test_a_float_export_without_data_has_a_page(tmp_path):
-    data = networks.report_data(networks.small(), bits=-32, scores=(), comparisons=(), warnings=(), fusion=(),
-                                pipeline=(), options={}, plan=None, problem=None)
+    data = networks.report_data(
+        networks.small(),
+        bits=-32,
+        scores=(),
+        comparisons=(),
+        warnings=(),
+        fusion=(),
+        pipeline=(),
+        options={},
+        plan=None,
+        problem=None,
+    )
     write_report(data, tmp_path)
     page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "#calibration" not in page.links and "#memory" not in page.links and "#layers" in page.links
@@ -141,8 +172,11 @@ def test_histogram_pictures_are_drawings(written):
 
 
 def boxes(root, style: str) -> list[tuple[float, float, float, float]]:
-    return [tuple(float(e.get(k)) for k in ("x", "y", "width", "height")) for e in root.iter(f"{SVG}rect")
-            if e.get("class") == style]
+    return [
+        tuple(float(e.get(k)) for k in ("x", "y", "width", "height"))
+        for e in root.iter(f"{SVG}rect")
+        if e.get("class") == style
+    ]
 
 
 def test_every_layer_is_drawn_and_no_boxes_meet():
@@ -152,7 +186,7 @@ def test_every_layer_is_drawn_and_no_boxes_meet():
     assert len(drawn) == len(graph.nodes) == 64
     everything = drawn + boxes(root, "end")
     for k, (x, y, w, h) in enumerate(everything):
-        assert 0 <= x and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
+        assert x >= 0 and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
         for other in everything[:k]:
             assert x + w <= other[0] or other[0] + other[2] <= x or y + h <= other[1] or other[1] + other[3] <= y
     edges = sum(len(node.inputs) for node in graph.nodes) + 1
@@ -184,8 +218,9 @@ def test_the_memory_picture_draws_each_part_of_each_buffer():
     drawn = [e for e in root.iter(f"{SVG}rect") if e.get("class").startswith("buffer")]
     assert len(drawn) == parts
     heights = sorted(float(e.get("height")) for e in drawn)
-    spans = sorted(end - begin for name, plane in data.plan.planes.items() if name not in views
-                   for begin, end in plane.intervals())
+    spans = sorted(
+        end - begin for name, plane in data.plan.planes.items() if name not in views for begin, end in plane.intervals()
+    )
     scale = (430.0 - 34.0 - 10.0) / data.plan.arena_bytes
     assert heights == pytest.approx([span * scale for span in spans], abs=0.11)
 

@@ -1,4 +1,5 @@
 """The numbers in the tables of a report."""
+
 from __future__ import annotations
 
 import csv
@@ -6,9 +7,9 @@ import io
 import json
 from dataclasses import replace
 
-import report_networks as networks
 import numpy as np
 import pytest
+import report_networks as networks
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export import KernelChoice
@@ -34,11 +35,15 @@ def test_layer_rows(data):
     rows = {row.name: row for row in layer_rows(data.qgraph)}
     conv = rows["conv1"]
     assert (conv.input_dims, conv.output_dims, conv.kernel, conv.stride, conv.pads) == (
-        "16x16x3", "8x8x8", "3x3", "2x2", "1 1 1 1")
+        "16x16x3",
+        "8x8x8",
+        "3x3",
+        "2x2",
+        "1 1 1 1",
+    )
     assert conv.macs == 8 * 8 * 8 * 27
     assert (conv.parameters, conv.parameter_bytes) == (8 * 27 + 8, 8 * 27 + 4 * 8)
-    assert (conv.input_types, conv.weight_type, conv.accumulator, conv.output_type) == (
-        "int8", "int8", "int32", "uint8")
+    assert (conv.input_types, conv.weight_type, conv.accumulator, conv.output_type) == ("int8", "int8", "int32", "uint8")
     assert conv.output_scale == data.qgraph.type("conv1").scale
     factors = data.qgraph.nodes[0].rescale.effective()
     assert (conv.rescale_min, conv.rescale_max) == (factors.min(), factors.max())
@@ -49,11 +54,17 @@ def test_layer_rows(data):
 
 
 def test_kernels_of_layers(data):
-    chosen = {"conv1": KernelChoice("conv1", "panels", ("avx2", "neon"), "int8 weights"),
-              "dw": KernelChoice("dw", "portable", reason="its weights are int16")}
+    chosen = {
+        "conv1": KernelChoice("conv1", "panels", ("avx2", "neon"), "int8 weights"),
+        "dw": KernelChoice("dw", "portable", reason="its weights are int16"),
+    }
     rows = layer_rows(data.qgraph, chosen)
     table = {row["name"]: row for row in csv.DictReader(io.StringIO(layers_csv(rows)))}
-    assert [table["conv1"][key] for key in ("implementation", "instruction_sets", "why")] == ["panels", "avx2 neon", "int8 weights"]
+    assert [table["conv1"][key] for key in ("implementation", "instruction_sets", "why")] == [
+        "panels",
+        "avx2 neon",
+        "int8 weights",
+    ]
     lines = [line.split() for line in layers_text(rows).splitlines()]
     assert ["conv1", "panels", "avx2", "neon", "int8", "weights"] in lines
     assert ["dw", "portable", "all", "its", "weights", "are", "int16"] in lines
@@ -101,18 +112,57 @@ def test_summary_of_a_bare_run():
 def test_comparison_files():
     levels = LevelCounts(NumType(8, False, scale=0.5))
     levels.add(np.array([0.1, 3.0, 500.0]), np.array([0, 6, 128], np.uint8))
-    wrong = LayerComparison("conv", "conv.y", 31.5, 0.9995, 0.25, 0.015, False, Difference((2, 0, 1, 3), 7, -7),
-                            35.0, 0.125, levels.unused, 4, 12.5, levels)
+    wrong = LayerComparison(
+        "conv",
+        "conv.y",
+        31.5,
+        0.9995,
+        0.25,
+        0.015,
+        False,
+        Difference((2, 0, 1, 3), 7, -7),
+        35.0,
+        0.125,
+        levels.unused,
+        4,
+        12.5,
+        levels,
+    )
     rows = comparison_text([wrong]).splitlines()
-    assert rows[2].split() == ["conv", "31.50", "35.00", "12.50", "0.999500", "0.25", "1.5000", "49.8", "no:", "[2,", "0,",
-                               "1,", "3]", "-7", "for", "7"]
+    assert rows[2].split() == [
+        "conv",
+        "31.50",
+        "35.00",
+        "12.50",
+        "0.999500",
+        "0.25",
+        "1.5000",
+        "49.8",
+        "no:",
+        "[2,",
+        "0,",
+        "1,",
+        "3]",
+        "-7",
+        "for",
+        "7",
+    ]
     row = next(csv.DictReader(io.StringIO(comparison_csv([wrong]))))
     assert (row["sqnr_db"], row["saturated_percent"], row["identical"]) == ("31.5", "1.5", "0")
-    assert (row["alone_sqnr_db"], row["alone_max_error"], row["worst_stimulus"], row["worst_sqnr_db"]) == ("35", "0.125", "4", "12.5")
+    assert (row["alone_sqnr_db"], row["alone_max_error"], row["worst_stimulus"], row["worst_sqnr_db"]) == (
+        "35",
+        "0.125",
+        "4",
+        "12.5",
+    )
     assert float(row["unused_percent"]) == pytest.approx(100 * 127 / 255)
     bins = list(csv.DictReader(io.StringIO(levels_csv([wrong]))))
     assert [(b["from"], b["to"], b["float_count"], b["integer_count"]) for b in bins] == [
-        ("-0.25", "0.75", "1", "1"), ("2.75", "3.75", "1", "1"), ("63.75", "64.75", "0", "1"), ("126.75", "127.75", "1", "0")]
+        ("-0.25", "0.75", "1", "1"),
+        ("2.75", "3.75", "1", "1"),
+        ("63.75", "64.75", "0", "1"),
+        ("126.75", "127.75", "1", "0"),
+    ]
 
 
 def test_worst_stimuli_files():
@@ -177,7 +227,12 @@ def test_thresholds_name_their_mode_and_their_cost(data):
 
 
 def test_names():
-    assert file_stems(["/a/b", "a_b", "A_B", "..", "ü"]) == {"/a/b": "a_b", "a_b": "a_b_2", "A_B": "A_B_3",
-                                                           "..": "layer", "ü": "layer_2"}
+    assert file_stems(["/a/b", "a_b", "A_B", "..", "ü"]) == {
+        "/a/b": "a_b",
+        "a_b": "a_b_2",
+        "A_B": "A_B_3",
+        "..": "layer",
+        "ü": "layer_2",
+    }
     assert shorten("features/12/conv/depthwise", 12) == "fea…epthwise"
-    assert (short_bytes(1000), short_bytes(1536), short_bytes(20 * 2 ** 20)) == ("1000 B", "1.50 KiB", "20.0 MiB")
+    assert (short_bytes(1000), short_bytes(1536), short_bytes(20 * 2**20)) == ("1000 B", "1.50 KiB", "20.0 MiB")

@@ -1,4 +1,5 @@
 """TargetCompare: the error between a layer's output and tensors in files."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Files of a target folder, and the printed tables."""
+
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.frontend.ini.targets import Target
-from n2d2py.targets import (ScoreRow, Scorer, agreement, score_lines, score_table, target_folder_name,
-                            write_target_files)
+from n2d2py.targets import Scorer, ScoreRow, agreement, score_lines, score_table, target_folder_name, write_target_files
 
 OUTPUTS = np.array([[1.0, 5.0], [7.0, 3.0], [0.0, 1.0], [2.0, 1.0]])
 LABELS = np.array([1, 1, 0, 0])
@@ -13,7 +13,7 @@ LABELS = np.array([1, 1, 0, 0])
 
 def scored(outputs=OUTPUTS, labels=LABELS, top_n=1, indices=None, names=("a.png", 'b "x".png', "c.png", "d.png")):
     scorer = Scorer(Target("net:fc.Target", "fc", top_n), ("zero", "one"))
-    scorer.add(outputs, labels, names[:len(outputs)], indices=indices)
+    scorer.add(outputs, labels, names[: len(outputs)], indices=indices)
     return scorer.result()
 
 
@@ -29,8 +29,12 @@ def test_folder_names_are_safe():
 def test_files_hold_the_figures(tmp_path):
     home = write_target_files(tmp_path, scored(top_n=2), "test")
     assert home == tmp_path / "net_fc.Target"
-    assert lines_of(home / "ConfusionMatrix_test.dat") == ["0 0 1 0.500000", "0 1 1 0.500000", "1 0 1 0.500000",
-                                                           "1 1 1 0.500000"]
+    assert lines_of(home / "ConfusionMatrix_test.dat") == [
+        "0 0 1 0.500000",
+        "0 1 1 0.500000",
+        "1 0 1 0.500000",
+        "1 1 1 0.500000",
+    ]
     assert lines_of(home / "Misclassified_test.dat") == ['1 1 0 7 "b \\"x\\".png"', '2 0 1 1 "c.png"']
     assert lines_of(home / "Success_test.dat") == ["0 1 1.000000", "1 0 0.500000", "2 0 0.333333", "3 1 0.500000"]
     assert lines_of(home / "SuccessTopN_test.dat")[1] == "1 1 1.000000" and (home / "SuccessTopN_test.png").is_file()
@@ -43,10 +47,16 @@ def test_files_are_the_same_every_time(tmp_path):
     for name in ("first", "second"):
         write_target_files(tmp_path / name, scored(), "export")
     first = sorted(p for p in (tmp_path / "first").rglob("*") if p.is_file())
-    assert {p.name for p in first} == {"ConfusionMatrix_export.dat", "ConfusionMatrix_export.png",
-                                           "ConfusionMatrix_export_score.dat", "ConfusionMatrix_export_score.png",
-                                           "Success_export.png",
-                                       "Misclassified_export.dat", "Success_export.dat", "classif.log"}
+    assert {p.name for p in first} == {
+        "ConfusionMatrix_export.dat",
+        "ConfusionMatrix_export.png",
+        "ConfusionMatrix_export_score.dat",
+        "ConfusionMatrix_export_score.png",
+        "Success_export.png",
+        "Misclassified_export.dat",
+        "Success_export.dat",
+        "classif.log",
+    }
     for path in first:
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
 

@@ -1,4 +1,5 @@
 """Scores against hand-computed ones."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -41,7 +42,10 @@ def test_confusion_and_misclassified():
     score = scored(names=("cat", "dog", "cow"))
     assert score.confusion.tolist() == [[0, 0, 1], [1, 1, 0], [1, 0, 0]]
     assert [(m.index, m.name, m.label, m.estimated, m.value) for m in score.misclassified] == [
-        (1, "1", 1, 0, 7.0), (2, "2", 0, 2, 9.0), (3, "3", 2, 0, 4.0)]
+        (1, "1", 1, 0, 7.0),
+        (2, "2", 0, 2, 9.0),
+        (3, "3", 2, 0, 4.0),
+    ]
     assert score.classes == ("cat", "dog", "cow")
 
 

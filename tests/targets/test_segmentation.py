@@ -1,4 +1,5 @@
 """Targets with a label for each pixel: counts, files, and labels of another size than the output."""
+
 from __future__ import annotations
 
 import json
@@ -54,7 +55,7 @@ def test_batches_add_up_and_rows_compare(example):
     outputs, labels = example
     whole, parts = scored(outputs, labels), Scorer(Target("seg.Target", "seg"), ("sky", "road", "car"))
     for n in range(2):
-        parts.add(outputs[n:n + 1], labels[n:n + 1])
+        parts.add(outputs[n : n + 1], labels[n : n + 1])
     assert (parts.result().confusion == whole.confusion).all() and parts.result().top1 == whole.top1
     table = score_table([ScoreRow("float", whole), ScoreRow("int8", scored(-outputs, labels))])
     assert f"{whole.top1:.2f}%" in table and "nan" not in table
@@ -86,9 +87,18 @@ def test_files(example, tmp_path):
     outputs, labels = example
     home = write_target_files(tmp_path, scored(outputs, labels), "test", hue=90)
     names = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
-    assert names == {"ConfusionMatrix_test.dat", "ConfusionMatrix_test.png", "ConfusionMatrix_test_score.dat",
-                     "ConfusionMatrix_test_score.png", "Success_test.dat", "Success_test.png", "test/0_estimated.png",
-                     "test/0_label.png", "test/1_estimated.png", "test/1_label.png"}
+    assert names == {
+        "ConfusionMatrix_test.dat",
+        "ConfusionMatrix_test.png",
+        "ConfusionMatrix_test_score.dat",
+        "ConfusionMatrix_test_score.png",
+        "Success_test.dat",
+        "Success_test.png",
+        "test/0_estimated.png",
+        "test/0_label.png",
+        "test/1_estimated.png",
+        "test/1_label.png",
+    }
     estimated = np.asarray(Image.open(home / "test" / "0_estimated.png"))
     expected = np.asarray(Image.open(home / "test" / "0_label.png"))
     same = outputs[0].argmax(axis=0) == labels[0]
@@ -106,7 +116,8 @@ def test_results_of_every_stimulus_as_json(example, tmp_path):
     scorer.add(np.array([[1.0, 3.0, 2.0]]), np.array([2]), ["a.png"])
     home = write_target_files(tmp_path, scorer.result(), "export", as_json=True)
     assert json.loads((home / "export" / "classif.json").read_text()) == [
-        {"stimulus": 0, "name": "a.png", "label": 2, "estimated": [1, 2], "values": [3.0, 2.0]}]
+        {"stimulus": 0, "name": "a.png", "label": 2, "estimated": [1, 2], "values": [3.0, 2.0]}
+    ]
 
 
 NET = """[database]

@@ -1,4 +1,5 @@
 """Databases: one file per family of types, each registered by its name in INI files."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -6,13 +7,11 @@ from functools import partial
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import (caltech, cifar, directory, gtsrb, idx, ilsvrc,  # noqa: F401
-                                  listed, numpy_file, random_data, tables)
+from n2d2py.data.database import caltech, cifar, directory, gtsrb, idx, ilsvrc, listed, numpy_file, random_data, tables  # noqa: F401
 from n2d2py.data.database.base import Context, Database, JoinedItems, load, register
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.partition import SETS, Partition, partition
-from n2d2py.data.database.selection import (FILTER_ROIS, SORT_AND_DROP, filter_labels,
-                                             sort_and_drop_labels)
+from n2d2py.data.database.selection import FILTER_ROIS, SORT_AND_DROP, filter_labels, sort_and_drop_labels
 from n2d2py.data.database.slicing import SLICING, slice_database
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
@@ -41,8 +40,7 @@ def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     return Database("", JoinedItems([]), np.zeros(0, np.int64), label_names)
 
 
-def read_database(document: Document, *, seed: int = 0,
-                  shape: tuple[int, ...] = (1, 1, 1)) -> Database:
+def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1)) -> Database:
     """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
     Without section or Type the empty one, with a warning, and the names of LabelPath's labels.
@@ -56,23 +54,31 @@ def read_database(document: Document, *, seed: int = 0,
     if section is None or not section.has("Type"):
         where = None if section is None else section.location
         names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
-        log.warning("W401", "there is no data: the INI has no [database] with a Type", where=where,
-                    remedy="add one, or calibrate with -calib-data")
+        log.warning(
+            "W401",
+            "there is no data: the INI has no [database] with a Type",
+            where=where,
+            remedy="add one, or calibrate with -calib-data",
+        )
         return empty_database(names)
     database = load(section.text("Type").strip(), section, Context(document, seed, shape))
-    for name, step in (("filterROIs", filter_labels), ("sortAndDropLabels", sort_and_drop_labels),
-                       ("slicing", partial(slice_database, seed=seed))):
+    for name, step in (
+        ("filterROIs", filter_labels),
+        ("sortAndDropLabels", sort_and_drop_labels),
+        ("slicing", partial(slice_database, seed=seed)),
+    ):
         chosen = document.section(f"database.{name}")
         if chosen is not None:
             database = step(database, chosen)
-    log.detail("database: %s", ", ".join(f"{name} {size}"
-                                         for name, size in database.sizes().items()))
+    log.detail("database: %s", ", ".join(f"{name} {size}" for name, size in database.sizes().items()))
     return database
 
 
-_WITHOUT_TYPE = Schema("database without Type", (
-    Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),
-), ("*",))
+_WITHOUT_TYPE = Schema(
+    "database without Type",
+    (Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),),
+    ("*",),
+)
 
 
 def _label_names(values: Values, document: Document) -> tuple[str, ...]:
@@ -80,6 +86,10 @@ def _label_names(values: Values, document: Document) -> tuple[str, ...]:
         return ()
     path = resolve_path(values["LabelPath"], document)
     if path is None or path.is_dir():
-        raise N2D2Error("E401", f"LabelPath={values['LabelPath']} does not exist",
-                        where=values.where("LabelPath"), remedy="give the file of the label names")
+        raise N2D2Error(
+            "E401",
+            f"LabelPath={values['LabelPath']} does not exist",
+            where=values.where("LabelPath"),
+            remedy="give the file of the label names",
+        )
     return tuple(line for _, line in read_lines(path))

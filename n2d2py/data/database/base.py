@@ -1,4 +1,5 @@
 """What a database is, the registry of their types, and the reading of [database]."""
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -24,8 +25,8 @@ __all__ = [
     "Database",
     "FileItems",
     "Items",
-    "LabelMaps",
     "JoinedItems",
+    "LabelMaps",
     "data_path",
     "database_schemas",
     "load",
@@ -159,20 +160,40 @@ class Context:
 Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
 _TYPES: dict[str, tuple[Schema, Loader]] = {}
-_UNSUPPORTED = frozenset((
-    "Actitracker_Database", "AER_Database", "CaltechPedestrian_Database", "CelebA_Database",
-    "Cityscapes_Database", "CKP_Database", "CompositeDatabase", "Daimler_Database",
-    "DOTA_Database", "FDDB_Database", "GTSDB_DIR_Database", "IDX_Database", "IMDBWIKI_Database",
-    "KITTI_Database", "KITTI_Object_Database", "KITTI_Road_Database", "LITISRouen_Database",
-    "N_MNIST_Database"))
+_UNSUPPORTED = frozenset(
+    (
+        "Actitracker_Database",
+        "AER_Database",
+        "CaltechPedestrian_Database",
+        "CelebA_Database",
+        "Cityscapes_Database",
+        "CKP_Database",
+        "CompositeDatabase",
+        "Daimler_Database",
+        "DOTA_Database",
+        "FDDB_Database",
+        "GTSDB_DIR_Database",
+        "IDX_Database",
+        "IMDBWIKI_Database",
+        "KITTI_Database",
+        "KITTI_Object_Database",
+        "KITTI_Road_Database",
+        "LITISRouen_Database",
+        "N_MNIST_Database",
+    )
+)
 """Types of N2D2 that are known and not read here."""
 
 COMMON_KEYS = (
-    Key("CompositeLabel", Kind.ENUM, "Auto", "How labels of regions and of files join; there are no regions here.",
-        ("None", "Auto", "Default", "Disjoint", "Combine")),
+    Key(
+        "CompositeLabel",
+        Kind.ENUM,
+        "Auto",
+        "How labels of regions and of files join; there are no regions here.",
+        ("None", "Auto", "Default", "Disjoint", "Combine"),
+    ),
     Key("Type", Kind.STRING, "", "Type of the database."),
-    Key("RandomPartitioning", Kind.BOOL, True,
-        "The sets are drawn at random (by -seed), else in the order of the list."),
+    Key("RandomPartitioning", Kind.BOOL, True, "The sets are drawn at random (by -seed), else in the order of the list."),
 )
 _IGNORED = ("DefaultLabel", "ROIsMargin", "DataFileLabel", "LoadInMemory")
 _REFUSED = (
@@ -186,8 +207,12 @@ PARTITION_KEYS = (
     Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
     Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}; what the others leave by default."),
     Key("PerLabelPartitioning", Kind.BOOL, True, "The fractions hold for each label."),
-    Key("EquivLabelPartitioning", Kind.BOOL, True, "Learn and Validation take the same number of "
-        "each label, by the rarest one; the rest is Test."),
+    Key(
+        "EquivLabelPartitioning",
+        Kind.BOOL,
+        True,
+        "Learn and Validation take the same number of each label, by the rarest one; the rest is Test.",
+    ),
 )
 
 
@@ -197,12 +222,14 @@ def register(schema: Schema) -> Callable[[Loader], Loader]:
     Raises:
         InternalError: when the type is taken.
     """
+
     def add(loader: Loader) -> Loader:
         if schema.name in _TYPES:
             raise InternalError(f"database type {schema.name} is registered twice")
         common = Schema(schema.name, (*COMMON_KEYS, *_REFUSED), _IGNORED)
         _TYPES[schema.name] = (common + schema, loader)
         return loader
+
     return add
 
 
@@ -218,28 +245,38 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         N2D2Error: E404 an unknown type, E406 a key that is not supported, and what its type raises.
     """
     if type_name in _UNSUPPORTED:
-        raise N2D2Error("E406", f"{type_name} is not supported", where=section.where("Type"),
-                        remedy="use DIR_Database or List_Database on its files, or Numpy_Database")
+        raise N2D2Error(
+            "E406",
+            f"{type_name} is not supported",
+            where=section.where("Type"),
+            remedy="use DIR_Database or List_Database on its files, or Numpy_Database",
+        )
     if type_name not in _TYPES:
-        bare = nearest(type_name.removesuffix(_SUFFIX),
-                       [name.removesuffix(_SUFFIX) for name in _TYPES])
+        bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])
         like = bare and bare + _SUFFIX
         known = ", ".join(sorted(_TYPES))
-        raise N2D2Error("E404", f"unknown type of database '{type_name}'",
-                        where=section.where("Type"),
-                        remedy=f"did you mean '{like}'?" if like else f"use one of {known}")
+        raise N2D2Error(
+            "E404",
+            f"unknown type of database '{type_name}'",
+            where=section.where("Type"),
+            remedy=f"did you mean '{like}'?" if like else f"use one of {known}",
+        )
     schema, loader = _TYPES[type_name]
     values = schema.read(section)
     for key in _REFUSED:
         if values.given(key.name) and values[key.name] not in ("", ()):
-            raise N2D2Error("E406", f"{key.name}={section.text(key.name)} is not supported",
-                            where=values.where(key.name),
-                            remedy="remove it: stimuli have one channel set and one label each")
+            raise N2D2Error(
+                "E406",
+                f"{key.name}={section.text(key.name)} is not supported",
+                where=values.where(key.name),
+                remedy="remove it: stimuli have one channel set and one label each",
+            )
     return loader(values, context)
 
 
-def data_path(values: Values, context: Context, key: str = "DataPath", *,
-              default: str | None = None, folder: bool | None = None) -> Path:
+def data_path(
+    values: Values, context: Context, key: str = "DataPath", *, default: str | None = None, folder: bool | None = None
+) -> Path:
     """The existing path that a key names; by default `default` under $N2D2_DATA.
 
     `folder` True or False demands a folder or a file.
@@ -251,12 +288,19 @@ def data_path(values: Values, context: Context, key: str = "DataPath", *,
     where = values.where(key)
     path = resolve_path(text, context.document)
     if path is None:
-        raise N2D2Error("E401", f"{key}={text} does not exist", where=where,
-                        remedy=f"set {key} to where the data are (absolute, or relative to the "
-                               "working directory or to the INI file)")
+        raise N2D2Error(
+            "E401",
+            f"{key}={text} does not exist",
+            where=where,
+            remedy=f"set {key} to where the data are (absolute, or relative to the working directory or to the INI file)",
+        )
     if folder is not None and path.is_dir() != folder:
-        raise N2D2Error("E401", f"{key}={text} is {'not ' if folder else ''}a folder", where=where,
-                        remedy=f"set {key} to a {'folder' if folder else 'file'}")
+        raise N2D2Error(
+            "E401",
+            f"{key}={text} is {'not ' if folder else ''}a folder",
+            where=where,
+            remedy=f"set {key} to a {'folder' if folder else 'file'}",
+        )
     return path
 
 
@@ -265,9 +309,12 @@ def _data_root(values: Values, key: str) -> str:
 
     root = environment("N2D2_DATA")
     if not root:
-        raise N2D2Error("E401", f"{key} is not given and N2D2_DATA is not set",
-                        where=values.section.location,
-                        remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA")
+        raise N2D2Error(
+            "E401",
+            f"{key} is not given and N2D2_DATA is not set",
+            where=values.section.location,
+            remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA",
+        )
     return root
 
 
@@ -284,8 +331,12 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
         where = chain[-1].where("LoadMore")
         section = context.document.require(chain[-1]["LoadMore"], where)
         if section.name in seen:
-            raise N2D2Error("E419", f"LoadMore={section.name} comes back to a section that is "
-                            "loaded already", where=where, remedy="end the chain of LoadMore")
+            raise N2D2Error(
+                "E419",
+                f"LoadMore={section.name} comes back to a section that is loaded already",
+                where=where,
+                remedy="end the chain of LoadMore",
+            )
         seen.add(section.name)
         chain.append(common.read(section))
     return chain
@@ -293,14 +344,26 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
 
 def partition_of(values: Values) -> Partition:
     """The partition that the keys of a section ask for."""
-    return Partition(values["Learn"], values["Validation"], values["Test"],
-                     values["RandomPartitioning"], values["PerLabelPartitioning"],
-                     values["EquivLabelPartitioning"])
+    return Partition(
+        values["Learn"],
+        values["Validation"],
+        values["Test"],
+        values["RandomPartitioning"],
+        values["PerLabelPartitioning"],
+        values["EquivLabelPartitioning"],
+    )
 
 
-def partitioned(type_name: str, items: Items, labels: Sequence[int] | np.ndarray,
-                label_names: tuple[str, ...], how: Partition, seed: int,
-                where: Location | str | None = None, maps: LabelMaps | None = None) -> Database:
+def partitioned(
+    type_name: str,
+    items: Items,
+    labels: Sequence[int] | np.ndarray,
+    label_names: tuple[str, ...],
+    how: Partition,
+    seed: int,
+    where: Location | str | None = None,
+    maps: LabelMaps | None = None,
+) -> Database:
     """A database whose whole list is split by `how`.
 
     Raises:

@@ -1,4 +1,5 @@
 """Caltech101_DIR_Database and Caltech256_DIR_Database: folders of pictures by category."""
+
 from __future__ import annotations
 
 from n2d2py.data.database.base import Context, Database, data_path, register
@@ -10,22 +11,37 @@ __all__: list[str] = []
 
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
-    @register(Schema(type_name, (
-        Key("Learn", Kind.FLOAT, REQUIRED, "Learning set: fraction of the pictures of the rarest "
-            "label, that many of each label.", minimum=0, maximum=1),
-        Key("Validation", Kind.FLOAT, 0.0, "Validation set: alike. The others test.", minimum=0,
-            maximum=1),
-        Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
-        Key("DataPath", Kind.PATH, "", "Folder of the categories; by default "
-            f"$N2D2_DATA/{default}."),
-    ), ("LabelPath",), doc=f"The categories of {type_name.split('_')[0]} in folders; labels are "
-        "/name." + (f" {', '.join(others)} is left out." if others else "")))
+    @register(
+        Schema(
+            type_name,
+            (
+                Key(
+                    "Learn",
+                    Kind.FLOAT,
+                    REQUIRED,
+                    "Learning set: fraction of the pictures of the rarest label, that many of each label.",
+                    minimum=0,
+                    maximum=1,
+                ),
+                Key("Validation", Kind.FLOAT, 0.0, "Validation set: alike. The others test.", minimum=0, maximum=1),
+                Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
+                Key("DataPath", Kind.PATH, "", f"Folder of the categories; by default $N2D2_DATA/{default}."),
+            ),
+            ("LabelPath",),
+            doc=f"The categories of {type_name.split('_')[0]} in folders; labels are "
+            "/name." + (f" {', '.join(others)} is left out." if others else ""),
+        )
+    )
     def _load(values: Values, context: Context) -> Database:
         left_out = others if values["IncClutter"] else (*others, clutter)
         return directory_database(
             data_path(values, context, default=default, folder=True),
             Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"]),
-            context.seed, type_name=type_name, left_out=left_out, valid_extensions=("jpg",))
+            context.seed,
+            type_name=type_name,
+            left_out=left_out,
+            valid_extensions=("jpg",),
+        )
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

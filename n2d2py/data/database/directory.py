@@ -1,4 +1,5 @@
 """DIR_Database: the files of a folder, labelled by their sub-folders."""
+
 from __future__ import annotations
 
 import os
@@ -10,8 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import (PARTITION_KEYS, Context, Database, FileItems, Items, JoinedItems,
-                                       data_path, load_more, partition_of, register)
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    Context,
+    Database,
+    FileItems,
+    Items,
+    JoinedItems,
+    data_path,
+    load_more,
+    partition_of,
+    register,
+)
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
 from n2d2py.errors import Location, N2D2Error
@@ -19,26 +30,42 @@ from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
 __all__ = ["Listing", "directory_database", "list_directory"]
 
-_SCHEMA = Schema("DIR_Database", (
-    Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
-    *PARTITION_KEYS,
-    Key("Depth", Kind.INT, 1, "Levels of sub-folders that are searched; -1: all.",
-        minimum=-1),
-    Key("LabelName", Kind.STRING, "", "What every label starts with."),
-    Key("LabelDepth", Kind.INT, 1, "Levels of sub-folders in a label, each as /name; 0: LabelName "
-        "alone; -1: no label.", minimum=-1),
-    Key("IgnoreMasks", Kind.STRINGS, (), "Files whose path (from DataPath) holds one of these are "
-        "left out; * and + stand for characters."),
-    Key("ValidExtensions", Kind.STRINGS, (), "The extensions that count; by default all that can "
-        "be read."),
-    Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose stimuli are added."),
-    Key("LabelImagePath", Kind.PATH, "", "Ours: folder with the pixel-wise labels of each stimulus, under the same path "
-        "(extension .png or .npy): pictures or arrays of label ids, 255 (pictures) or -1 for none."),
-    Key("LabelNames", Kind.STRINGS, (), "Ours: names of the label ids of LabelImagePath."),
-    Key("ROIFile", Kind.PATH, "", "Not supported."),
-    Key("ROIDir", Kind.PATH, "", "Not supported."),
-), accepted=("ROIExtension",), doc="The files of a folder, sorted, labelled by sub-folder; label "
-    "ids in order of first appearance.")
+_SCHEMA = Schema(
+    "DIR_Database",
+    (
+        Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
+        *PARTITION_KEYS,
+        Key("Depth", Kind.INT, 1, "Levels of sub-folders that are searched; -1: all.", minimum=-1),
+        Key("LabelName", Kind.STRING, "", "What every label starts with."),
+        Key(
+            "LabelDepth",
+            Kind.INT,
+            1,
+            "Levels of sub-folders in a label, each as /name; 0: LabelName alone; -1: no label.",
+            minimum=-1,
+        ),
+        Key(
+            "IgnoreMasks",
+            Kind.STRINGS,
+            (),
+            "Files whose path (from DataPath) holds one of these are left out; * and + stand for characters.",
+        ),
+        Key("ValidExtensions", Kind.STRINGS, (), "The extensions that count; by default all that can be read."),
+        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose stimuli are added."),
+        Key(
+            "LabelImagePath",
+            Kind.PATH,
+            "",
+            "Ours: folder with the pixel-wise labels of each stimulus, under the same path "
+            "(extension .png or .npy): pictures or arrays of label ids, 255 (pictures) or -1 for none.",
+        ),
+        Key("LabelNames", Kind.STRINGS, (), "Ours: names of the label ids of LabelImagePath."),
+        Key("ROIFile", Kind.PATH, "", "Not supported."),
+        Key("ROIDir", Kind.PATH, "", "Not supported."),
+    ),
+    accepted=("ROIExtension",),
+    doc="The files of a folder, sorted, labelled by sub-folder; label ids in order of first appearance.",
+)
 
 
 @dataclass
@@ -50,10 +77,17 @@ class Listing:
     unreadable: list[str] = field(default_factory=list)
 
 
-def list_directory(root: Path, known: dict[str, int], *, depth: int = 1, label_name: str = "",
-                   label_depth: int = 1, ignore_masks: Sequence[str] = (),
-                   valid_extensions: Sequence[str] = (),
-                   left_out: Sequence[str] = ()) -> Listing:
+def list_directory(
+    root: Path,
+    known: dict[str, int],
+    *,
+    depth: int = 1,
+    label_name: str = "",
+    label_depth: int = 1,
+    ignore_masks: Sequence[str] = (),
+    valid_extensions: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+) -> Listing:
     """The stimuli of a folder: its files by name, then its sub-folders by name.
 
     New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are
@@ -84,8 +118,12 @@ def list_directory(root: Path, known: dict[str, int], *, depth: int = 1, label_n
                 if not folder and name in left_out:
                     continue
                 below = f"{label}/{name}" if label_depth > 0 else label
-                visit(f"{folder}/{name}" if folder else name, depth - 1, below,
-                      label_depth - 1 if label_depth > 0 else label_depth)
+                visit(
+                    f"{folder}/{name}" if folder else name,
+                    depth - 1,
+                    below,
+                    label_depth - 1 if label_depth > 0 else label_depth,
+                )
 
     visit("", depth, label_name, label_depth)
     return found
@@ -95,13 +133,12 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the files and of the folders in a folder, sorted; hidden ones left out."""
     try:
         with os.scandir(folder) as entries:
-            both = [(entry.name, entry.is_dir()) for entry in entries
-                    if not entry.name.startswith(".")]
+            both = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
-        raise N2D2Error("E401", f"{folder} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
-    return (sorted(name for name, is_folder in both if not is_folder),
-            sorted(name for name, is_folder in both if is_folder))
+        raise N2D2Error(
+            "E401", f"{folder} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
+    return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
 def _mask(text: str) -> re.Pattern[str]:
@@ -119,8 +156,7 @@ class _Part:
     where: Location | str | None
 
 
-def directory_database(root: Path, how: Partition, seed: int = 0, *,
-                       type_name: str = "DIR_Database", **options) -> Database:
+def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: str = "DIR_Database", **options) -> Database:
     """The database of one folder; the options are those of list_directory.
 
     Raises:
@@ -137,11 +173,19 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
     for part in parts:
         listing = list_directory(part.root, known, **part.options)  # type: ignore[arg-type]
         if listing.unreadable:
-            log.notice("%s: %d files that are no stimuli are left out, the first one is %s",
-                       part.root.name, len(listing.unreadable), listing.unreadable[0])
+            log.notice(
+                "%s: %d files that are no stimuli are left out, the first one is %s",
+                part.root.name,
+                len(listing.unreadable),
+                listing.unreadable[0],
+            )
         if not listing.files:
-            raise N2D2Error("E416", f"{part.root} holds no stimulus", where=part.where,
-                            remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks")
+            raise N2D2Error(
+                "E416",
+                f"{part.root} holds no stimulus",
+                where=part.where,
+                remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
+            )
         split = partition(np.array(listing.labels), part.how, seed, part.where)
         for name in SETS:
             sets[name].append(split[name] + len(labels))
@@ -149,12 +193,15 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         items.append(FileItems(part.root, listing.files))
     joined = items[0] if len(items) == 1 else JoinedItems(items)
     if "" in known and len(known) > 1:
-        log.warning("W404", f"files beside the labelled folders, such as "
-                    f"{joined.name(labels.index(known['']))}, make a label without a name",
-                    where=parts[0].where,
-                    remedy="move them, set IgnoreMasks, or name it by LabelName")
-    return Database(type_name, joined, np.array(labels), tuple(known),
-                    {name: np.concatenate(found) for name, found in sets.items()})
+        log.warning(
+            "W404",
+            f"files beside the labelled folders, such as {joined.name(labels.index(known['']))}, make a label without a name",
+            where=parts[0].where,
+            remedy="move them, set IgnoreMasks, or name it by LabelName",
+        )
+    return Database(
+        type_name, joined, np.array(labels), tuple(known), {name: np.concatenate(found) for name, found in sets.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -172,11 +219,17 @@ class ImageMaps:
                 labels = read_stimulus(self.root / f"{stem}{extension}", f"the labels of {name}")
                 break
         else:
-            raise N2D2Error("E401", f"there are no pixel-wise labels {stem}.png or .npy for {name} in {self.root}",
-                            remedy="check LabelImagePath")
+            raise N2D2Error(
+                "E401",
+                f"there are no pixel-wise labels {stem}.png or .npy for {name} in {self.root}",
+                remedy="check LabelImagePath",
+            )
         if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
-            raise N2D2Error("E402", f"the labels of {name} are {labels.shape[2]} channels of {labels.dtype}",
-                            remedy="store gray pictures or integers (H, W)")
+            raise N2D2Error(
+                "E402",
+                f"the labels of {name} are {labels.shape[2]} channels of {labels.dtype}",
+                remedy="store gray pictures or integers (H, W)",
+            )
         ids = labels[:, :, 0].astype(np.int64)
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 
@@ -194,10 +247,14 @@ def _load(values: Values, context: Context) -> Database:
 def _part(values: Values, context: Context) -> _Part:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
-            raise N2D2Error("E406", f"{key} is not supported: stimuli have one label each",
-                            where=values.where(key), remedy="remove it")
-    options = {"depth": values["Depth"], "label_name": values["LabelName"],
-               "label_depth": values["LabelDepth"], "ignore_masks": values["IgnoreMasks"],
-               "valid_extensions": values["ValidExtensions"]}
-    return _Part(data_path(values, context, folder=True), partition_of(values), options,
-                 values.section.location)
+            raise N2D2Error(
+                "E406", f"{key} is not supported: stimuli have one label each", where=values.where(key), remedy="remove it"
+            )
+    options = {
+        "depth": values["Depth"],
+        "label_name": values["LabelName"],
+        "label_depth": values["LabelDepth"],
+        "ignore_masks": values["IgnoreMasks"],
+        "valid_extensions": values["ValidExtensions"],
+    }
+    return _Part(data_path(values, context, folder=True), partition_of(values), options, values.section.location)

@@ -1,4 +1,5 @@
 """GTSRB_DIR_Database: the German traffic signs, as they are distributed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,8 +21,9 @@ _TABLE = "GT-final_test.csv"
 _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
 
 
-def gtsrb_database(folder: Path, table: Path, *, validation: float = 0.0, shuffle: bool = True,
-                   seed: int = 0, signs: Path | None = None) -> Database:
+def gtsrb_database(
+    folder: Path, table: Path, *, validation: float = 0.0, shuffle: bool = True, seed: int = 0, signs: Path | None = None
+) -> Database:
     """The pictures of Final_Training/Images/<class>/ and those of Final_Test/Images.
 
     A label's id is the number of the class. `table` (GT-final_test.csv) has the classes of the test
@@ -36,28 +38,30 @@ def gtsrb_database(folder: Path, table: Path, *, validation: float = 0.0, shuffl
     known: dict[str, int] = {}
     found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
     if not found.files:
-        raise N2D2Error("E416", f"{folder / _TRAINING} holds no .ppm picture",
-                        remedy="unpack the data set there")
+        raise N2D2Error("E416", f"{folder / _TRAINING} holds no .ppm picture", remedy="unpack the data set there")
     classes = {label: _class(name, folder) for name, label in known.items()}
     labels = [classes[label] for label in found.labels]
     files, test_labels, boxes = _test(table, folder, signs is not None)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
-    split = partition(np.array(labels), Partition(1 - validation, validation, 0.0, shuffle,
-                                                  equivalent=False), seed, str(folder))
+    split = partition(
+        np.array(labels), Partition(1 - validation, validation, 0.0, shuffle, equivalent=False), seed, str(folder)
+    )
     split["Test"] = np.arange(len(labels), len(labels) + len(files))
     paths = [f"{_TRAINING}/{file}" for file in found.files] + files
     items: Items = FileItems(folder, paths)
     if signs is not None:
-        items = SlicedItems(items, np.arange(len(paths)),
-                            np.array(_training_boxes(signs, found.files) + boxes, np.int64))
+        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(signs, found.files) + boxes, np.int64))
     return Database("GTSRB_DIR_Database", items, np.array(labels + test_labels), names, split)
 
 
 def _class(name: str, folder: Path) -> int:
     number = name.removeprefix("/")
     if not (number.isascii() and number.isdigit() and len(number) < 7):
-        raise N2D2Error("E402", f"{folder / _TRAINING} has pictures in '{number or '.'}', which is "
-                        "no class", remedy="keep only the folders 00000, 00001, ... there")
+        raise N2D2Error(
+            "E402",
+            f"{folder / _TRAINING} has pictures in '{number or '.'}', which is no class",
+            remedy="keep only the folders 00000, 00001, ... there",
+        )
     return int(number)
 
 
@@ -71,8 +75,11 @@ def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
     header = lines[0][1].split(";") if lines else []
     missing = [name for name in names if name not in header]
     if missing:
-        raise N2D2Error("E410", f"{table} has no columns {' and '.join(missing)}",
-                        remedy="take the tables, with classes, from the data set's site")
+        raise N2D2Error(
+            "E410",
+            f"{table} has no columns {' and '.join(missing)}",
+            remedy="take the tables, with classes, from the data set's site",
+        )
     return [header.index(name) for name in names], len(header)
 
 
@@ -100,8 +107,11 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
                 boxes[f"{folder}/{cells[at[0]]}"] = _box([cells[k] for k in at[1:]])
     without = [file for file in files if boxes.get(file) is None]
     if without:
-        raise N2D2Error("E410", f"{len(without)} training pictures have no box of their sign, the first one is "
-                        f"{without[0]}", remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0")
+        raise N2D2Error(
+            "E410",
+            f"{len(without)} training pictures have no box of their sign, the first one is {without[0]}",
+            remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0",
+        )
     return [box for file in files if (box := boxes[file]) is not None]
 
 
@@ -122,26 +132,58 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
             boxes.append(box)
         elif len(errors) < 10:
             good = whole and box is not None
-            what = (f"{cells[file_at]} does not exist in {folder / _TEST}" if good else
-                    f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else ""))
-            errors.append(N2D2Error("E401" if good else "E410", what, where=Location(str(table), number),
-                                    remedy="unpack the data set again"))
+            what = (
+                f"{cells[file_at]} does not exist in {folder / _TEST}"
+                if good
+                else f"'{line}' is not a line of {count} columns with a class" + (" and a box" if cut else "")
+            )
+            errors.append(
+                N2D2Error(
+                    "E401" if good else "E410", what, where=Location(str(table), number), remedy="unpack the data set again"
+                )
+            )
     ErrorList.raise_if(errors)
     return files, labels, boxes
 
 
-@register(Schema("GTSRB_DIR_Database", (
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training pictures of each class that "
-        "validates.", minimum=0, maximum=1),
-    Key("ExtractROIs", Kind.BOOL, False, "Pictures are cut to the sign, by the boxes of the tables."),
-    Key("DataPath", Kind.PATH, "", "Folder with Final_Training/Images/<class>/*.ppm and "
-        "Final_Test/Images/*.ppm; by default $N2D2_DATA/GTSRB."),
-    Key("LabelPath", Kind.PATH, "", "Folder of GT-final_test.csv, and of Final_Training/Images/<class>/GT-<class>.csv "
-        "for ExtractROIs; by default DataPath."),
-), doc="German traffic signs; label id = class."))
+@register(
+    Schema(
+        "GTSRB_DIR_Database",
+        (
+            Key(
+                "Validation",
+                Kind.FLOAT,
+                0.0,
+                "Fraction of the training pictures of each class that validates.",
+                minimum=0,
+                maximum=1,
+            ),
+            Key("ExtractROIs", Kind.BOOL, False, "Pictures are cut to the sign, by the boxes of the tables."),
+            Key(
+                "DataPath",
+                Kind.PATH,
+                "",
+                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm; by default $N2D2_DATA/GTSRB.",
+            ),
+            Key(
+                "LabelPath",
+                Kind.PATH,
+                "",
+                "Folder of GT-final_test.csv, and of Final_Training/Images/<class>/GT-<class>.csv "
+                "for ExtractROIs; by default DataPath.",
+            ),
+        ),
+        doc="German traffic signs; label id = class.",
+    )
+)
 def _load(values: Values, context: Context) -> Database:
     folder = data_path(values, context, default="GTSRB", folder=True)
     labels = data_path(values, context, "LabelPath", folder=True) if values["LabelPath"] else folder
-    return gtsrb_database(folder, labels / _TABLE, validation=values["Validation"],
-                          shuffle=values["RandomPartitioning"], seed=context.seed,
-                          signs=labels if values["ExtractROIs"] else None)
+    return gtsrb_database(
+        folder,
+        labels / _TABLE,
+        validation=values["Validation"],
+        shuffle=values["RandomPartitioning"],
+        seed=context.seed,
+        signs=labels if values["ExtractROIs"] else None,
+    )

@@ -1,4 +1,5 @@
 """MNIST in IDX files: images as bytes, plain or gzipped."""
+
 from __future__ import annotations
 
 import gzip
@@ -7,24 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import (ArrayItems, Context, Database, JoinedItems, data_path,
-                                       register)
+from n2d2py.data.database.base import ArrayItems, Context, Database, JoinedItems, data_path, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
 __all__ = ["idx_database", "read_idx"]
 
-_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-          "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-_FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
-            "Bag", "Ankle boot")
+_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _UNSIGNED_BYTE = 8
 _KEYS = (
-    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz; by default a "
-        "folder of $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.",
-        minimum=0, maximum=1),
+    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz; by default a folder of $N2D2_DATA."),
+    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
 )
 
 
@@ -41,28 +37,40 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
         else:
             data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}",
-                        remedy="download it again") from None
+        raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
-        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}",
-                        remedy="check the path and its permissions") from None
+        raise N2D2Error(
+            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
+        ) from None
     header = 4 + 4 * axes
     if len(data) < header or bytes(data[:4]) != bytes((0, 0, _UNSIGNED_BYTE, axes)):
-        raise N2D2Error("E402", f"{path} is not an IDX file of bytes with {axes} axes",
-                        remedy="check that it is the file that its name says")
+        raise N2D2Error(
+            "E402",
+            f"{path} is not an IDX file of bytes with {axes} axes",
+            remedy="check that it is the file that its name says",
+        )
     shape = tuple(int(size) for size in np.frombuffer(data[4:header].tobytes(), ">u4"))
     expected = 1
     for size in shape:
         expected *= size
     if len(data) - header != expected:
-        raise N2D2Error("E402", f"{path} declares {'x'.join(map(str, shape))} = {expected} bytes "
-                        f"and holds {len(data) - header}", remedy="download it again")
+        raise N2D2Error(
+            "E402",
+            f"{path} declares {'x'.join(map(str, shape))} = {expected} bytes and holds {len(data) - header}",
+            remedy="download it again",
+        )
     return data[header:].reshape(shape)
 
 
-def idx_database(folder: Path, *, validation: float = 0.0, shuffle: bool = True, seed: int = 0,
-                 label_names: tuple[str, ...] | None = None,
-                 type_name: str = "MNIST_IDX_Database") -> Database:
+def idx_database(
+    folder: Path,
+    *,
+    validation: float = 0.0,
+    shuffle: bool = True,
+    seed: int = 0,
+    label_names: tuple[str, ...] | None = None,
+    type_name: str = "MNIST_IDX_Database",
+) -> Database:
     """The images of four IDX files: `validation` of the training ones validate, t10k ones test.
 
     Raises:
@@ -74,20 +82,21 @@ def idx_database(folder: Path, *, validation: float = 0.0, shuffle: bool = True,
         images = read_idx(_existing(folder, images_file), 3)
         ids = read_idx(_existing(folder, labels_file), 1)
         if len(images) != len(ids):
-            raise N2D2Error("E402", f"{folder}: {images_file} holds {len(images)} images and "
-                            f"{labels_file} {len(ids)} labels", remedy="download both again")
+            raise N2D2Error(
+                "E402",
+                f"{folder}: {images_file} holds {len(images)} images and {labels_file} {len(ids)} labels",
+                remedy="download both again",
+            )
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
-    split = partition(labels[0], Partition(1 - validation, validation, 0.0, shuffle,
-                                           per_label=False), seed)
+    split = partition(labels[0], Partition(1 - validation, validation, 0.0, shuffle, per_label=False), seed)
     trained = len(labels[0])
     every = np.concatenate(labels)
     split["Test"] = np.arange(trained, len(every))
     count = int(every.max()) + 1 if len(every) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
-        raise N2D2Error("E402", f"{folder} has a label {count - 1}, of {len(names)} labels",
-                        remedy="check the label files")
+        raise N2D2Error("E402", f"{folder} has a label {count - 1}, of {len(names)} labels", remedy="check the label files")
     return Database(type_name, JoinedItems(parts), every, names, split)
 
 
@@ -95,19 +104,23 @@ def _existing(folder: Path, name: str) -> Path:
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
-    raise N2D2Error("E401", f"{folder} holds neither {name} nor {name}.gz",
-                    remedy=f"put {', '.join(_FILES)} there, plain or .gz")
+    raise N2D2Error(
+        "E401", f"{folder} holds neither {name} nor {name}.gz", remedy=f"put {', '.join(_FILES)} there, plain or .gz"
+    )
 
 
 def _register(type_name: str, default: str, names: tuple[str, ...] | None, doc: str) -> None:
     @register(Schema(type_name, _KEYS, doc=doc))
     def _load(values: Values, context: Context) -> Database:
-        return idx_database(data_path(values, context, default=default, folder=True),
-                            validation=values["Validation"], shuffle=values["RandomPartitioning"],
-                            seed=context.seed, label_names=names, type_name=type_name)
+        return idx_database(
+            data_path(values, context, default=default, folder=True),
+            validation=values["Validation"],
+            shuffle=values["RandomPartitioning"],
+            seed=context.seed,
+            label_names=names,
+            type_name=type_name,
+        )
 
 
-_register("MNIST_IDX_Database", "mnist", None,
-          "The IDX files of MNIST, or others of the same names; label id = digit.")
-_register("Fashion_MNIST_IDX_Database", "fashion-mnist/data/fashion", _FASHION,
-          "The IDX files of Fashion-MNIST.")
+_register("MNIST_IDX_Database", "mnist", None, "The IDX files of MNIST, or others of the same names; label id = digit.")
+_register("Fashion_MNIST_IDX_Database", "fashion-mnist/data/fashion", _FASHION, "The IDX files of Fashion-MNIST.")

@@ -1,4 +1,5 @@
 """ILSVRC2012_Database: ImageNet's folders train/<synset>/ and val/ with val.txt."""
+
 from __future__ import annotations
 
 import os
@@ -17,9 +18,16 @@ from n2d2py.ini import Key, Kind, Schema, Values
 __all__ = ["ilsvrc_database"]
 
 
-def ilsvrc_database(folder: Path, synsets_file: Path, *, learn: float = 1.0,
-                    use_validation_for_test: bool = True, background: bool = False,
-                    shuffle: bool = True, seed: int = 0) -> Database:
+def ilsvrc_database(
+    folder: Path,
+    synsets_file: Path,
+    *,
+    learn: float = 1.0,
+    use_validation_for_test: bool = True,
+    background: bool = False,
+    shuffle: bool = True,
+    seed: int = 0,
+) -> Database:
     """The images of `folder`; those of val/ validate, and test too when `use_validation_for_test`.
 
     A label's id is the line of its synset (first word) in `synsets_file`, from 0, plus one with
@@ -34,12 +42,14 @@ def ilsvrc_database(folder: Path, synsets_file: Path, *, learn: float = 1.0,
     names = (("background",) if background else ()) + tuple(lines)
     learned, learn_labels = _train(folder / "train", ids) if learn > 0 else ([], [])
     files, labels = _validation(folder / "val.txt", len(lines), shift)
-    split = partition(np.array(learn_labels, np.int64),
-                      Partition(learn, 0.0, 0.0, shuffle, equivalent=False), seed, str(folder))
+    split = partition(
+        np.array(learn_labels, np.int64), Partition(learn, 0.0, 0.0, shuffle, equivalent=False), seed, str(folder)
+    )
     split["Validation"] = np.arange(len(learned), len(learned) + len(files))
     split["Test"] = split["Validation"] if use_validation_for_test else np.zeros(0, np.int64)
-    return Database("ILSVRC2012_Database", FileItems(folder, learned + files),
-                    np.array(learn_labels + labels, np.int64), names, split)
+    return Database(
+        "ILSVRC2012_Database", FileItems(folder, learned + files), np.array(learn_labels + labels, np.int64), names, split
+    )
 
 
 def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
@@ -68,27 +78,38 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
             files.append(f"val/{parts[0]}")
             labels.append(int(parts[1]) + shift)
         elif len(errors) < 10:
-            errors.append(N2D2Error("E410", f"'{line}' is not 'file label' with a label from 0 to "
-                                    f"{count - 1}", where=Location(str(path), number),
-                                    remedy="check that the labels are line numbers of the synsets"))
+            errors.append(
+                N2D2Error(
+                    "E410",
+                    f"'{line}' is not 'file label' with a label from 0 to {count - 1}",
+                    where=Location(str(path), number),
+                    remedy="check that the labels are line numbers of the synsets",
+                )
+            )
     ErrorList.raise_if(errors)
     return files, labels
 
 
-@register(Schema("ILSVRC2012_Database", (
-    Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images that learns.",
-        minimum=0, maximum=1),
-    Key("UseValidationForTest", Kind.BOOL, True, "The validation images are the test set too."),
-    Key("BackgroundClass", Kind.BOOL, False, "Label 0 is the background, the others follow."),
-    Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt; by default "
-        "$N2D2_DATA/ILSVRC2012."),
-    Key("LabelPath", Kind.PATH, "", "File of the synsets, one per line; by default "
-        "$N2D2_DATA/ILSVRC2012/synsets.txt."),
-), doc="ImageNet. The images of val/ are both the validation and the test set."))
+@register(
+    Schema(
+        "ILSVRC2012_Database",
+        (
+            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images that learns.", minimum=0, maximum=1),
+            Key("UseValidationForTest", Kind.BOOL, True, "The validation images are the test set too."),
+            Key("BackgroundClass", Kind.BOOL, False, "Label 0 is the background, the others follow."),
+            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt; by default $N2D2_DATA/ILSVRC2012."),
+            Key("LabelPath", Kind.PATH, "", "File of the synsets, one per line; by default $N2D2_DATA/ILSVRC2012/synsets.txt."),
+        ),
+        doc="ImageNet. The images of val/ are both the validation and the test set.",
+    )
+)
 def _load(values: Values, context: Context) -> Database:
     return ilsvrc_database(
         data_path(values, context, default="ILSVRC2012", folder=True),
         data_path(values, context, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False),
-        learn=values["Learn"], use_validation_for_test=values["UseValidationForTest"],
-        background=values["BackgroundClass"], shuffle=values["RandomPartitioning"],
-        seed=context.seed)
+        learn=values["Learn"],
+        use_validation_for_test=values["UseValidationForTest"],
+        background=values["BackgroundClass"],
+        shuffle=values["RandomPartitioning"],
+        seed=context.seed,
+    )

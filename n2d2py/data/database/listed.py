@@ -1,12 +1,12 @@
 """List_Database: files of a folder that a text file lists with their labels."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import (PARTITION_KEYS, Context, Database, FileItems, data_path,
-                                       partition_of, register)
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, partition_of, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.data.text import label_ids, name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
@@ -15,9 +15,15 @@ from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 __all__ = ["listed_database"]
 
 
-def listed_database(folder: Path, list_file: Path, how: Partition, *,
-                    validation_file: Path | None = None, names_file: Path | None = None,
-                    seed: int = 0) -> Database:
+def listed_database(
+    folder: Path,
+    list_file: Path,
+    how: Partition,
+    *,
+    validation_file: Path | None = None,
+    names_file: Path | None = None,
+    seed: int = 0,
+) -> Database:
     """The files of `list_file`, split by `how`; those of `validation_file` validate, in its order.
 
     Lines `file label`. Labels that are all integers are label ids, named by the lines of
@@ -32,10 +38,13 @@ def listed_database(folder: Path, list_file: Path, how: Partition, *,
     if names_file is not None:
         given = tuple(line for _, line in read_lines(names_file))
         if len(given) < len(names):
-            raise N2D2Error("E410", f"{names_file} names {len(given)} labels, the lists have label "
-                            f"{len(names) - 1}", remedy="name every label")
+            raise N2D2Error(
+                "E410",
+                f"{names_file} names {len(given)} labels, the lists have label {len(names) - 1}",
+                remedy="name every label",
+            )
         names = given
-    split = partition(np.array(ids[:len(files)]), how, seed, str(list_file))
+    split = partition(np.array(ids[: len(files)]), how, seed, str(list_file))
     extra = np.arange(len(files), len(files) + len(more))
     split["Validation"] = np.concatenate([split["Validation"], extra])
     return Database("List_Database", FileItems(folder, files + more), np.array(ids), names, split)
@@ -49,11 +58,13 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
         where = Location(str(path), number)
         parts = name_and_label(line)
         if parts is None:
-            errors.append(N2D2Error("E410", f"'{line}' is not 'file label'", where=where,
-                                    remedy="write a file, a blank and a label"))
+            errors.append(
+                N2D2Error("E410", f"'{line}' is not 'file label'", where=where, remedy="write a file, a blank and a label")
+            )
         elif not (folder / parts[0]).is_file():
-            errors.append(N2D2Error("E401", f"{parts[0]} does not exist in {folder}", where=where,
-                                    remedy="check DataPath and the list"))
+            errors.append(
+                N2D2Error("E401", f"{parts[0]} does not exist in {folder}", where=where, remedy="check DataPath and the list")
+            )
         else:
             files.append(parts[0])
             texts.append(parts[1])
@@ -65,19 +76,29 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     return files, texts
 
 
-@register(Schema("List_Database", (
-    Key("DataPath", Kind.PATH, REQUIRED, "Folder that the listed files are relative to."),
-    Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', split by the keys below."),
-    Key("ValidationPath", Kind.PATH, "", "Another such list, all of which validates."),
-    Key("LabelNamesPath", Kind.PATH, "", "Names of the labels 0, 1, ..., one per line."),
-    *PARTITION_KEYS,
-), doc="Ours, not of N2D2: the files that a list names. Labels that are all integers are label "
-    "ids; others get ids in order of first appearance. By default all stimuli test."))
+@register(
+    Schema(
+        "List_Database",
+        (
+            Key("DataPath", Kind.PATH, REQUIRED, "Folder that the listed files are relative to."),
+            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', split by the keys below."),
+            Key("ValidationPath", Kind.PATH, "", "Another such list, all of which validates."),
+            Key("LabelNamesPath", Kind.PATH, "", "Names of the labels 0, 1, ..., one per line."),
+            *PARTITION_KEYS,
+        ),
+        doc="Ours, not of N2D2: the files that a list names. Labels that are all integers are label "
+        "ids; others get ids in order of first appearance. By default all stimuli test.",
+    )
+)
 def _load(values: Values, context: Context) -> Database:
     def optional(key: str) -> Path | None:
         return data_path(values, context, key, folder=False) if values[key] else None
 
-    return listed_database(data_path(values, context, folder=True),
-                           data_path(values, context, "LabelPath", folder=False),
-                           partition_of(values), validation_file=optional("ValidationPath"),
-                           names_file=optional("LabelNamesPath"), seed=context.seed)
+    return listed_database(
+        data_path(values, context, folder=True),
+        data_path(values, context, "LabelPath", folder=False),
+        partition_of(values),
+        validation_file=optional("ValidationPath"),
+        names_file=optional("LabelNamesPath"),
+        seed=context.seed,
+    )

@@ -1,4 +1,5 @@
 """Numpy_Database: the arrays x and y of an .npz file."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,8 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.arrays import check_type, open_npy, open_npz
-from n2d2py.data.database.base import (PARTITION_KEYS, ArrayItems, Context, Database, data_path,
-                                       partition_of, partitioned, register)
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    ArrayItems,
+    Context,
+    Database,
+    data_path,
+    partition_of,
+    partitioned,
+    register,
+)
 from n2d2py.data.database.partition import Partition
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
@@ -41,21 +50,24 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     others = [key for key in arrays if key not in ("x", "y", "labels")]
     key = "x" if "x" in arrays else others[0] if len(others) == 1 else None
     if key is None:
-        raise N2D2Error("E414", f"{path} holds no array x, but {', '.join(arrays)}",
-                        remedy="store the stimuli as x and the labels as y")
+        raise N2D2Error(
+            "E414", f"{path} holds no array x, but {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
+        )
     x = arrays[key]
     check_type(x, title)
     if not 2 <= x.ndim <= 4:
-        raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes",
-                        remedy="store (N, C, H, W), (N, H, W) or (N, F)")
+        raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
     if "y" not in arrays:
         return x, np.full(len(x), -1, np.int64), ()
     labels = _ids(arrays["y"], x, path)
     count = int(labels.max(initial=-1)) + 1
     names = tuple(str(name) for name in arrays.get("labels", np.arange(count)).reshape(-1))
     if len(names) < count:
-        raise N2D2Error("E410", f"{path}: labels names {len(names)} labels, y has label "
-                        f"{count - 1}", remedy="name every label, or leave labels out")
+        raise N2D2Error(
+            "E410",
+            f"{path}: labels names {len(names)} labels, y has label {count - 1}",
+            remedy="name every label, or leave labels out",
+        )
     return x, labels, names
 
 
@@ -64,15 +76,19 @@ def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     count = len(x)
     pixels = x.ndim > 2 and y.shape in ((count, *x.shape[-2:]), (count, 1, *x.shape[-2:]))
     if len(y) != count or (y.size != count and not pixels):
-        raise N2D2Error("E414", f"{path}: y has the shape {'x'.join(map(str, y.shape))} for "
-                        f"{count} stimuli", remedy="store one label id per stimulus, or one per pixel")
+        raise N2D2Error(
+            "E414",
+            f"{path}: y has the shape {'x'.join(map(str, y.shape))} for {count} stimuli",
+            remedy="store one label id per stimulus, or one per pixel",
+        )
     if y.dtype.kind not in "biuf":
         raise N2D2Error("E410", f"{path}: y holds {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
     ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
-        raise N2D2Error("E410", f"{path}: y holds values that are no label ids",
-                        remedy="store integers from 0, or -1 for no label")
+        raise N2D2Error(
+            "E410", f"{path}: y holds values that are no label ids", remedy="store integers from 0, or -1 for no label"
+        )
     if ids.ndim > 1 and y.dtype == np.uint8:
         ids[ids == 255] = -1
     return ids
@@ -84,17 +100,26 @@ def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
     maps = ArrayMaps(labels) if labels.ndim > 1 else None
     if maps is not None:
         labels = np.full(len(x), -1, np.int64)
-    return partitioned("Numpy_Database", ArrayItems(path.name, x), labels, names, how, seed,
-                       str(path), maps)
+    return partitioned("Numpy_Database", ArrayItems(path.name, x), labels, names, how, seed, str(path), maps)
 
 
-@register(Schema("Numpy_Database", (
-    Key("DataPath", Kind.PATH, REQUIRED, "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
-        "and y (N,), or y (N, H, W) with a label id for each pixel (-1, or 255 in bytes, for none), or an .npy file with x alone."),
-    *PARTITION_KEYS,
-), doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
-    "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "
-    "real. By default all stimuli test."))
+@register(
+    Schema(
+        "Numpy_Database",
+        (
+            Key(
+                "DataPath",
+                Kind.PATH,
+                REQUIRED,
+                "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
+                "and y (N,), or y (N, H, W) with a label id for each pixel (-1, or 255 in bytes, for none), or an .npy file with x alone.",
+            ),
+            *PARTITION_KEYS,
+        ),
+        doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
+        "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "
+        "real. By default all stimuli test.",
+    )
+)
 def _load(values: Values, context: Context) -> Database:
-    return numpy_database(data_path(values, context, folder=False), partition_of(values),
-                          context.seed)
+    return numpy_database(data_path(values, context, folder=False), partition_of(values), context.seed)

@@ -1,4 +1,5 @@
 """Which stimuli learn, validate and test: a pure function of the seed and of the listed labels."""
+
 from __future__ import annotations
 
 import math
@@ -34,8 +35,7 @@ class Partition:
     equivalent: bool = True
 
 
-def partition(labels: np.ndarray, how: Partition, seed: int,
-              where: Location | str | None = None) -> dict[str, np.ndarray]:
+def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | str | None = None) -> dict[str, np.ndarray]:
     """Positions (int64) of the stimuli of each set, for the label ids of the list.
 
     A stimulus is in one set at most. A set is in random order of the whole list when shuffled, so
@@ -69,7 +69,7 @@ def listing_order(count: int, shuffle: bool, seed: int) -> np.ndarray:
     if not shuffle:
         return np.arange(count, dtype=np.int64)
     # RandomState: the one generator whose stream NumPy guarantees across versions.
-    return np.random.RandomState(seed % 2 ** 32).permutation(count).astype(np.int64)
+    return np.random.RandomState(seed % 2**32).permutation(count).astype(np.int64)
 
 
 def _rounded(value: float) -> int:
@@ -79,6 +79,7 @@ def _rounded(value: float) -> int:
 
 def _bounds(how: Partition, count: int, base: int) -> list[int]:
     """Starts of the sets and the end, in a group of `count`; `base` is the size of the rarest."""
+
     def size(part: float) -> float:
         return part * base if how.per_label or part <= 1 else part
 
@@ -99,14 +100,16 @@ def _check(how: Partition, count: int, where: Location | str | None) -> None:
     parts = {"Learn": how.learn, "Validation": how.validation, "Test": how.test or 0.0}
     for name, part in parts.items():
         if part < 0:
-            raise N2D2Error("E409", f"{name}={part:g} is negative", where=where,
-                            remedy="give a fraction from 0 to 1")
+            raise N2D2Error("E409", f"{name}={part:g} is negative", where=where, remedy="give a fraction from 0 to 1")
     total = sum(parts.values())
     told = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
     if how.per_label and total > 1 + 1e-6:
-        raise N2D2Error("E409", f"{told} is more than 1", where=where,
-                        remedy="give fractions whose sum is at most 1")
+        raise N2D2Error("E409", f"{told} is more than 1", where=where, remedy="give fractions whose sum is at most 1")
     numbers = sum(part * count if part <= 1 else part for part in parts.values())
     if not how.per_label and numbers > count + 1e-6:
-        raise N2D2Error("E409", f"{told} asks for more than the {count} stimuli", where=where,
-                        remedy=f"give numbers whose sum is at most {count}, or fractions")
+        raise N2D2Error(
+            "E409",
+            f"{told} asks for more than the {count} stimuli",
+            where=where,
+            remedy=f"give numbers whose sum is at most {count}, or fractions",
+        )

@@ -1,4 +1,5 @@
 """Random_Database: random bytes, so that a pipeline runs without any data."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import (PARTITION_KEYS, Context, Database, partition_of, partitioned,
-                                       register)
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, partition_of, partitioned, register
 from n2d2py.data.database.partition import Partition
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -17,7 +17,7 @@ __all__ = ["RandomItems", "random_bytes", "random_database"]
 
 def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
     """Uniform bytes that depend on the seed and the index alone."""
-    return np.random.RandomState([seed % 2 ** 32, index]).randint(0, 256, shape).astype(np.uint8)
+    return np.random.RandomState([seed % 2**32, index]).randint(0, 256, shape).astype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -38,31 +38,43 @@ class RandomItems:
         return random_bytes(self.shape, self.seed, index)
 
 
-def random_database(count: int, shape: tuple[int, int, int], labels: int, how: Partition,
-                    seed: int = 0) -> Database:
+def random_database(count: int, shape: tuple[int, int, int], labels: int, how: Partition, seed: int = 0) -> Database:
     """`count` random pictures (H, W, C) of bytes with labels 0, 1, ..., labels-1, 0, ..."""
-    return partitioned("Random_Database", RandomItems(count, shape, seed),
-                       np.arange(count) % labels, tuple(str(label) for label in range(labels)),
-                       how, seed)
+    return partitioned(
+        "Random_Database",
+        RandomItems(count, shape, seed),
+        np.arange(count) % labels,
+        tuple(str(label) for label in range(labels)),
+        how,
+        seed,
+    )
 
 
-@register(Schema("Random_Database", (
-    Key("Size", Kind.UINTS, (), "X Y C of the pictures; by default the size of the network's "
-        "input.", minimum=1),
-    Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
-    Key("NbLabels", Kind.UINT, 10, "Number of labels, given in turn.", minimum=1),
-    *PARTITION_KEYS,
-), doc="Ours, not of N2D2: random bytes by -seed. Scores on them mean nothing. By default all "
-    "stimuli test."))
+@register(
+    Schema(
+        "Random_Database",
+        (
+            Key("Size", Kind.UINTS, (), "X Y C of the pictures; by default the size of the network's input.", minimum=1),
+            Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
+            Key("NbLabels", Kind.UINT, 10, "Number of labels, given in turn.", minimum=1),
+            *PARTITION_KEYS,
+        ),
+        doc="Ours, not of N2D2: random bytes by -seed. Scores on them mean nothing. By default all stimuli test.",
+    )
+)
 def _load(values: Values, context: Context) -> Database:
     size = values["Size"]
     if len(size) not in (0, 3):
-        raise N2D2Error("E417", f"Size has {len(size)} numbers", where=values.where("Size"),
-                        remedy="give X Y C")
-    channels, height, width = ((size[2], size[1], size[0]) if size else
-                               context.shape if len(context.shape) == 3 else
-                               (1, 1, context.shape[0]))
-    log.warning("W402", "the stimuli are random: scores and calibration mean nothing",
-                where=values.section.location, remedy="use real data for a real export")
-    return random_database(values["NbStimuli"], (height, width, channels), values["NbLabels"],
-                           partition_of(values), context.seed)
+        raise N2D2Error("E417", f"Size has {len(size)} numbers", where=values.where("Size"), remedy="give X Y C")
+    channels, height, width = (
+        (size[2], size[1], size[0]) if size else context.shape if len(context.shape) == 3 else (1, 1, context.shape[0])
+    )
+    log.warning(
+        "W402",
+        "the stimuli are random: scores and calibration mean nothing",
+        where=values.section.location,
+        remedy="use real data for a real export",
+    )
+    return random_database(
+        values["NbStimuli"], (height, width, channels), values["NbLabels"], partition_of(values), context.seed
+    )

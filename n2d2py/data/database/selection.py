@@ -1,4 +1,5 @@
 """[database.filterROIs] and [database.sortAndDropLabels]: which labels of a database are used."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,19 +11,25 @@ from n2d2py.ini import Key, Kind, Schema, Section
 
 __all__ = ["FILTER_ROIS", "SORT_AND_DROP", "filter_labels", "sort_and_drop_labels"]
 
-FILTER_ROIS = Schema("database.filterROIs", (
-    Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
-    Key("FilterKeep", Kind.BOOL, True, "Keep these labels (1), or leave them out (0)."),
-    Key("RemoveStimuli", Kind.BOOL, True, "Remove the stimuli of the others (1), or keep them "
-        "without label (0)."),
-), doc="Stimuli chosen by label. A stimulus is one region here: the whole image, or what "
-       "ExtractROIs made of it.")
+FILTER_ROIS = Schema(
+    "database.filterROIs",
+    (
+        Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
+        Key("FilterKeep", Kind.BOOL, True, "Keep these labels (1), or leave them out (0)."),
+        Key("RemoveStimuli", Kind.BOOL, True, "Remove the stimuli of the others (1), or keep them without label (0)."),
+    ),
+    doc="Stimuli chosen by label. A stimulus is one region here: the whole image, or what ExtractROIs made of it.",
+)
 
-SORT_AND_DROP = Schema("database.sortAndDropLabels", (
-    Key("NbKeep", Kind.UINT, doc="How many labels are kept.", minimum=1),
-    Key("Ascending", Kind.BOOL, True, "Those of the fewest stimuli (1), or of the most (0)."),
-), doc="Labels sorted by their number of stimuli; the first ones are kept, in their order, with "
-       "ids from 0; the stimuli of the others are removed.")
+SORT_AND_DROP = Schema(
+    "database.sortAndDropLabels",
+    (
+        Key("NbKeep", Kind.UINT, doc="How many labels are kept.", minimum=1),
+        Key("Ascending", Kind.BOOL, True, "Those of the fewest stimuli (1), or of the most (0)."),
+    ),
+    doc="Labels sorted by their number of stimuli; the first ones are kept, in their order, with "
+    "ids from 0; the stimuli of the others are removed.",
+)
 
 
 def filter_labels(database: Database, section: Section) -> Database:
@@ -32,15 +39,18 @@ def filter_labels(database: Database, section: Section) -> Database:
         N2D2Error: E410 for a label that the database does not have.
     """
     values = FILTER_ROIS.read(section)
-    listed = np.isin(database.labels, [_label(name, database, values.where("Labels"))
-                                       for name in values["Labels"]])
+    listed = np.isin(database.labels, [_label(name, database, values.where("Labels")) for name in values["Labels"]])
     kept = listed if values["FilterKeep"] else ~listed
-    log.notice("%s: %d of %d stimuli are %s", section.name, int(kept.sum()), len(kept),
-               "kept" if values["RemoveStimuli"] else "labelled")
+    log.notice(
+        "%s: %d of %d stimuli are %s",
+        section.name,
+        int(kept.sum()),
+        len(kept),
+        "kept" if values["RemoveStimuli"] else "labelled",
+    )
     if values["RemoveStimuli"]:
         return _only(database, kept, database.labels, database.label_names)
-    return _only(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1),
-                 database.label_names)
+    return _only(database, np.ones(len(kept), bool), np.where(kept, database.labels, -1), database.label_names)
 
 
 def sort_and_drop_labels(database: Database, section: Section) -> Database:
@@ -50,19 +60,22 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     count = max(int(used.max(initial=-1)) + 1, len(database.label_names))
     sizes = np.bincount(database.labels[database.labels >= 0], minlength=count)
     order = np.argsort(sizes if values["Ascending"] else -sizes, kind="stable")
-    kept = np.sort(order[:values["NbKeep"]])
+    kept = np.sort(order[: values["NbKeep"]])
     new_ids = np.full(count + 1, -1, np.int64)  # the last entry is that of label -1
     new_ids[kept] = np.arange(len(kept))
-    names = tuple(database.label_names[old] if old < len(database.label_names) else str(old)
-                  for old in kept)
-    log.notice("%s: %d of %d labels are kept: %s", section.name, len(kept), count,
-               ", ".join(names[:10]) + (", ..." if len(names) > 10 else ""))
+    names = tuple(database.label_names[old] if old < len(database.label_names) else str(old) for old in kept)
+    log.notice(
+        "%s: %d of %d labels are kept: %s",
+        section.name,
+        len(kept),
+        count,
+        ", ".join(names[:10]) + (", ..." if len(names) > 10 else ""),
+    )
     labels = new_ids[database.labels]
     return _only(database, labels >= 0, labels, names)
 
 
-def _only(database: Database, kept: np.ndarray, labels: np.ndarray,
-          names: tuple[str, ...]) -> Database:
+def _only(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple[str, ...]) -> Database:
     """The database whose sets hold the kept stimuli only; the list of stimuli is the same."""
     sets = {name: at[kept[at]] for name, at in database.sets.items()}
     return Database(database.type, database.items, labels, names, sets, database.maps)
@@ -73,5 +86,6 @@ def _label(name: str, database: Database, where: object) -> int:
         if candidate in database.label_names:
             return database.label_names.index(candidate)
     like = nearest(name, database.label_names)
-    raise N2D2Error("E410", f"the database has no label '{name}'", where=where,
-                    remedy=f"did you mean '{like}'?" if like else "check Labels")
+    raise N2D2Error(
+        "E410", f"the database has no label '{name}'", where=where, remedy=f"did you mean '{like}'?" if like else "check Labels"
+    )

@@ -1,4 +1,5 @@
 """[database.slicing]: images cut into tiles, each a stimulus with the label of its image."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,22 +16,31 @@ from n2d2py.ini import Key, Kind, Schema, Section
 
 __all__ = ["SLICING", "SlicedItems", "slice_database", "tiles"]
 
-SLICING = Schema("database.slicing", (
-    Key("Width", Kind.UINT, doc="Width of a tile.", minimum=1),
-    Key("Height", Kind.UINT, doc="Height of a tile.", minimum=1),
-    Key("StrideX", Kind.UINT, doc="From one tile to the next, across.", minimum=1),
-    Key("StrideY", Kind.UINT, doc="From one tile to the next, down.", minimum=1),
-    Key("ApplyTo", Kind.ENUM, "All", "The sets whose images are cut.", tuple(APPLY_TO)),
-    Key("RandomShuffle", Kind.BOOL, True, "The tiles of a set are shuffled, by -seed."),
-    Key("Overlapping", Kind.BOOL, False, "Tiles at the right and bottom are moved inside, to full "
-        "size; else they are cut at the border."),
-), doc="Images cut into tiles, each a stimulus with the label of its image.")
+SLICING = Schema(
+    "database.slicing",
+    (
+        Key("Width", Kind.UINT, doc="Width of a tile.", minimum=1),
+        Key("Height", Kind.UINT, doc="Height of a tile.", minimum=1),
+        Key("StrideX", Kind.UINT, doc="From one tile to the next, across.", minimum=1),
+        Key("StrideY", Kind.UINT, doc="From one tile to the next, down.", minimum=1),
+        Key("ApplyTo", Kind.ENUM, "All", "The sets whose images are cut.", tuple(APPLY_TO)),
+        Key("RandomShuffle", Kind.BOOL, True, "The tiles of a set are shuffled, by -seed."),
+        Key(
+            "Overlapping",
+            Kind.BOOL,
+            False,
+            "Tiles at the right and bottom are moved inside, to full size; else they are cut at the border.",
+        ),
+    ),
+    doc="Images cut into tiles, each a stimulus with the label of its image.",
+)
 
 Tile = tuple[int, int, int, int]
 
 
-def tiles(width: int, height: int, tile_width: int, tile_height: int, stride_x: int, stride_y: int,
-          overlapping: bool = False) -> list[Tile]:
+def tiles(
+    width: int, height: int, tile_width: int, tile_height: int, stride_x: int, stride_y: int, overlapping: bool = False
+) -> list[Tile]:
     """x, y, width and height of the tiles of an image, column by column from the left."""
     found = []
     for x in range(0, width, stride_x):
@@ -64,7 +74,7 @@ class SlicedItems:
     def read(self, index: int) -> np.ndarray:
         x, y, width, height = self.boxes[index]
         image = self.items.read(int(self.sources[index]))
-        return np.ascontiguousarray(image[y:y + height, x:x + width]) if width else image
+        return np.ascontiguousarray(image[y : y + height, x : x + width]) if width else image
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class SlicedMaps:
     def read(self, index: int) -> np.ndarray:
         x, y, width, height = self.boxes[index]
         labels = self.maps.read(int(self.sources[index]))
-        return labels[y:y + height, x:x + width] if width else labels
+        return labels[y : y + height, x : x + width] if width else labels
 
 
 def slice_database(database: Database, section: Section, seed: int) -> Database:
@@ -91,12 +101,14 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
     """
     values = SLICING.read(section)
     chosen = APPLY_TO[values["ApplyTo"]]
-    how = (values["Width"], values["Height"], values["StrideX"], values["StrideY"],
-           values["Overlapping"])
+    how = (values["Width"], values["Height"], values["StrideX"], values["StrideY"], values["Overlapping"])
     used = np.unique(np.concatenate([database.sets[name] for name in chosen]))
-    sizes = dict(zip(used.tolist(), ordered_map(
-        lambda index: _size(database.items, int(index)),
-        log.progress(used, "sizes of the images", len(used)))))
+    sizes = dict(
+        zip(
+            used.tolist(),
+            ordered_map(lambda index: _size(database.items, int(index)), log.progress(used, "sizes of the images", len(used))),
+        )
+    )
     sources: list[int] = []
     boxes: list[Tile] = []
     sets = {}
@@ -109,13 +121,10 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
         positions = np.arange(start, len(sources))
         shuffled = name in chosen and values["RandomShuffle"]
         sets[name] = positions[listing_order(len(positions), shuffled, seed)]
-    log.notice("%s: %d images give %d tiles", section.name, len(used),
-               sum(1 for box in boxes if box[2]))
-    items = SlicedItems(database.items, np.array(sources, np.int64),
-                        np.array(boxes, np.int64).reshape(-1, 4))
+    log.notice("%s: %d images give %d tiles", section.name, len(used), sum(1 for box in boxes if box[2]))
+    items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
     maps = None if database.maps is None else SlicedMaps(database.maps, items.sources, items.boxes)
-    return Database(database.type, items, database.labels[items.sources], database.label_names,
-                    sets, maps)
+    return Database(database.type, items, database.labels[items.sources], database.label_names, sets, maps)
 
 
 def _size(items: Items, index: int) -> tuple[int, int]:

@@ -1,4 +1,5 @@
 """CSV_Database: one row of numbers and a label for each stimulus."""
+
 from __future__ import annotations
 
 import csv
@@ -7,8 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import (PARTITION_KEYS, ArrayItems, Context, Database, JoinedItems,
-                                       data_path, load_more, partition_of, register)
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    ArrayItems,
+    Context,
+    Database,
+    JoinedItems,
+    data_path,
+    load_more,
+    partition_of,
+    register,
+)
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.text import label_ids, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
@@ -19,8 +29,7 @@ __all__ = ["csv_database", "read_table"]
 _SEPARATORS = ",;\t"
 
 
-def read_table(path: Path, *, label_column: int = -1,
-               header_lines: int = 0) -> tuple[np.ndarray, list[str]]:
+def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> tuple[np.ndarray, list[str]]:
     """The values of a table, float32 (rows, columns without the label's), and the labels' texts.
 
     The separator is the comma, semicolon or tab that the first row has, else blanks.
@@ -43,16 +52,19 @@ def read_table(path: Path, *, label_column: int = -1,
         cells = next(csv.reader([line], delimiter=separator)) if separator else line.split()
         columns = columns or len(cells)
         if not -columns <= label_column < columns:
-            raise N2D2Error("E410", f"there is no column {label_column} in rows of {columns}",
-                            where=where, remedy="check LabelColumn (from 0, or -1 for the last)")
+            raise N2D2Error(
+                "E410",
+                f"there is no column {label_column} in rows of {columns}",
+                where=where,
+                remedy="check LabelColumn (from 0, or -1 for the last)",
+            )
         try:
             if len(cells) != columns:
                 raise ValueError(f"a row of {len(cells)} columns, the first one has {columns}")
             labels.append(cells.pop(label_column).strip())
             values.extend(float(cell) for cell in cells)
         except ValueError as error:
-            errors.append(N2D2Error("E410", str(error), where=where,
-                                    remedy="check NbHeaderLines, LabelColumn and the row"))
+            errors.append(N2D2Error("E410", str(error), where=where, remedy="check NbHeaderLines, LabelColumn and the row"))
             if len(errors) == 10:
                 break
     ErrorList.raise_if(errors)
@@ -61,41 +73,49 @@ def read_table(path: Path, *, label_column: int = -1,
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
 
 
-def csv_database(paths: list[Path], how: list[Partition], *, label_column: list[int],
-                 header_lines: list[int], seed: int = 0) -> Database:
+def csv_database(
+    paths: list[Path], how: list[Partition], *, label_column: list[int], header_lines: list[int], seed: int = 0
+) -> Database:
     """The rows of one or more tables, each split in its way, as vectors."""
-    tables = [read_table(path, label_column=column, header_lines=lines)
-              for path, column, lines in zip(paths, label_column, header_lines)]
+    tables = [
+        read_table(path, label_column=column, header_lines=lines)
+        for path, column, lines in zip(paths, label_column, header_lines)
+    ]
     ids, names = label_ids([text for _, labels in tables for text in labels])
     sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
     start = 0
     for path, (_, labels), one in zip(paths, tables, how):
-        split = partition(np.array(ids[start:start + len(labels)]), one, seed, str(path))
+        split = partition(np.array(ids[start : start + len(labels)]), one, seed, str(path))
         for name in SETS:
             sets[name].append(split[name] + start)
         start += len(labels)
-    items = JoinedItems([ArrayItems(path.name, values)
-                         for path, (values, _) in zip(paths, tables)])
-    return Database("CSV_Database", items, np.array(ids), names,
-                    {name: np.concatenate(found) for name, found in sets.items()})
+    items = JoinedItems([ArrayItems(path.name, values) for path, (values, _) in zip(paths, tables)])
+    return Database("CSV_Database", items, np.array(ids), names, {name: np.concatenate(found) for name, found in sets.items()})
 
 
-_SCHEMA = Schema("CSV_Database", (
-    Key("DataPath", Kind.PATH, REQUIRED, "The table."),
-    *PARTITION_KEYS,
-    Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
-    Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
-    Key("LabelColumn", Kind.INT, -1, "Column of the label from 0; negative from the last."),
-    Key("NbHeaderLines", Kind.UINT, 0, "Lines before the first row."),
-    Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose rows are added."),
-), doc="One row of a table is one stimulus, a vector. Labels that are all integers are label ids; "
-    "others get ids in order of first appearance.")
+_SCHEMA = Schema(
+    "CSV_Database",
+    (
+        Key("DataPath", Kind.PATH, REQUIRED, "The table."),
+        *PARTITION_KEYS,
+        Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
+        Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
+        Key("LabelColumn", Kind.INT, -1, "Column of the label from 0; negative from the last."),
+        Key("NbHeaderLines", Kind.UINT, 0, "Lines before the first row."),
+        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose rows are added."),
+    ),
+    doc="One row of a table is one stimulus, a vector. Labels that are all integers are label ids; "
+    "others get ids in order of first appearance.",
+)
 
 
 @register(_SCHEMA)
 def _load(values: Values, context: Context) -> Database:
     chain = load_more(values, _SCHEMA, context)
-    return csv_database([data_path(one, context, folder=False) for one in chain],
-                        [partition_of(one) for one in chain],
-                        label_column=[one["LabelColumn"] for one in chain],
-                        header_lines=[one["NbHeaderLines"] for one in chain], seed=context.seed)
+    return csv_database(
+        [data_path(one, context, folder=False) for one in chain],
+        [partition_of(one) for one in chain],
+        label_column=[one["LabelColumn"] for one in chain],
+        header_lines=[one["NbHeaderLines"] for one in chain],
+        seed=context.seed,
+    )

@@ -1,9 +1,36 @@
 """Transformations of stimuli: one file per group, each type registered by its name in INI files."""
-from n2d2py.data.transformations import (color, crops, equalize, filters, geometry,  # noqa: F401
-                                         labels, matrix, morphology, spectrum, unsupported, values)
-from n2d2py.data.transformations.base import (APPLY_TO, Inapplicable, Range, Transformation,
-                                              applies_to, read_transformation, register,
-                                              transformation_schemas)
 
-__all__ = ["APPLY_TO", "Inapplicable", "Range", "Transformation", "applies_to",
-           "read_transformation", "register", "transformation_schemas"]
+from n2d2py.data.transformations import (  # noqa: F401
+    color,
+    crops,
+    equalize,
+    filters,
+    geometry,
+    labels,
+    matrix,
+    morphology,
+    spectrum,
+    unsupported,
+    values,
+)
+from n2d2py.data.transformations.base import (
+    APPLY_TO,
+    Inapplicable,
+    Range,
+    Transformation,
+    applies_to,
+    read_transformation,
+    register,
+    transformation_schemas,
+)
+
+__all__ = [
+    "APPLY_TO",
+    "Inapplicable",
+    "Range",
+    "Transformation",
+    "applies_to",
+    "read_transformation",
+    "register",
+    "transformation_schemas",
+]

@@ -1,4 +1,5 @@
 """What a transformation is, and the registry of their types."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,22 +10,46 @@ import numpy as np
 from n2d2py.errors import InternalError, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
 
-__all__ = ["APPLY_TO", "COMMON", "Inapplicable", "Range", "Transformation", "Unsupported",
-           "applies_to", "read_transformation", "register", "register_unsupported",
-           "transformation_schemas"]
+__all__ = [
+    "APPLY_TO",
+    "COMMON",
+    "Inapplicable",
+    "Range",
+    "Transformation",
+    "Unsupported",
+    "applies_to",
+    "read_transformation",
+    "register",
+    "register_unsupported",
+    "transformation_schemas",
+]
 
 Range = tuple[float, float]
 
-APPLY_TO = {"LearnOnly": ("Learn",), "ValidationOnly": ("Validation",), "TestOnly": ("Test",),
-            "NoLearn": ("Validation", "Test"), "NoValidation": ("Learn", "Test"),
-            "NoTest": ("Learn", "Validation"), "All": ("Learn", "Validation", "Test")}
+APPLY_TO = {
+    "LearnOnly": ("Learn",),
+    "ValidationOnly": ("Validation",),
+    "TestOnly": ("Test",),
+    "NoLearn": ("Validation", "Test"),
+    "NoValidation": ("Learn", "Test"),
+    "NoTest": ("Learn", "Validation"),
+    "All": ("Learn", "Validation", "Test"),
+}
 
-COMMON = Schema("Transformation", (
-    Key("Type", Kind.STRING, doc="Type of the transformation."),
-    Key("ApplyTo", Kind.ENUM, "All", "The sets that it applies to.", tuple(APPLY_TO)),
-    Key("Channel", Kind.UINT, None, "In [sp.ChannelTransformation*]: the channel from 0 that it "
-        "belongs to; without it the section makes a new channel."),
-))
+COMMON = Schema(
+    "Transformation",
+    (
+        Key("Type", Kind.STRING, doc="Type of the transformation."),
+        Key("ApplyTo", Kind.ENUM, "All", "The sets that it applies to.", tuple(APPLY_TO)),
+        Key(
+            "Channel",
+            Kind.UINT,
+            None,
+            "In [sp.ChannelTransformation*]: the channel from 0 that it "
+            "belongs to; without it the section makes a new channel.",
+        ),
+    ),
+)
 
 
 class Inapplicable(ValueError):
@@ -147,8 +172,9 @@ def transformation_schemas() -> list[Schema]:
 
 def applies_to(section: Section) -> tuple[str, ...]:
     """The sets that the transformation of a section applies to."""
-    return APPLY_TO[Schema("transformation", (COMMON.key("ApplyTo"),), ("*",))  # type: ignore[arg-type]
-                    .read(section)["ApplyTo"]]
+    return APPLY_TO[
+        Schema("transformation", (COMMON.key("ApplyTo"),), ("*",)).read(section)["ApplyTo"]  # type: ignore[arg-type]
+    ]
 
 
 def read_transformation(section: Section, *, inference: bool) -> Transformation | None:
@@ -165,22 +191,30 @@ def read_transformation(section: Section, *, inference: bool) -> Transformation 
     name = section.text("Type").strip()
     kind = _TYPES.get(name)
     if kind is None and name not in _UNSUPPORTED:
-        bare = nearest(name.removesuffix(_SUFFIX),
-                       [known.removesuffix(_SUFFIX) for known in (*_TYPES, *_UNSUPPORTED)])
+        bare = nearest(name.removesuffix(_SUFFIX), [known.removesuffix(_SUFFIX) for known in (*_TYPES, *_UNSUPPORTED)])
         like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
-        raise N2D2Error("E405", f"unknown transformation '{name}'", where=section.where("Type"),
-                        remedy=f"did you mean '{like}'?" if like else
-                        f"use one of {', '.join(sorted(_TYPES))}")
+        raise N2D2Error(
+            "E405",
+            f"unknown transformation '{name}'",
+            where=section.where("Type"),
+            remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
+        )
     values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name])).read(section)
     if not inference:
         return None
     if kind is None:
-        raise N2D2Error("E406", f"{name} {_WHY[name]}, and applies to the data of inference",
-                        where=section.location,
-                        remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it")
+        raise N2D2Error(
+            "E406",
+            f"{name} {_WHY[name]}, and applies to the data of inference",
+            where=section.location,
+            remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it",
+        )
     try:
         return kind.from_values(values)
     except Unsupported as problem:
-        raise N2D2Error("E406", f"{name}: {problem}", where=section.location,
-                        remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it"
-                        ) from None
+        raise N2D2Error(
+            "E406",
+            f"{name}: {problem}",
+            where=section.location,
+            remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it",
+        ) from None

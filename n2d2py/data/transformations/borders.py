@@ -1,4 +1,5 @@
 """Images enlarged by borders: OpenCV's border types under N2D2's names."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,17 +9,14 @@ from n2d2py.ini import Key, Kind
 
 __all__ = ["BORDERS", "BORDER_KEYS", "add_border", "crop_or_pad"]
 
-BORDERS = ("ConstantBorder", "ReplicateBorder", "ReflectBorder", "WrapBorder",
-           "MinusOneReflectBorder", "MeanBorder")
+BORDERS = ("ConstantBorder", "ReplicateBorder", "ReflectBorder", "WrapBorder", "MinusOneReflectBorder", "MeanBorder")
 BORDER_KEYS = (
     Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "What is beyond the image.", BORDERS),
-    Key("BorderValue", Kind.FLOATS, (), "For ConstantBorder: one value, or one per channel; 0 by "
-        "default."),
+    Key("BorderValue", Kind.FLOATS, (), "For ConstantBorder: one value, or one per channel; 0 by default."),
 )
 
 
-def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str,
-               value: tuple[float, ...] = ()) -> np.ndarray:
+def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
     """The image (H, W, C) with (top, bottom, left, right) >= 0 pixels more.
 
     For pixels abcd: Replicate aaa|abcd, Reflect cba|abcd, MinusOneReflect dcb|abcd, Wrap bcd|abcd;
@@ -35,19 +33,18 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str,
         fill = _constant(image, value) if border == "ConstantBorder" else _mean(image)
         result = np.empty((height + top + bottom, width + left + right, channels), image.dtype)
         result[:] = fill
-        result[top:top + height, left:left + width] = image
+        result[top : top + height, left : left + width] = image
         return result
     rows = _source(np.arange(-top, height + bottom), height, border)
     columns = _source(np.arange(-left, width + right), width, border)
     return image[rows[:, None], columns]
 
 
-def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str,
-                value: tuple[float, ...] = ()) -> np.ndarray:
+def crop_or_pad(image: np.ndarray, pads: tuple[int, int, int, int], border: str, value: tuple[float, ...] = ()) -> np.ndarray:
     """The image with (top, bottom, left, right) pixels more, or less where negative."""
     cut = [max(0, -pad) for pad in pads]
     height, width = image.shape[:2]
-    image = image[cut[0]:height - cut[1], cut[2]:width - cut[3]]
+    image = image[cut[0] : height - cut[1], cut[2] : width - cut[3]]
     top, bottom, left, right = (max(0, pad) for pad in pads)
     return add_border(image, (top, bottom, left, right), border, value)
 
@@ -68,8 +65,7 @@ def _source(positions: np.ndarray, size: int, border: str) -> np.ndarray:
 def _constant(image: np.ndarray, value: tuple[float, ...]) -> np.ndarray:
     channels = image.shape[2]
     if len(value) not in (0, 1, channels):
-        raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels",
-                           "give one value, or one per channel")
+        raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
     return _saturated(np.resize(np.array(value or (0.0,)), channels), image.dtype)
 
 

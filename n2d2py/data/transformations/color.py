@@ -1,4 +1,5 @@
 """Transformations of colour: orders of channels, gray, single channels. As OpenCV converts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,15 +9,30 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
-from n2d2py.data.transformations.colorspaces import (bgr, hls, hls_to_bgr, hsv, hsv_to_bgr, lab,
-                                                     lab_to_bgr, luv, luv_to_bgr, ycrcb,
-                                                     ycrcb_to_bgr)
+from n2d2py.data.transformations.colorspaces import (
+    bgr,
+    hls,
+    hls_to_bgr,
+    hsv,
+    hsv_to_bgr,
+    lab,
+    lab_to_bgr,
+    luv,
+    luv_to_bgr,
+    ycrcb,
+    ycrcb_to_bgr,
+)
 from n2d2py.ini import Key, Kind, Schema, Values
 
 __all__ = ["ChannelExtraction", "ColorSpace", "gray"]
 
-_SPACES = {"HSV": (hsv, hsv_to_bgr), "HLS": (hls, hls_to_bgr), "YCrCb": (ycrcb, ycrcb_to_bgr),
-           "CIELab": (lab, lab_to_bgr), "CIELuv": (luv, luv_to_bgr)}
+_SPACES = {
+    "HSV": (hsv, hsv_to_bgr),
+    "HLS": (hls, hls_to_bgr),
+    "YCrCb": (ycrcb, ycrcb_to_bgr),
+    "CIELab": (lab, lab_to_bgr),
+    "CIELuv": (luv, luv_to_bgr),
+}
 _CHANNELS = ("Blue", "Green", "Red", "Hue", "Saturation", "Value", "Gray", "Y", "Cb", "Cr")
 
 
@@ -59,10 +75,18 @@ class ColorSpace(Transformation):
 
     space: str
     type: ClassVar[str] = "ColorSpaceTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("ColorSpace", Kind.ENUM, doc="The colour space of the result; the image is blue, "
-            "green, red unless the name says otherwise.", choices=tuple(_CONVERSIONS)),
-    ), doc="Conversion of colours.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key(
+                "ColorSpace",
+                Kind.ENUM,
+                doc="The colour space of the result; the image is blue, green, red unless the name says otherwise.",
+                choices=tuple(_CONVERSIONS),
+            ),
+        ),
+        doc="Conversion of colours.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> ColorSpace:
@@ -82,10 +106,19 @@ class ChannelExtraction(Transformation):
 
     channel: str
     type: ClassVar[str] = "ChannelExtractionTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("CSChannel", Kind.ENUM, doc="The channel of a blue, green, red image; Blue, Green and "
-            "Red also stand for the first, second and third channel of any other.",
-            choices=_CHANNELS),), doc="A single channel of a colour image.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key(
+                "CSChannel",
+                Kind.ENUM,
+                doc="The channel of a blue, green, red image; Blue, Green and "
+                "Red also stand for the first, second and third channel of any other.",
+                choices=_CHANNELS,
+            ),
+        ),
+        doc="A single channel of a colour image.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> ChannelExtraction:
@@ -97,12 +130,12 @@ class ChannelExtraction(Transformation):
         if self.channel in ("Blue", "Green", "Red"):
             index = ("Blue", "Green", "Red").index(self.channel)
             source = image if index < image.shape[2] > 1 else bgr(image)
-            return source[:, :, index:index + 1]
+            return source[:, :, index : index + 1]
         if self.channel in ("Hue", "Saturation", "Value"):
             index = ("Hue", "Saturation", "Value").index(self.channel)
-            return hsv(image)[:, :, index:index + 1]
+            return hsv(image)[:, :, index : index + 1]
         index = ("Y", "Cr", "Cb").index(self.channel)
-        return ycrcb(image)[:, :, index:index + 1]
+        return ycrcb(image)[:, :, index : index + 1]
 
     def map_range(self, bounds: Range) -> Range:
         if self.channel == "Hue":

@@ -5,6 +5,7 @@ a and b shifted by 128, u and v from [-134, 220] and [-140, 122]. The white is D
 sRGB. Gray, YCrCb, HSV and the way to CIELab have OpenCV's integers; the others are computed in
 floating point and rounded, which is within one unit of it.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -13,13 +14,10 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable
 
-__all__ = ["bgr", "hls", "hls_to_bgr", "hsv", "hsv_to_bgr", "lab", "lab_to_bgr", "luv",
-           "luv_to_bgr", "ycrcb", "ycrcb_to_bgr"]
+__all__ = ["bgr", "hls", "hls_to_bgr", "hsv", "hsv_to_bgr", "lab", "lab_to_bgr", "luv", "luv_to_bgr", "ycrcb", "ycrcb_to_bgr"]
 
-_TO_XYZ = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169],
-                    [0.019334, 0.119193, 0.950227]])
-_FROM_XYZ = np.array([[3.240479, -1.53715, -0.498535], [-0.969256, 1.875991, 0.041556],
-                      [0.055648, -0.204043, 1.057311]])
+_TO_XYZ = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
+_FROM_XYZ = np.array([[3.240479, -1.53715, -0.498535], [-0.969256, 1.875991, 0.041556], [0.055648, -0.204043, 1.057311]])
 _WHITE = np.array([0.950456, 1.0, 1.088754])
 _WHITE_SUM = _WHITE @ [1.0, 15.0, 3.0]
 _WHITE_U, _WHITE_V = 4 * _WHITE[0] / _WHITE_SUM, 9 * _WHITE[1] / _WHITE_SUM
@@ -37,16 +35,17 @@ def bgr(image: np.ndarray) -> np.ndarray:
     if channels == 1:
         return np.repeat(image, 3, axis=2)
     if channels not in (3, 4):
-        raise Inapplicable(f"the image has {channels} channels, not 1, 3 or 4",
-                           "give gray or colour images")
+        raise Inapplicable(f"the image has {channels} channels, not 1, 3 or 4", "give gray or colour images")
     return image[:, :, :3]
 
 
 def _bytes(image: np.ndarray) -> np.ndarray:
     """The first three channels of bytes as int32."""
     if image.dtype != np.uint8:
-        raise Inapplicable(f"the conversion is defined on 8-bit images, this one is {image.dtype}",
-                           "put it before the transformations that give real numbers")
+        raise Inapplicable(
+            f"the conversion is defined on 8-bit images, this one is {image.dtype}",
+            "put it before the transformations that give real numbers",
+        )
     return bgr(image).astype(np.int32)
 
 
@@ -67,9 +66,11 @@ def ycrcb_to_bgr(image: np.ndarray) -> np.ndarray:
     """Blue, green, red of bytes Y, Cr, Cb."""
     luma, to_red, to_blue = np.moveaxis(_bytes(image), 2, 0)
     to_red, to_blue = to_red - 128, to_blue - 128
-    planes = (luma + ((to_blue * 29049 + 8192) >> 14),
-              luma + ((to_blue * -5636 + to_red * -11698 + 8192) >> 14),
-              luma + ((to_red * 22987 + 8192) >> 14))
+    planes = (
+        luma + ((to_blue * 29049 + 8192) >> 14),
+        luma + ((to_blue * -5636 + to_red * -11698 + 8192) >> 14),
+        luma + ((to_red * 22987 + 8192) >> 14),
+    )
     return np.clip(np.stack(planes, axis=2), 0, 255).astype(np.uint8)
 
 
@@ -82,21 +83,18 @@ def hsv(image: np.ndarray) -> np.ndarray:
     by_value = np.concatenate([[0], np.rint((255 << 12) / divisors)]).astype(np.int32)
     by_chroma = np.concatenate([[0], np.rint((180 << 12) / (6.0 * divisors))]).astype(np.int32)
     saturation = (chroma * by_value[value] + 2048) >> 12
-    sector = np.where(value == red, green - blue,
-                      np.where(value == green, blue - red + 2 * chroma, red - green + 4 * chroma))
+    sector = np.where(value == red, green - blue, np.where(value == green, blue - red + 2 * chroma, red - green + 4 * chroma))
     hue = (sector * by_chroma[chroma] + 2048) >> 12
     hue = np.where(hue < 0, hue + 180, hue)
     return np.stack([hue, saturation, value], axis=2).astype(np.uint8)
 
 
-def _from_sectors(hue: np.ndarray, high: np.ndarray, low: np.ndarray, falling: np.ndarray,
-                  rising: np.ndarray) -> np.ndarray:
+def _from_sectors(hue: np.ndarray, high: np.ndarray, low: np.ndarray, falling: np.ndarray, rising: np.ndarray) -> np.ndarray:
     """Blue, green, red of a hue's sector (0 to 5, from red): which level each colour has."""
     levels = np.stack([high, low, falling, rising])
     order = np.array([[1, 3, 0], [1, 0, 2], [3, 0, 1], [0, 2, 1], [0, 1, 3], [2, 1, 0]])
     chosen = order[hue.astype(np.int64) % 6]
-    return _rounded(255 * np.take_along_axis(levels, np.moveaxis(chosen, 2, 0), axis=0
-                                             ).transpose(1, 2, 0))
+    return _rounded(255 * np.take_along_axis(levels, np.moveaxis(chosen, 2, 0), axis=0).transpose(1, 2, 0))
 
 
 def hsv_to_bgr(image: np.ndarray) -> np.ndarray:
@@ -104,8 +102,9 @@ def hsv_to_bgr(image: np.ndarray) -> np.ndarray:
     hue, saturation, value = np.moveaxis(_bytes(image).astype(np.float64), 2, 0)
     hue, saturation, value = hue / 30, saturation / 255, value / 255
     part = hue - np.floor(hue)
-    return _from_sectors(hue, value, value * (1 - saturation), value * (1 - saturation * part),
-                         value * (1 - saturation * (1 - part)))
+    return _from_sectors(
+        hue, value, value * (1 - saturation), value * (1 - saturation * part), value * (1 - saturation * (1 - part))
+    )
 
 
 def hls(image: np.ndarray) -> np.ndarray:
@@ -116,12 +115,10 @@ def hls(image: np.ndarray) -> np.ndarray:
     chroma = high - low
     light = (high + low) / 2
     divisor = np.where(chroma > 0, np.where(light < 0.5, high + low, 2 - high - low), 1.0)
-    sector = np.where(high == red, green - blue,
-                      np.where(high == green, blue - red + 2 * chroma, red - green + 4 * chroma))
+    sector = np.where(high == red, green - blue, np.where(high == green, blue - red + 2 * chroma, red - green + 4 * chroma))
     hue = 30 * sector / np.where(chroma > 0, chroma, 1.0)
     hue = np.rint(np.where(hue < 0, hue + 180, hue))
-    return _rounded(np.stack([np.where(hue >= 180, hue - 180, hue), 255 * light,
-                              255 * chroma / divisor], axis=2))
+    return _rounded(np.stack([np.where(hue >= 180, hue - 180, hue), 255 * light, 255 * chroma / divisor], axis=2))
 
 
 def hls_to_bgr(image: np.ndarray) -> np.ndarray:
@@ -170,8 +167,11 @@ def lab(image: np.ndarray) -> np.ndarray:
     x, y, z = np.moveaxis(roots[(red_green_blue @ coefficients.T + 2048) >> 12], 2, 0)
     half = 1 << 14
     scale, shift = (116 * 255 + 50) // 100, -((16 * 255 * (1 << 15) + 50) // 100)
-    planes = ((scale * y + shift + half) >> 15, (500 * (x - y) + (128 << 15) + half) >> 15,
-              (200 * (y - z) + (128 << 15) + half) >> 15)
+    planes = (
+        (scale * y + shift + half) >> 15,
+        (500 * (x - y) + (128 << 15) + half) >> 15,
+        (200 * (y - z) + (128 << 15) + half) >> 15,
+    )
     return np.clip(np.stack(planes, axis=2), 0, 255).astype(np.uint8)
 
 
@@ -181,8 +181,8 @@ def lab_to_bgr(image: np.ndarray) -> np.ndarray:
     light = light * (100 / 255)
     root = (light + 16) / 116
     roots = np.stack([root + (a - 128) / 500, root, root - (b - 128) / 200], axis=2)
-    xyz = np.where(roots > 6 / 29, roots ** 3, (roots - 16 / 116) * (108 / 841))
-    xyz[:, :, 1] = np.where(light > 8, root ** 3, light / _KAPPA)
+    xyz = np.where(roots > 6 / 29, roots**3, (roots - 16 / 116) * (108 / 841))
+    xyz[:, :, 1] = np.where(light > 8, root**3, light / _KAPPA)
     return _from_xyz(xyz * _WHITE)
 
 
@@ -194,8 +194,7 @@ def luv(image: np.ndarray) -> np.ndarray:
     total = np.maximum(xyz @ [1.0, 15.0, 3.0], np.finfo(np.float32).eps)
     u = 13 * light * (4 * x / total - _WHITE_U)
     v = 13 * light * (9 * y / total - _WHITE_V)
-    return _rounded(np.stack([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)],
-                             axis=2))
+    return _rounded(np.stack([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)], axis=2))
 
 
 def luv_to_bgr(image: np.ndarray) -> np.ndarray:

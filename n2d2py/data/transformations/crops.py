@@ -1,4 +1,5 @@
 """Parts of an image that depend on its content, and stripes cut out of it."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import (Inapplicable, Transformation, Unsupported, register)
+from n2d2py.data.transformations.base import Inapplicable, Transformation, Unsupported, register
 from n2d2py.data.transformations.color import gray
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -24,9 +25,11 @@ class CentroidCrop(Transformation):
 
     axis: int = -1
     type: ClassVar[str] = "CentroidCropTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Axis", Kind.INT, -1, "0: columns; 1: rows; -1: both.", minimum=-1, maximum=1),
-    ), doc="Cropping to a size that puts the centre of mass of the values in the middle.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (Key("Axis", Kind.INT, -1, "0: columns; 1: rows; -1: both.", minimum=-1, maximum=1),),
+        doc="Cropping to a size that puts the centre of mass of the values in the middle.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> CentroidCrop:
@@ -34,23 +37,19 @@ class CentroidCrop(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 1:
-            raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}",
-                               "extract a channel before")
+            raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", "extract a channel before")
         wide = image[:, :, 0].astype(np.float64)
         mass = wide.sum()
         if mass == 0:
-            raise Inapplicable("the values of the image sum to 0: it has no centre of mass",
-                               "remove the stimulus")
+            raise Inapplicable("the values of the image sum to 0: it has no centre of mass", "remove the stimulus")
         parts = []
-        for axis, (size, sums) in enumerate(((image.shape[1], wide.sum(axis=0)),
-                                             (image.shape[0], wide.sum(axis=1)))):
+        for axis, (size, sums) in enumerate(((image.shape[1], wide.sum(axis=0)), (image.shape[0], wide.sum(axis=1)))):
             centre = int((np.arange(size) * sums).sum() / mass)
             half = min(centre, size - centre)
             if self.axis not in (-1, axis):
                 parts.append(slice(None))
             elif half < 1:
-                raise Inapplicable("the centre of mass is at the border: nothing would be left",
-                                   "remove the stimulus")
+                raise Inapplicable("the centre of mass is at the border: nothing would be left", "remove the stimulus")
             else:
                 parts.append(slice(centre - half, centre + half))
         return image[parts[1], parts[0]]
@@ -70,15 +69,18 @@ class StripeRemove(Transformation):
     iterations: int = 1
     step: int = 0
     type: ClassVar[str] = "StripeRemoveTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Axis", Kind.INT, doc="0: columns; 1: rows.", minimum=0, maximum=1),
-        Key("Offset", Kind.UINT, doc="Where the first stripe begins."),
-        Key("Length", Kind.UINT, doc="Columns or rows of a stripe."),
-        Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
-        Key("StepOffset", Kind.UINT, None, "From one stripe to the next, counted on what is left; "
-            "Offset by default."),
-        Key("RandomOffset", Kind.BOOL, False, "Learning only."),
-    ), doc="Stripes cut out of the image.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Axis", Kind.INT, doc="0: columns; 1: rows.", minimum=0, maximum=1),
+            Key("Offset", Kind.UINT, doc="Where the first stripe begins."),
+            Key("Length", Kind.UINT, doc="Columns or rows of a stripe."),
+            Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
+            Key("StepOffset", Kind.UINT, None, "From one stripe to the next, counted on what is left; Offset by default."),
+            Key("RandomOffset", Kind.BOOL, False, "Learning only."),
+        ),
+        doc="Stripes cut out of the image.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> StripeRemove:
@@ -93,8 +95,10 @@ class StripeRemove(Transformation):
             start = self.offset + index * self.step
             size = image.shape[along]
             if start + self.length > size or self.length == size:
-                raise Inapplicable(f"a stripe of {self.length} at {start} is not inside what is "
-                                   f"left, {size}", "check Offset, Length and NbIterations")
+                raise Inapplicable(
+                    f"a stripe of {self.length} at {start} is not inside what is left, {size}",
+                    "check Offset, Length and NbIterations",
+                )
             image = np.delete(image, slice(start, start + self.length), axis=along)
         return image
 
@@ -109,25 +113,31 @@ class Trim(Transformation):
 
     levels: int
     type: ClassVar[str] = "TrimTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("NbLevels", Kind.UINT, doc="Levels of gray that are told apart; 0: all.", maximum=256),
-        Key("Method", Kind.ENUM, "Discretize", "Reduce (clustering) is not supported.",
-            ("Discretize", "Reduce")),
-    ), doc="Uniform borders cut off.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("NbLevels", Kind.UINT, doc="Levels of gray that are told apart; 0: all.", maximum=256),
+            Key("Method", Kind.ENUM, "Discretize", "Reduce (clustering) is not supported.", ("Discretize", "Reduce")),
+        ),
+        doc="Uniform borders cut off.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Trim:
         if values["Method"] == "Reduce":
             raise Unsupported("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
-            raise N2D2Error("E417", "NbLevels=1 tells nothing apart",
-                            where=values.where("NbLevels"), remedy="give 0, or 2 or more")
+            raise N2D2Error(
+                "E417", "NbLevels=1 tells nothing apart", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
+            )
         return cls(values["NbLevels"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.dtype != np.uint8:
-            raise Inapplicable(f"it is defined on 8-bit images, this one is {image.dtype}",
-                               "put it before the transformations that give real numbers")
+            raise Inapplicable(
+                f"it is defined on 8-bit images, this one is {image.dtype}",
+                "put it before the transformations that give real numbers",
+            )
         levels = gray(image)[:, :, 0].astype(np.int64)
         if self.levels:
             steps = self.levels - 1
@@ -136,6 +146,5 @@ class Trim(Transformation):
         inside = levels != np.argmax(np.bincount(frame))
         rows, columns = np.nonzero(inside.any(axis=1))[0], np.nonzero(inside.any(axis=0))[0]
         if not len(rows):
-            raise Inapplicable("the image is all of one value: nothing would be left",
-                               "remove the stimulus")
-        return image[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1]
+            raise Inapplicable("the image is all of one value: nothing would be left", "remove the stimulus")
+        return image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

@@ -1,4 +1,5 @@
 """EqualizeTransformation: histogram equalization, of the whole image or adaptive (CLAHE)."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ def equalize(plane: np.ndarray) -> np.ndarray:
     rest = plane.size - counts[first]
     if not rest:
         return plane
-    counts[:first + 1] = 0
+    counts[: first + 1] = 0
     scale = np.float32(255) / np.float32(rest)
     table = np.rint(np.cumsum(counts).astype(np.float32) * scale)
     return np.clip(table, 0, 255).astype(np.uint8)[plane]
@@ -39,9 +40,15 @@ def clahe(plane: np.ndarray, clip: float, grid: int) -> np.ndarray:
         pads = (0, grid - height % grid, 0, grid - width % grid)
         padded = add_border(plane[:, :, None], pads, "MinusOneReflectBorder")[:, :, 0]
     tile_height, tile_width = padded.shape[0] // grid, padded.shape[1] // grid
-    tables = np.stack([_clipped_table(padded[row * tile_height:(row + 1) * tile_height,
-                                             column * tile_width:(column + 1) * tile_width], clip)
-                       for row in range(grid) for column in range(grid)])
+    tables = np.stack(
+        [
+            _clipped_table(
+                padded[row * tile_height : (row + 1) * tile_height, column * tile_width : (column + 1) * tile_width], clip
+            )
+            for row in range(grid)
+            for column in range(grid)
+        ]
+    )
     tables = tables.reshape(grid, grid, 256).astype(np.float32)
     top, bottom, down = _between(height, tile_height, grid)
     left, right, across = _between(width, tile_width, grid)
@@ -60,18 +67,16 @@ def _clipped_table(tile: np.ndarray, clip: float) -> np.ndarray:
         left = excess % 256
         if left:
             step = max(256 // left, 1)
-            counts[:step * left:step] += 1
+            counts[: step * left : step] += 1
     scale = np.float32(255) / np.float32(tile.size)
     return np.clip(np.rint(np.cumsum(counts).astype(np.float32) * scale), 0, 255)
 
 
 def _between(size: int, tile: int, grid: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each pixel of an axis: the tiles before and after it, and the weight of the second."""
-    position = np.arange(size, dtype=np.float32) * (np.float32(1) / np.float32(tile)) \
-        - np.float32(0.5)
+    position = np.arange(size, dtype=np.float32) * (np.float32(1) / np.float32(tile)) - np.float32(0.5)
     first = np.floor(position).astype(np.int64)
-    return (np.maximum(first, 0), np.minimum(first + 1, grid - 1),
-            position - first.astype(np.float32))
+    return (np.maximum(first, 0), np.minimum(first + 1, grid - 1), position - first.astype(np.float32))
 
 
 @register
@@ -83,12 +88,15 @@ class Equalize(Transformation):
     clip: float = 40.0
     grid: int = 8
     type: ClassVar[str] = "EqualizeTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Method", Kind.ENUM, "Standard", "Of the whole image, or adaptive.",
-            ("Standard", "CLAHE")),
-        Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Limit of the contrast.", minimum=0),
-        Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles of each side.", minimum=1, maximum=1024),
-    ), doc="Histogram equalization of 8-bit images.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Method", Kind.ENUM, "Standard", "Of the whole image, or adaptive.", ("Standard", "CLAHE")),
+            Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Limit of the contrast.", minimum=0),
+            Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles of each side.", minimum=1, maximum=1024),
+        ),
+        doc="Histogram equalization of 8-bit images.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Equalize:
@@ -96,9 +104,10 @@ class Equalize(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.dtype != np.uint8 or image.shape[2] == 2:
-            raise Inapplicable(f"it is defined on 8-bit gray or colour images, this one is "
-                               f"{image.dtype} of {image.shape[2]} channels",
-                               "put it before the transformations that give real numbers")
+            raise Inapplicable(
+                f"it is defined on 8-bit gray or colour images, this one is {image.dtype} of {image.shape[2]} channels",
+                "put it before the transformations that give real numbers",
+            )
         if image.shape[2] == 1:
             return self._plane(image[:, :, 0])[:, :, None]
         converted = lab(image)
@@ -109,8 +118,9 @@ class Equalize(Transformation):
         if self.method == "Standard":
             return equalize(plane)
         if min(plane.shape) < self.grid:
-            raise Inapplicable(f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}",
-                               "give a smaller CLAHE_GridSize")
+            raise Inapplicable(
+                f"{self.grid} tiles do not fit {plane.shape[1]}x{plane.shape[0]}", "give a smaller CLAHE_GridSize"
+            )
         return clahe(plane, self.clip, self.grid)
 
     def map_range(self, bounds: Range) -> Range:

@@ -1,4 +1,5 @@
 """Linear filters: any kernel, gradients, the Wallis filter."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations import kernels
-from n2d2py.data.transformations.base import (Inapplicable, Range, Transformation, Unsupported,
-                                              register)
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unsupported, register
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -19,20 +19,17 @@ _KERNELS = ("*", "Gaussian", "LoG", "LaplacianOfGaussian", "DoG", "DifferenceOfG
 _SIGMA = float(np.sqrt(2.0))
 
 
-def correlate(image: np.ndarray, kernel: np.ndarray,
-              border: str = "MinusOneReflectBorder") -> np.ndarray:
+def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneReflectBorder") -> np.ndarray:
     """The sum of each pixel's neighbours times the kernel (h, w), float64, channel by channel.
 
     The kernel is not mirrored; its centre is at (w // 2, h // 2), as OpenCV's filter2D has it.
     """
     height, width = kernel.shape
     top, left = height // 2, width // 2
-    padded = add_border(image.astype(np.float64),
-                        (top, height - 1 - top, left, width - 1 - left), border)
+    padded = add_border(image.astype(np.float64), (top, height - 1 - top, left, width - 1 - left), border)
     result = np.zeros(image.shape)
     for row, column in zip(*np.nonzero(kernel)):
-        result += kernel[row, column] * padded[row:row + image.shape[0],
-                                               column:column + image.shape[1]]
+        result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
     return result
 
 
@@ -52,20 +49,25 @@ class Filter(Transformation):
     kernel: tuple[tuple[float, ...], ...]
     name: str = "*"
     type: ClassVar[str] = "FilterTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Kernel", Kind.ENUM, doc="The kernel; * is that of Kernel.Mat.", choices=_KERNELS),
-        Key("Kernel.SizeX", Kind.UINT, 0, "Its width.", maximum=1023),
-        Key("Kernel.SizeY", Kind.UINT, 0, "Its height.", maximum=1023),
-        Key("Kernel.Mat", Kind.FLOATS, (), "For *: its values, row by row; square without sizes."),
-        Key("Kernel.Positive", Kind.BOOL, True, "0 changes the sign of Gaussian, LoG and DoG."),
-        Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Deviation of Gaussian, LoG and Gabor."),
-        Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Deviation of the first Gaussian of DoG."),
-        Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Deviation of the second."),
-        Key("Kernel.Theta", Kind.FLOAT, None, "Direction of Gabor, degrees."),
-        Key("Kernel.Lambda", Kind.FLOAT, 10.0, "Wavelength of Gabor."),
-        Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor, degrees."),
-        Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Width over length of Gabor."),
-    ), ("Orientation",), doc="Filtering by a kernel, as OpenCV's filter2D.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Kernel", Kind.ENUM, doc="The kernel; * is that of Kernel.Mat.", choices=_KERNELS),
+            Key("Kernel.SizeX", Kind.UINT, 0, "Its width.", maximum=1023),
+            Key("Kernel.SizeY", Kind.UINT, 0, "Its height.", maximum=1023),
+            Key("Kernel.Mat", Kind.FLOATS, (), "For *: its values, row by row; square without sizes."),
+            Key("Kernel.Positive", Kind.BOOL, True, "0 changes the sign of Gaussian, LoG and DoG."),
+            Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Deviation of Gaussian, LoG and Gabor."),
+            Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Deviation of the first Gaussian of DoG."),
+            Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Deviation of the second."),
+            Key("Kernel.Theta", Kind.FLOAT, None, "Direction of Gabor, degrees."),
+            Key("Kernel.Lambda", Kind.FLOAT, 10.0, "Wavelength of Gabor."),
+            Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor, degrees."),
+            Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Width over length of Gabor."),
+        ),
+        ("Orientation",),
+        doc="Filtering by a kernel, as OpenCV's filter2D.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Filter:
@@ -92,33 +94,40 @@ def _given(values: Values) -> np.ndarray:
         width = height = int(np.sqrt(len(numbers)))
     width, height = width or len(numbers) // height, height or len(numbers) // width
     if not len(numbers) or width * height != len(numbers):
-        raise N2D2Error("E417", f"Kernel.Mat has {len(numbers)} values for a kernel of {width}x"
-                        f"{height}", where=values.where("Kernel.Mat"),
-                        remedy="give Kernel.SizeX and Kernel.SizeY, and all values")
+        raise N2D2Error(
+            "E417",
+            f"Kernel.Mat has {len(numbers)} values for a kernel of {width}x{height}",
+            where=values.where("Kernel.Mat"),
+            remedy="give Kernel.SizeX and Kernel.SizeY, and all values",
+        )
     return numbers.reshape(height, width)
 
 
 def _computed(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
         if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
-            raise N2D2Error("E417", f"the kernel {name} needs {key}", where=values.where("Kernel"),
-                            remedy=f"add {key}")
+            raise N2D2Error("E417", f"the kernel {name} needs {key}", where=values.where("Kernel"), remedy=f"add {key}")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
-            raise N2D2Error("E417", f"{key}={values[key]:g} is not positive",
-                            where=values.where(key), remedy="give a number above 0")
+            raise N2D2Error(
+                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a number above 0"
+            )
     size = values["Kernel.SizeX"], values["Kernel.SizeY"]
     if name == "Gabor":
-        return kernels.gabor(*size, np.deg2rad(values["Kernel.Theta"]), values["Kernel.Sigma"],
-                             values["Kernel.Lambda"], np.deg2rad(values["Kernel.Psi"]),
-                             values["Kernel.Gamma"])
+        return kernels.gabor(
+            *size,
+            np.deg2rad(values["Kernel.Theta"]),
+            values["Kernel.Sigma"],
+            values["Kernel.Lambda"],
+            np.deg2rad(values["Kernel.Psi"]),
+            values["Kernel.Gamma"],
+        )
     sign = 1 if values["Kernel.Positive"] else -1
     if name == "Gaussian":
         return sign * kernels.gaussian(*size, values["Kernel.Sigma"])
     if name in ("LoG", "LaplacianOfGaussian"):
         return sign * kernels.laplacian_of_gaussian(*size, values["Kernel.Sigma"])
-    return sign * kernels.difference_of_gaussians(*size, values["Kernel.Sigma1"],
-                                                  values["Kernel.Sigma2"])
+    return sign * kernels.difference_of_gaussians(*size, values["Kernel.Sigma1"], values["Kernel.Sigma2"])
 
 
 def _binomial(size: int) -> np.ndarray:
@@ -166,31 +175,37 @@ class GradientFilter(Transformation):
     scale: float = 1.0
     delta: float = 0.0
     type: ClassVar[str] = "GradientFilterTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("GradientFilter", Kind.ENUM, "Sobel", "The derivative.",
-            ("Sobel", "Scharr", "Laplacian")),
-        Key("KernelSize", Kind.UINT, 3, "Of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1,
-            maximum=31),
-        Key("Scale", Kind.FLOAT, 1.0, "Factor of each derivative."),
-        Key("Delta", Kind.FLOAT, 0.0, "Added to each derivative."),
-        Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
-    ), ("InvThreshold", "Threshold", "Label", "GradientScale"),
-        doc="Strength of edges; the result is real.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("GradientFilter", Kind.ENUM, "Sobel", "The derivative.", ("Sobel", "Scharr", "Laplacian")),
+            Key("KernelSize", Kind.UINT, 3, "Of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
+            Key("Scale", Kind.FLOAT, 1.0, "Factor of each derivative."),
+            Key("Delta", Kind.FLOAT, 0.0, "Added to each derivative."),
+            Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
+        ),
+        ("InvThreshold", "Threshold", "Label", "GradientScale"),
+        doc="Strength of edges; the result is real.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> GradientFilter:
         if values["ApplyToLabels"]:
             raise Unsupported("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
-            raise N2D2Error("E417", f"KernelSize={values['KernelSize']} is even",
-                            where=values.where("KernelSize"), remedy="give an odd number")
-        return cls(values["GradientFilter"], values["KernelSize"], values["Scale"],
-                   values["Delta"])
+            raise N2D2Error(
+                "E417",
+                f"KernelSize={values['KernelSize']} is even",
+                where=values.where("KernelSize"),
+                remedy="give an odd number",
+            )
+        return cls(values["GradientFilter"], values["KernelSize"], values["Scale"], values["Delta"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
-        parts = [np.abs(self.scale * correlate(image / unit, kernel) + self.delta)
-                 for kernel in _gradients(self.filter, self.size)]
+        parts = [
+            np.abs(self.scale * correlate(image / unit, kernel) + self.delta) for kernel in _gradients(self.filter, self.size)
+        ]
         return (sum(parts) / len(parts)).astype(np.float32)
 
     def map_range(self, bounds: Range) -> Range | None:
@@ -211,12 +226,16 @@ class WallisFilter(Transformation):
     deviation: float = 1.0
     per_channel: bool = False
     type: ClassVar[str] = "WallisFilterTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Size", Kind.UINT, doc="Side of the neighbourhood; 0: the whole image.", maximum=1023),
-        Key("Mean", Kind.FLOAT, 0.0, "Mean of the result, for Size=0."),
-        Key("StdDev", Kind.FLOAT, 1.0, "Its standard deviation, for Size=0."),
-        Key("PerChannel", Kind.BOOL, False, "For Size=0: each channel by itself."),
-    ), doc="Local or global contrast normalization; the result is real.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Size", Kind.UINT, doc="Side of the neighbourhood; 0: the whole image.", maximum=1023),
+            Key("Mean", Kind.FLOAT, 0.0, "Mean of the result, for Size=0."),
+            Key("StdDev", Kind.FLOAT, 1.0, "Its standard deviation, for Size=0."),
+            Key("PerChannel", Kind.BOOL, False, "For Size=0: each channel by itself."),
+        ),
+        doc="Local or global contrast normalization; the result is real.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> WallisFilter:
@@ -231,8 +250,7 @@ class WallisFilter(Transformation):
         axes = (0, 1) if self.per_channel else (0, 1, 2)
         deviation = wide.std(axis=axes)
         if not np.all(deviation > 0):
-            raise Inapplicable("the image is all of one value: it has no contrast to scale",
-                               "remove the stimulus")
+            raise Inapplicable("the image is all of one value: it has no contrast to scale", "remove the stimulus")
         result = (wide - wide.mean(axis=axes)) * (self.deviation / deviation) + self.mean
         return result.astype(np.float32)
 

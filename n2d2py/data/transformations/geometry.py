@@ -1,4 +1,5 @@
 """Transformations of size and place: rescaling, padding, cropping, flipping, reshaping."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -6,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import (Inapplicable, Range, Transformation, Unsupported,
-                                              register)
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unsupported, register
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -26,8 +26,7 @@ MAX_PIXELS = 1 << 28
 
 def _check_area(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
-        raise Inapplicable(f"the result would have {width}x{height} pixels",
-                           "give a smaller Width and Height")
+        raise Inapplicable(f"the result would have {width}x{height} pixels", "give a smaller Width and Height")
 
 
 def _with_constant(bounds: Range, border: str, value: tuple[float, ...]) -> Range:
@@ -58,18 +57,25 @@ class Rescale(Transformation):
     keep_ratio: bool = False
     fit: bool = True
     type: ClassVar[str] = "RescaleTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
-        Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-        Key("KeepAspectRatio", Kind.BOOL, False, "Scale both sides alike."),
-        Key("ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio: the result fits into Width x "
-            "Height (1) or covers it (0)."),
-    ), doc="Bilinear resizing, half-pixel centres, no antialiasing, as OpenCV's INTER_LINEAR.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
+            Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
+            Key("KeepAspectRatio", Kind.BOOL, False, "Scale both sides alike."),
+            Key(
+                "ResizeToFit",
+                Kind.BOOL,
+                True,
+                "With KeepAspectRatio: the result fits into Width x Height (1) or covers it (0).",
+            ),
+        ),
+        doc="Bilinear resizing, half-pixel centres, no antialiasing, as OpenCV's INTER_LINEAR.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Rescale:
-        return cls(values["Width"], values["Height"], values["KeepAspectRatio"],
-                   values["ResizeToFit"])
+        return cls(values["Width"], values["Height"], values["KeepAspectRatio"], values["ResizeToFit"])
 
     def target(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the result for an image of this size."""
@@ -84,8 +90,7 @@ class Rescale(Transformation):
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         """The label at floor(i * before / after), as OpenCV's INTER_NEAREST takes it."""
-        rows, columns = (np.arange(after) * before // after for before, after in
-                         zip(labels.shape, self.target(*labels.shape)))
+        rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape)))
         return labels[np.ix_(rows, columns)]
 
 
@@ -104,26 +109,27 @@ class PadCrop(Transformation):
     border: str = "MinusOneReflectBorder"
     value: tuple[float, ...] = ()
     type: ClassVar[str] = "PadCropTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Width", Kind.INT, doc="Width of the result, or what is added to it.",
-            maximum=MAX_SAMPLES),
-        Key("Height", Kind.INT, doc="Height of the result, or what is added to it.",
-            maximum=MAX_SIDE),
-        Key("AdditiveWH", Kind.BOOL, False, "Width and Height are added to the image's."),
-        *BORDER_KEYS), doc="Centred cropping or padding.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Width", Kind.INT, doc="Width of the result, or what is added to it.", maximum=MAX_SAMPLES),
+            Key("Height", Kind.INT, doc="Height of the result, or what is added to it.", maximum=MAX_SIDE),
+            Key("AdditiveWH", Kind.BOOL, False, "Width and Height are added to the image's."),
+            *BORDER_KEYS,
+        ),
+        doc="Centred cropping or padding.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> PadCrop:
-        return cls(values["Width"], values["Height"], values["AdditiveWH"], values["BorderType"],
-                   values["BorderValue"])
+        return cls(values["Width"], values["Height"], values["AdditiveWH"], values["BorderType"], values["BorderValue"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         down = self.height if self.additive else self.height - height
         across = self.width if self.additive else self.width - width
         if height + down < 1 or width + across < 1:
-            raise Inapplicable(f"the result would be {width + across}x{height + down}",
-                               "give a larger Width and Height")
+            raise Inapplicable(f"the result would be {width + across}x{height + down}", "give a larger Width and Height")
         _check_area(height + down, width + across)
         top, left = -(-down // 2), -(-across // 2)
         return crop_or_pad(image, (top, down - top, left, across - left), self.border, self.value)
@@ -151,39 +157,52 @@ class SliceExtraction(Transformation):
     border: str = "MinusOneReflectBorder"
     value: tuple[float, ...] = ()
     type: ClassVar[str] = "SliceExtractionTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Width", Kind.UINT, doc="Width of the slice; 0: the image's.", maximum=MAX_SAMPLES),
-        Key("Height", Kind.UINT, doc="Height of the slice; 0: the image's.", maximum=MAX_SIDE),
-        Key("OffsetX", Kind.UINT, 0, "Its left side."),
-        Key("OffsetY", Kind.UINT, 0, "Its top."),
-        Key("AllowPadding", Kind.BOOL, False, "Add borders where the image is too small."),
-        *BORDER_KEYS,
-        Key("RandomOffsetX", Kind.BOOL, False, "Learning only."),
-        Key("RandomOffsetY", Kind.BOOL, False, "Learning only."),
-        Key("RandomRotation", Kind.BOOL, False, "Learning only."),
-        Key("RandomScaling", Kind.BOOL, False, "Learning only."),
-    ), ("RandomRotationRange", "RandomScalingRange"), doc="A part at a fixed place.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Width", Kind.UINT, doc="Width of the slice; 0: the image's.", maximum=MAX_SAMPLES),
+            Key("Height", Kind.UINT, doc="Height of the slice; 0: the image's.", maximum=MAX_SIDE),
+            Key("OffsetX", Kind.UINT, 0, "Its left side."),
+            Key("OffsetY", Kind.UINT, 0, "Its top."),
+            Key("AllowPadding", Kind.BOOL, False, "Add borders where the image is too small."),
+            *BORDER_KEYS,
+            Key("RandomOffsetX", Kind.BOOL, False, "Learning only."),
+            Key("RandomOffsetY", Kind.BOOL, False, "Learning only."),
+            Key("RandomRotation", Kind.BOOL, False, "Learning only."),
+            Key("RandomScaling", Kind.BOOL, False, "Learning only."),
+        ),
+        ("RandomRotationRange", "RandomScalingRange"),
+        doc="A part at a fixed place.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> SliceExtraction:
         for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling"):
             if values[key]:
                 raise Unsupported(f"{key}=1 is random, and applies to the data of inference")
-        return cls(values["Width"], values["Height"], values["OffsetX"], values["OffsetY"],
-                   values["AllowPadding"], values["BorderType"], values["BorderValue"])
+        return cls(
+            values["Width"],
+            values["Height"],
+            values["OffsetX"],
+            values["OffsetY"],
+            values["AllowPadding"],
+            values["BorderType"],
+            values["BorderValue"],
+        )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         right = self.offset_x + (self.width or width) - width
         bottom = self.offset_y + (self.height or height) - height
-        if self.offset_x >= width or self.offset_y >= height or (
-                not self.padding and (right > 0 or bottom > 0)):
-            raise Inapplicable(f"the slice {self.width or width}x{self.height or height} at "
-                               f"({self.offset_x}, {self.offset_y}) is not inside the {width}x"
-                               f"{height} image", "rescale before, or set AllowPadding=1")
+        if self.offset_x >= width or self.offset_y >= height or (not self.padding and (right > 0 or bottom > 0)):
+            raise Inapplicable(
+                f"the slice {self.width or width}x{self.height or height} at "
+                f"({self.offset_x}, {self.offset_y}) is not inside the {width}x"
+                f"{height} image",
+                "rescale before, or set AllowPadding=1",
+            )
         _check_area(self.height or height, self.width or width)
-        return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border,
-                           self.value)
+        return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border, self.value)
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         return _moved(self, labels)
@@ -200,12 +219,16 @@ class Flip(Transformation):
     horizontal: bool = False
     vertical: bool = False
     type: ClassVar[str] = "FlipTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("HorizontalFlip", Kind.BOOL, False, "Mirror left to right."),
-        Key("VerticalFlip", Kind.BOOL, False, "Mirror top to bottom."),
-        Key("RandomHorizontalFlip", Kind.BOOL, False, "Learning only."),
-        Key("RandomVerticalFlip", Kind.BOOL, False, "Learning only."),
-    ), doc="Mirroring.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("HorizontalFlip", Kind.BOOL, False, "Mirror left to right."),
+            Key("VerticalFlip", Kind.BOOL, False, "Mirror top to bottom."),
+            Key("RandomHorizontalFlip", Kind.BOOL, False, "Learning only."),
+            Key("RandomVerticalFlip", Kind.BOOL, False, "Learning only."),
+        ),
+        doc="Mirroring.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Flip:
@@ -235,11 +258,15 @@ class Reshape(Transformation):
     columns: int = 0
     channels: int = 0
     type: ClassVar[str] = "ReshapeTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("NbRows", Kind.UINT, doc="Rows; 0: those of the image."),
-        Key("NbCols", Kind.UINT, 0, "Columns; 0: what is left."),
-        Key("NbChannels", Kind.UINT, 0, "Channels; 0: those of the image."),
-    ), doc="The same values under another shape, rows first, channels last.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("NbRows", Kind.UINT, doc="Rows; 0: those of the image."),
+            Key("NbCols", Kind.UINT, 0, "Columns; 0: what is left."),
+            Key("NbChannels", Kind.UINT, 0, "Channels; 0: those of the image."),
+        ),
+        doc="The same values under another shape, rows first, channels last.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Reshape:
@@ -249,7 +276,9 @@ class Reshape(Transformation):
         rows, channels = self.rows or image.shape[0], self.channels or image.shape[2]
         columns = self.columns or image.size // (rows * channels)
         if rows * columns * channels != image.size:
-            raise Inapplicable(f"{image.size} values do not make {rows} rows of {channels} channels"
-                               + (f" and {columns} columns" if self.columns else ""),
-                               "check NbRows, NbCols and NbChannels")
+            raise Inapplicable(
+                f"{image.size} values do not make {rows} rows of {channels} channels"
+                + (f" and {columns} columns" if self.columns else ""),
+                "check NbRows, NbCols and NbChannels",
+            )
         return image.reshape(rows, columns, channels)

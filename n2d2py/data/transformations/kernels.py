@@ -1,4 +1,5 @@
 """Kernels of filters: Gaussian, Laplacian and difference of Gaussians, Gabor."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,26 +22,26 @@ def _zero_sum(kernel: np.ndarray) -> np.ndarray:
 def gaussian(width: int, height: int, sigma: float) -> np.ndarray:
     """exp(-(x^2 + y^2) / (2 sigma^2)) / (2 pi sigma^2), cut to the size, not normalized again."""
     x, y = _grid(width, height)
-    return np.exp(-(x * x + y * y) / (2 * sigma ** 2)) / (2 * np.pi * sigma ** 2)
+    return np.exp(-(x * x + y * y) / (2 * sigma**2)) / (2 * np.pi * sigma**2)
 
 
 def laplacian_of_gaussian(width: int, height: int, sigma: float) -> np.ndarray:
     """-(1 - r) exp(-r) with r = (x^2 + y^2) / (2 sigma^2), of zero sum."""
     x, y = _grid(width, height)
-    radius = (x * x + y * y) / (2 * sigma ** 2)
-    return _zero_sum(-(1 - radius) * np.exp(-radius) / (np.pi * sigma ** 4))
+    radius = (x * x + y * y) / (2 * sigma**2)
+    return _zero_sum(-(1 - radius) * np.exp(-radius) / (np.pi * sigma**4))
 
 
 def difference_of_gaussians(width: int, height: int, sigma1: float, sigma2: float) -> np.ndarray:
     """exp(-d / 2 sigma1^2) / sigma1 - exp(-d / 2 sigma2^2) / sigma2, d = x^2 + y^2, zero sum."""
     x, y = _grid(width, height)
     distance = x * x + y * y
-    return _zero_sum((np.exp(-distance / (2 * sigma1 ** 2)) / sigma1
-                      - np.exp(-distance / (2 * sigma2 ** 2)) / sigma2) / np.sqrt(2 * np.pi))
+    return _zero_sum(
+        (np.exp(-distance / (2 * sigma1**2)) / sigma1 - np.exp(-distance / (2 * sigma2**2)) / sigma2) / np.sqrt(2 * np.pi)
+    )
 
 
-def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float, psi: float,
-          gamma: float) -> np.ndarray:
+def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float, psi: float, gamma: float) -> np.ndarray:
     """A wave of this length, phase psi and direction theta (radians) under a Gaussian, zero sum.
 
     The Gaussian has the deviation sigma along the wave and sigma / gamma across.
@@ -50,5 +51,4 @@ def gabor(width: int, height: int, theta: float, sigma: float, wavelength: float
     across = -x * np.sin(theta) + y * np.cos(theta)
     wide = sigma / gamma
     envelope = np.exp(-0.5 * ((along / sigma) ** 2 + (across / wide) ** 2))
-    return _zero_sum(envelope * np.cos(2 * np.pi / wavelength * along + psi)
-                     / (2 * np.pi * sigma * wide))
+    return _zero_sum(envelope * np.cos(2 * np.pi / wavelength * along + psi) / (2 * np.pi * sigma * wide))

@@ -1,4 +1,5 @@
 """LabelFilterTransformation: labels left out, or merged. ExpandLabelTransformation: the label for every pixel."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -26,12 +27,21 @@ class LabelFilter(Transformation):
     filter: str = "Remove"
     default: int = _NONE
     type: ClassVar[str] = "LabelFilterTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
-        Key("Filter", Kind.ENUM, "Remove", "What becomes of them.", ("Keep", "Remove", "Merge")),
-        Key("DefaultLabel", Kind.INT, -2, "The label id of what is left out; -1 and -2: none, "
-            "such stimuli are not scored.", minimum=-2),
-    ), doc="Labels left out of the score, or merged.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
+            Key("Filter", Kind.ENUM, "Remove", "What becomes of them.", ("Keep", "Remove", "Merge")),
+            Key(
+                "DefaultLabel",
+                Kind.INT,
+                -2,
+                "The label id of what is left out; -1 and -2: none, such stimuli are not scored.",
+                minimum=-2,
+            ),
+        ),
+        doc="Labels left out of the score, or merged.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> LabelFilter:
@@ -43,8 +53,9 @@ class LabelFilter(Transformation):
     def map_labels(self, labels: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         ids = [self._id(label, names) for label in self.labels]
         if self.default >= len(names):
-            raise Inapplicable(f"DefaultLabel={self.default}, the database has {len(names)} labels",
-                               "give the id of a label, or -1")
+            raise Inapplicable(
+                f"DefaultLabel={self.default}, the database has {len(names)} labels", "give the id of a label, or -1"
+            )
         listed = np.isin(labels, ids)
         if self.filter == "Merge":
             return np.where(listed, ids[0] if ids else _NONE, labels)
@@ -56,8 +67,7 @@ class LabelFilter(Transformation):
             if candidate in names:
                 return names.index(candidate)
         like = nearest(label, names)
-        raise Inapplicable(f"the database has no label '{label}'",
-                           f"did you mean '{like}'?" if like else "check Labels")
+        raise Inapplicable(f"the database has no label '{label}'", f"did you mean '{like}'?" if like else "check Labels")
 
 
 @register

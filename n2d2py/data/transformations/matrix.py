@@ -1,4 +1,5 @@
 """AffineTransformation: operations with matrices of the image's size."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,8 +15,7 @@ from n2d2py.ini import Key, Kind, Schema, Values, resolve_path
 
 __all__ = ["Affine"]
 
-_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply,
-              "Divides": np.divide}
+_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 
 
 @register
@@ -34,18 +34,24 @@ class Affine(Transformation):
     values: Values | None = field(default=None, repr=False, compare=False)
     matrices: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     type: ClassVar[str] = "AffineTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
-        Key("FirstValue", Kind.PATH, doc="Its matrix: a .bin file as N2D2 writes it, a picture, "
-            "an .npy file, or `[sp.StimuliData-x]_MeanData`."),
-        Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-        Key("SecondValue", Kind.PATH, "", "Its matrix; without one there is no second operation."),
-    ), doc="One or two operations of each value with a matrix of the same size.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
+            Key(
+                "FirstValue",
+                Kind.PATH,
+                doc="Its matrix: a .bin file as N2D2 writes it, a picture, an .npy file, or `[sp.StimuliData-x]_MeanData`.",
+            ),
+            Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+            Key("SecondValue", Kind.PATH, "", "Its matrix; without one there is no second operation."),
+        ),
+        doc="One or two operations of each value with a matrix of the same size.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Affine:
-        return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"],
-                   values["SecondValue"], values)
+        return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values)
 
     def bound(self, matrices: Mapping[str, np.ndarray]) -> Affine:
         found = []
@@ -55,9 +61,12 @@ class Affine(Transformation):
             elif text or key == "FirstValue":
                 path = resolve_path(text, self.values.section.document)
                 if path is None:
-                    raise N2D2Error("E401", f"{key}={text} does not exist",
-                                    where=self.values.where(key), remedy="give the path of a "
-                                    "matrix, absolute or relative to the INI file")
+                    raise N2D2Error(
+                        "E401",
+                        f"{key}={text} does not exist",
+                        where=self.values.where(key),
+                        remedy="give the path of a matrix, absolute or relative to the INI file",
+                    )
                 found.append(read_matrix(path))
         return replace(self, matrices=tuple(found))
 
@@ -69,20 +78,21 @@ class Affine(Transformation):
 
     def _operate(self, image: np.ndarray, operator: str, matrix: np.ndarray) -> np.ndarray:
         if matrix.shape != image.shape:
-            told = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2])))
-                    for one in (matrix, image)]
-            raise Inapplicable(f"the matrix is {told[0]}, the image {told[1]}",
-                               "put a RescaleTransformation before, or give another matrix")
+            told = ["x".join(map(str, (one.shape[1], one.shape[0], one.shape[2]))) for one in (matrix, image)]
+            raise Inapplicable(
+                f"the matrix is {told[0]}, the image {told[1]}", "put a RescaleTransformation before, or give another matrix"
+            )
         if "f" in (image.dtype.kind, matrix.dtype.kind):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return _OPERATORS[operator](image.astype(np.float64), matrix).astype(np.float32)
         if image.dtype != matrix.dtype:
-            raise Inapplicable(f"the matrix is {matrix.dtype}, the image {image.dtype}",
-                               "give a matrix of the type of the image, or a real one")
+            raise Inapplicable(
+                f"the matrix is {matrix.dtype}, the image {image.dtype}",
+                "give a matrix of the type of the image, or a real one",
+            )
         limits = np.iinfo(image.dtype)
         if operator == "Divides":
-            quotient = np.divide(image, matrix, where=matrix != 0, dtype=np.float64,
-                                 out=np.zeros(image.shape))
+            quotient = np.divide(image, matrix, where=matrix != 0, dtype=np.float64, out=np.zeros(image.shape))
             wide = np.rint(quotient)
         else:
             wide = _OPERATORS[operator](image.astype(np.int64), matrix.astype(np.int64))

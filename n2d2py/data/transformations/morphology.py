@@ -1,4 +1,5 @@
 """Morphology: erosion, dilation and what is made of them, as OpenCV computes them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,11 +12,10 @@ import numpy as np
 from n2d2py.data.transformations.base import Range, Transformation, Unsupported, register
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["Morphology", "MorphologicalReconstruction", "dilate", "element", "erode"]
+__all__ = ["MorphologicalReconstruction", "Morphology", "dilate", "element", "erode"]
 
 _OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
-_RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation",
-                    "OpeningByReconstruction", "ClosingByReconstruction")
+_RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")
 _SHAPES = ("Rectangular", "Elliptic", "Cross")
 
 
@@ -28,7 +28,7 @@ def element(shape: str, size: int) -> np.ndarray:
     index = np.arange(size)
     if shape == "Cross":
         return (index[:, None] == centre) | (index[None, :] == centre)
-    inside = np.sqrt(np.maximum(centre ** 2 - (index - centre) ** 2, 0))
+    inside = np.sqrt(np.maximum(centre**2 - (index - centre) ** 2, 0))
     reach = np.rint(inside).astype(int)
     return np.abs(index[None, :] - centre) <= reach[:, None]
 
@@ -43,29 +43,25 @@ def dilate(image: np.ndarray, shape: str, size: int, iterations: int = 1) -> np.
     return _extreme(image, shape, size, iterations, np.maximum, -1)
 
 
-def _extreme(image: np.ndarray, shape: str, size: int, iterations: int,
-             choose: Callable[..., np.ndarray], sign: int) -> np.ndarray:
-    limits = (-np.inf, np.inf) if image.dtype.kind == "f" else (np.iinfo(image.dtype).min,
-                                                                 np.iinfo(image.dtype).max)
+def _extreme(
+    image: np.ndarray, shape: str, size: int, iterations: int, choose: Callable[..., np.ndarray], sign: int
+) -> np.ndarray:
+    limits = (-np.inf, np.inf) if image.dtype.kind == "f" else (np.iinfo(image.dtype).min, np.iinfo(image.dtype).max)
     neutral = limits[1] if sign > 0 else limits[0]
-    parts = ([np.ones((1, size), bool), np.ones((size, 1), bool)] if shape == "Rectangular"
-             else [element(shape, size)])
+    parts = [np.ones((1, size), bool), np.ones((size, 1), bool)] if shape == "Rectangular" else [element(shape, size)]
     for _ in range(iterations):
         for part in parts:
             image = _under(image, part, choose, neutral)
     return image
 
 
-def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray],
-           neutral: float) -> np.ndarray:
+def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray], neutral: float) -> np.ndarray:
     height, width = part.shape
     top, left = height // 2, width // 2
-    padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)),
-                    constant_values=neutral)
+    padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)), constant_values=neutral)
     result = np.full_like(image, neutral)
     for row, column in zip(*np.nonzero(part)):
-        choose(result, padded[row:row + image.shape[0], column:column + image.shape[1]],
-               out=result)
+        choose(result, padded[row : row + image.shape[0], column : column + image.shape[1]], out=result)
     return result
 
 
@@ -81,8 +77,7 @@ def _difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 _KEYS = (
     Key("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023),
     Key("Shape", Kind.ENUM, "Rectangular", "Its shape.", _SHAPES),
-    Key("NbIterations", Kind.UINT, 1, "How often erosion and dilation are repeated.", minimum=1,
-        maximum=1000),
+    Key("NbIterations", Kind.UINT, 1, "How often erosion and dilation are repeated.", minimum=1, maximum=1000),
     Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
 )
 _LABEL_KEYS = ("LabelsIgnoreDiff", "Label")
@@ -110,9 +105,12 @@ class Morphology(_Morphology):
     """Erosion, dilation, opening, closing, gradient, top hat or black hat; the type is kept."""
 
     type: ClassVar[str] = "MorphologyTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Operation", Kind.ENUM, doc="The operation.", choices=_OPERATIONS), *_KEYS),
-        _LABEL_KEYS, doc="Morphological filtering.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (Key("Operation", Kind.ENUM, doc="The operation.", choices=_OPERATIONS), *_KEYS),
+        _LABEL_KEYS,
+        doc="Morphological filtering.",
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size, self.iterations)
@@ -142,9 +140,12 @@ class MorphologicalReconstruction(_Morphology):
     """Geodesic reconstruction of the image, or of its erosion (opening) or dilation (closing)."""
 
     type: ClassVar[str] = "MorphologicalReconstructionTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Operation", Kind.ENUM, doc="The operation.", choices=_RECONSTRUCTIONS), *_KEYS),
-        _LABEL_KEYS, doc="Opening and closing that keep the shape of what remains.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (Key("Operation", Kind.ENUM, doc="The operation.", choices=_RECONSTRUCTIONS), *_KEYS),
+        _LABEL_KEYS,
+        doc="Opening and closing that keep the shape of what remains.",
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         how = (self.shape, self.size)

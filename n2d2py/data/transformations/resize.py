@@ -5,6 +5,7 @@ is OpenCV's, bit for bit: coefficients of 11 bits, horizontal sums shifted by 4,
 by 16, the sum rounded by 2. Other types are interpolated in float32, integers then rounded to even;
 that is within a few units of the sixth digit of OpenCV.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -67,7 +68,7 @@ def _resize_bytes(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
     used, places = np.unique(np.concatenate([top, bottom]), return_inverse=True)
     values = image[used].astype(np.int32)
     across = (values[:, left] * at_left + values[:, right] * at_right) >> 4
-    upper, lower = places[:len(top)], places[len(top):]
+    upper, lower = places[: len(top)], places[len(top) :]
     total = ((across[upper] * at_top) >> 16) + ((across[lower] * at_bottom) >> 16)
     return ((total + 2) >> 2).astype(np.uint8)
 

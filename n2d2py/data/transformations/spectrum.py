@@ -3,6 +3,7 @@
 A signal is a row of an image; sounds are images of one row. Frames of a sound are the rows that a
 ReshapeTransformation makes of it. All sums are in float64, the result is float32.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -63,10 +64,12 @@ def fast_size(size: int) -> int:
 def _gray(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The one channel of an image, float64 (rows, columns), zeros at the bottom and right."""
     if image.shape[2] != 1:
-        raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}",
-                           "use it in a ChannelTransformation, or extract a channel before")
+        raise Inapplicable(
+            f"it needs one channel, the image has {image.shape[2]}",
+            "use it in a ChannelTransformation, or extract a channel before",
+        )
     result = np.zeros((rows, columns))
-    result[:image.shape[0], :image.shape[1]] = image[:, :, 0]
+    result[: image.shape[0], : image.shape[1]] = image[:, :, 0]
     return result
 
 
@@ -79,13 +82,17 @@ class Apodization(Transformation):
     name: str = "Rectangular"
     parameter: float | None = None
     type: ClassVar[str] = "ApodizationTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Size", Kind.UINT, doc="Samples of the window: the width of the image.", minimum=1),
-        Key("WindowName", Kind.ENUM, "Rectangular", "The window.", WINDOWS),
-        Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Width of Gaussian, of half the window."),
-        Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Of Blackman."),
-        Key("WindowName.Beta", Kind.FLOAT, 5.0, "Of Kaiser."),
-    ), doc="Each row of the image (a frame of a signal) is multiplied by a window.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Size", Kind.UINT, doc="Samples of the window: the width of the image.", minimum=1),
+            Key("WindowName", Kind.ENUM, "Rectangular", "The window.", WINDOWS),
+            Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Width of Gaussian, of half the window."),
+            Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Of Blackman."),
+            Key("WindowName.Beta", Kind.FLOAT, 5.0, "Of Kaiser."),
+        ),
+        doc="Each row of the image (a frame of a signal) is multiplied by a window.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Apodization:
@@ -93,14 +100,19 @@ class Apodization(Transformation):
         key = _PARAMETERS[name][0] if name in _PARAMETERS else None
         parameter = values[f"WindowName.{key}"] if key else None
         if key == "Sigma" and parameter <= 0:
-            raise N2D2Error("E417", f"WindowName.Sigma={parameter:g} is not positive",
-                            where=values.where("WindowName.Sigma"), remedy="give a number above 0")
+            raise N2D2Error(
+                "E417",
+                f"WindowName.Sigma={parameter:g} is not positive",
+                where=values.where("WindowName.Sigma"),
+                remedy="give a number above 0",
+            )
         return cls(values["Size"], name, parameter)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[1] != self.size:
-            raise Inapplicable(f"the window has {self.size} samples, the image is "
-                               f"{image.shape[1]} wide", f"set Size={image.shape[1]}")
+            raise Inapplicable(
+                f"the window has {self.size} samples, the image is {image.shape[1]} wide", f"set Size={image.shape[1]}"
+            )
         factors = window(self.name, self.size, self.parameter)[None, :, None]
         return (image * factors).astype(image.dtype)
 
@@ -135,9 +147,13 @@ class DFT(_Transform):
 
     two_dimensional: bool = True
     type: ClassVar[str] = "DFTTransformation"
-    schema: ClassVar[Schema] = Schema(type, (_TWO,), doc="Fourier transform of an image of one "
-                                      "channel; the result has two, the real and the imaginary "
-                                      "part. Zeros are added to reach sizes 2^a 3^b 5^c.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (_TWO,),
+        doc="Fourier transform of an image of one "
+        "channel; the result has two, the real and the imaginary "
+        "part. Zeros are added to reach sizes 2^a 3^b 5^c.",
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         padded = _gray(image, fast_size(image.shape[0]), fast_size(image.shape[1]))
@@ -155,9 +171,11 @@ class DCT(_Transform):
 
     two_dimensional: bool = True
     type: ClassVar[str] = "DCTTransformation"
-    schema: ClassVar[Schema] = Schema(type, (_TWO,), doc="Orthonormal cosine transform of an "
-                                      "image of one channel. Zeros are added to reach even sizes "
-                                      "2^a 3^b 5^c.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (_TWO,),
+        doc="Orthonormal cosine transform of an image of one channel. Zeros are added to reach even sizes 2^a 3^b 5^c.",
+    )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, columns = (2 * fast_size((size + 1) // 2) for size in image.shape[:2])
@@ -184,10 +202,12 @@ class MagnitudePhase(Transformation):
 
     log_scale: bool = False
     type: ClassVar[str] = "MagnitudePhaseTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("LogScale", Kind.BOOL, False, "The logarithm of 1 + magnitude."),
-    ), doc="Magnitude and phase of real and imaginary part. To keep one of them: "
-        "ChannelExtractionTransformation with CSChannel=Blue (the first) or Green (the second).")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (Key("LogScale", Kind.BOOL, False, "The logarithm of 1 + magnitude."),),
+        doc="Magnitude and phase of real and imaginary part. To keep one of them: "
+        "ChannelExtractionTransformation with CSChannel=Blue (the first) or Green (the second).",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> MagnitudePhase:
@@ -195,8 +215,10 @@ class MagnitudePhase(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:
-            raise Inapplicable(f"it needs the real and the imaginary part, the image has "
-                               f"{image.shape[2]} channels", "put a DFTTransformation before")
+            raise Inapplicable(
+                f"it needs the real and the imaginary part, the image has {image.shape[2]} channels",
+                "put a DFTTransformation before",
+            )
         real, imaginary = np.moveaxis(image.astype(np.float64), 2, 0)
         magnitude = np.hypot(real, imaginary)
         if self.log_scale:

@@ -1,4 +1,5 @@
 """Transformations that are read, and left out where only learning needs them."""
+
 from __future__ import annotations
 
 from n2d2py.data.transformations.base import register_unsupported
@@ -10,28 +11,37 @@ _RANDOM = "draws at random"
 _CLOSED = "is not part of the public N2D2"
 
 _TYPES = (
-    (_RANDOM, {
-        "DistortionTransformation": "ElasticGaussianSize ElasticSigma ElasticScaling Scaling "
-                                    "Rotation IgnoreMissingData",
-        "RandomAffineTransformation": "GainRange* BiasRange* GammaRange* GainVarProb BiasVarProb "
-                                      "GammaVarProb DisjointGamma ChannelsMask",
-        "RandomResizeCropTransformation": "Width Height ScaleMin ScaleMax RatioMin RatioMax",
-        "CompressionNoiseTransformation": "CompressionRange",
-        "LabelExtractionTransformation": "Widths Heights Label Distribution",
-        "LabelSliceExtractionTransformation": "Width Height Label CachePath SlicesMargin "
-                                              "KeepComposite RandomRotation RandomRotationRange "
-                                              "RandomScaling RandomScalingRange AllowPadding "
-                                              "BorderType BorderValue IgnoreNoValid ExcludeLabels",
-    }),
-    (_CLOSED, {
-        "ROIExtractionTransformation": "*",
-        "BlendingTransformation": "*",
-        "ChannelDropTransformation": "*",
-        "ChannelShakeTransformation": "*",
-    }),
+    (
+        _RANDOM,
+        {
+            "DistortionTransformation": "ElasticGaussianSize ElasticSigma ElasticScaling Scaling Rotation IgnoreMissingData",
+            "RandomAffineTransformation": "GainRange* BiasRange* GammaRange* GainVarProb BiasVarProb "
+            "GammaVarProb DisjointGamma ChannelsMask",
+            "RandomResizeCropTransformation": "Width Height ScaleMin ScaleMax RatioMin RatioMax",
+            "CompressionNoiseTransformation": "CompressionRange",
+            "LabelExtractionTransformation": "Widths Heights Label Distribution",
+            "LabelSliceExtractionTransformation": "Width Height Label CachePath SlicesMargin "
+            "KeepComposite RandomRotation RandomRotationRange "
+            "RandomScaling RandomScalingRange AllowPadding "
+            "BorderType BorderValue IgnoreNoValid ExcludeLabels",
+        },
+    ),
+    (
+        _CLOSED,
+        {
+            "ROIExtractionTransformation": "*",
+            "BlendingTransformation": "*",
+            "ChannelDropTransformation": "*",
+            "ChannelShakeTransformation": "*",
+        },
+    ),
 )
 
 for _why, _schemas in _TYPES:
     for _name, _keys in _schemas.items():
-        register_unsupported(Schema(_name, (), tuple(_keys.split()), doc=f"It {_why}: read, and "
-                                    "left out where ApplyTo keeps it from inference."), _why)
+        register_unsupported(
+            Schema(
+                _name, (), tuple(_keys.split()), doc=f"It {_why}: read, and left out where ApplyTo keeps it from inference."
+            ),
+            _why,
+        )

@@ -1,4 +1,5 @@
 """Transformations of values: affine maps, normalization, clipping, thresholds."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,8 +13,7 @@ from n2d2py.ini import Key, Kind, Schema, Values
 
 __all__ = ["Normalize", "RangeAffine", "RangeClipping", "Threshold"]
 
-_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply,
-              "Divides": np.divide}
+_OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _TINY = float(np.finfo(np.float64).eps)
 
@@ -32,27 +32,35 @@ class RangeAffine(Transformation):
     second: tuple[float, ...] = ()
     truncate: bool = False
     type: ClassVar[str] = "RangeAffineTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
-        Key("FirstValue", Kind.FLOATS, doc="Its value: one, or one per channel in the order that "
-            "the image has at this point."),
-        Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-        Key("SecondValue", Kind.FLOATS, (), "Its value; without one there is no second operation."),
-        Key("Truncate", Kind.BOOL, False, "Drop the fractions."),
-    ), doc="One or two operations on each value; the result is real.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(_OPERATORS)),
+            Key(
+                "FirstValue",
+                Kind.FLOATS,
+                doc="Its value: one, or one per channel in the order that the image has at this point.",
+            ),
+            Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
+            Key("SecondValue", Kind.FLOATS, (), "Its value; without one there is no second operation."),
+            Key("Truncate", Kind.BOOL, False, "Drop the fractions."),
+        ),
+        doc="One or two operations on each value; the result is real.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> RangeAffine:
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
-                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value),
-                                remedy="give another value")
+                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give another value")
         if not values["FirstValue"]:
-            raise N2D2Error("E417", "FirstValue is empty", where=values.where("FirstValue"),
-                            remedy="give one value, or one per channel")
-        return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"],
-                   values["SecondValue"], values["Truncate"])
+            raise N2D2Error(
+                "E417", "FirstValue is empty", where=values.where("FirstValue"), remedy="give one value, or one per channel"
+            )
+        return cls(
+            values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values["Truncate"]
+        )
 
     def _steps(self) -> list[tuple[np.ufunc, tuple[float, ...]]]:
         steps = [(_OPERATORS[self.first_operator], self.first)]
@@ -62,8 +70,9 @@ class RangeAffine(Transformation):
         result = image.astype(np.float32)
         for operator, values in self._steps():
             if len(values) not in (1, image.shape[2]):
-                raise Inapplicable(f"there are {len(values)} values for {image.shape[2]} channels",
-                                   "give one value, or one per channel")
+                raise Inapplicable(
+                    f"there are {len(values)} values for {image.shape[2]} channels", "give one value, or one per channel"
+                )
             result = operator(result, np.array(values, np.float32))
         return np.trunc(result) if self.truncate else result
 
@@ -90,18 +99,21 @@ class Normalize(Transformation):
     high: float = 1.0
     per_channel: bool = False
     type: ClassVar[str] = "NormalizeTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Norm", Kind.ENUM, "MinMax", "The norm.", ("L1", "L2", "Linf", "MinMax")),
-        Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result, for L1, L2 and Linf."),
-        Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result, for MinMax."),
-        Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result, for MinMax."),
-        Key("PerChannel", Kind.BOOL, False, "Each channel by itself."),
-    ), doc="Each image to the same norm or range; the result is real.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Norm", Kind.ENUM, "MinMax", "The norm.", ("L1", "L2", "Linf", "MinMax")),
+            Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result, for L1, L2 and Linf."),
+            Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result, for MinMax."),
+            Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result, for MinMax."),
+            Key("PerChannel", Kind.BOOL, False, "Each channel by itself."),
+        ),
+        doc="Each image to the same norm or range; the result is real.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Normalize:
-        return cls(values["Norm"], values["NormValue"], values["NormMin"], values["NormMax"],
-                   values["PerChannel"])
+        return cls(values["Norm"], values["NormValue"], values["NormMin"], values["NormMax"], values["PerChannel"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -112,8 +124,11 @@ class Normalize(Transformation):
             extent = high - low
             scale = np.where(extent > _TINY, (large - small) / np.maximum(extent, _TINY), 0.0)
             return ((wide - low) * scale + small).astype(np.float32)
-        size = {"L1": np.abs(wide).sum(axis=axes), "L2": np.sqrt((wide * wide).sum(axis=axes)),
-                "Linf": np.abs(wide).max(axis=axes)}[self.norm]
+        size = {
+            "L1": np.abs(wide).sum(axis=axes),
+            "L2": np.sqrt((wide * wide).sum(axis=axes)),
+            "Linf": np.abs(wide).max(axis=axes),
+        }[self.norm]
         scale = np.where(size > _TINY, self.value / np.maximum(size, _TINY), 0.0)
         return (wide * scale).astype(np.float32)
 
@@ -133,17 +148,25 @@ class RangeClipping(Transformation):
     low: float | None = None
     high: float | None = None
     type: ClassVar[str] = "RangeClippingTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("RangeMin", Kind.FLOAT, None, "Lower bound; the image's minimum by default."),
-        Key("RangeMax", Kind.FLOAT, None, "Upper bound; the image's maximum by default."),
-    ), doc="Values clipped to a range that becomes [0, 1].")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("RangeMin", Kind.FLOAT, None, "Lower bound; the image's minimum by default."),
+            Key("RangeMax", Kind.FLOAT, None, "Upper bound; the image's maximum by default."),
+        ),
+        doc="Values clipped to a range that becomes [0, 1].",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> RangeClipping:
         low, high = values["RangeMin"], values["RangeMax"]
         if low is not None and high is not None and low >= high:
-            raise N2D2Error("E417", f"RangeMin={low:g} is not below RangeMax={high:g}",
-                            where=values.where("RangeMin"), remedy="exchange them")
+            raise N2D2Error(
+                "E417",
+                f"RangeMin={low:g} is not below RangeMax={high:g}",
+                where=values.where("RangeMin"),
+                remedy="exchange them",
+            )
         return cls(low, high)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -172,36 +195,43 @@ class Threshold(Transformation):
     operation: str = "Binary"
     maximum: float = 1.0
     type: ClassVar[str] = "ThresholdTransformation"
-    schema: ClassVar[Schema] = Schema(type, (
-        Key("Threshold", Kind.FLOAT, doc="Values above it are high."),
-        Key("OtsuMethod", Kind.BOOL, False, "Find the threshold by Otsu's method."),
-        Key("Operation", Kind.ENUM, "Binary", "What becomes of high and low values.", _THRESHOLDS),
-        Key("MaxValue", Kind.FLOAT, 1.0, "What high values become, for Binary."),
-    ), doc="Two-level images and the like.")
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Threshold", Kind.FLOAT, doc="Values above it are high."),
+            Key("OtsuMethod", Kind.BOOL, False, "Find the threshold by Otsu's method."),
+            Key("Operation", Kind.ENUM, "Binary", "What becomes of high and low values.", _THRESHOLDS),
+            Key("MaxValue", Kind.FLOAT, 1.0, "What high values become, for Binary."),
+        ),
+        doc="Two-level images and the like.",
+    )
 
     @classmethod
     def from_values(cls, values: Values) -> Threshold:
-        return cls(values["Threshold"], values["OtsuMethod"], values["Operation"],
-                   values["MaxValue"])
+        return cls(values["Threshold"], values["OtsuMethod"], values["Operation"], values["MaxValue"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum
         if self.otsu:
             if image.dtype != np.uint8 or image.shape[2] != 1:
-                raise Inapplicable("Otsu's method is defined on 8-bit images of one channel",
-                                   "convert the image before")
+                raise Inapplicable("Otsu's method is defined on 8-bit images of one channel", "convert the image before")
             threshold = otsu_threshold(image)
         if image.dtype.kind != "f":
             limits = np.iinfo(image.dtype)
             threshold = float(np.floor(threshold))
             maximum = float(np.clip(np.rint(maximum), limits.min, limits.max))
             if not limits.min <= threshold <= limits.max and self.operation == "Truncate":
-                raise Inapplicable(f"the threshold {threshold:g} is outside {image.dtype}",
-                                   "give a threshold within the values of the image")
+                raise Inapplicable(
+                    f"the threshold {threshold:g} is outside {image.dtype}", "give a threshold within the values of the image"
+                )
         high = image > threshold
         low_value, high_value = {
-            "Binary": (0, maximum), "BinaryInverted": (maximum, 0), "Truncate": (image, threshold),
-            "ToZero": (0, image), "ToZeroInverted": (image, 0)}[self.operation]
+            "Binary": (0, maximum),
+            "BinaryInverted": (maximum, 0),
+            "Truncate": (image, threshold),
+            "ToZero": (0, image),
+            "ToZeroInverted": (image, 0),
+        }[self.operation]
         return np.where(high, high_value, low_value).astype(image.dtype)
 
     def map_range(self, bounds: Range) -> Range:
@@ -209,8 +239,7 @@ class Threshold(Transformation):
             return min(0.0, self.maximum), max(0.0, self.maximum)
         if self.operation == "Truncate":
             low, high = bounds
-            return (low, high) if self.otsu else (min(low, self.threshold),
-                                                  min(high, self.threshold))
+            return (low, high) if self.otsu else (min(low, self.threshold), min(high, self.threshold))
         return min(0.0, bounds[0]), max(0.0, bounds[1])
 
 

@@ -1,11 +1,12 @@
 """Constant arrays as C++ initialisers: readable numbers, or string literals that compile some twenty times faster."""
+
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.export.cpp.code import float_literal
 
-__all__ = ["LARGE", "is_string", "initializer"]
+__all__ = ["LARGE", "initializer", "is_string"]
 
 LARGE = 65536
 """Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto."""
@@ -39,7 +40,7 @@ def _numbers(values: np.ndarray) -> list[str]:
             return [float_literal(value, ctype) for value in values]
         texts = [format(value, digits) for value in values.tolist()]
         return [text + suffix if "." in text or "e" in text else f"{text}.0{suffix}" for text in texts]
-    lowest = {-2 ** 31: "(-2147483647 - 1)", -2 ** 63: "(-9223372036854775807LL - 1)"}
+    lowest = {-(2**31): "(-2147483647 - 1)", -(2**63): "(-9223372036854775807LL - 1)"}
     suffix = "" if values.dtype.itemsize < 8 else "ULL" if values.dtype.kind == "u" else "LL"
     return [lowest.get(value) or f"{value}{suffix}" for value in values.tolist()]
 

@@ -1,4 +1,5 @@
 """Products of bytes that the kernels sum in 16 bits (`kernels/n2d2/x86/avx2_byte_tile.hpp`): for which layers that is exact."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,4 +21,6 @@ def byte_sums(weights: np.ndarray, inputs: NumType) -> int:
 
 def explained(sums: int) -> str:
     """The clause of the report."""
-    return ("sums of two products may exceed 16 bits", "sums of two products fit 16 bits", "sums of four products fit 16 bits")[sums]
+    return ("sums of two products may exceed 16 bits", "sums of two products fit 16 bits", "sums of four products fit 16 bits")[
+        sums
+    ]

@@ -3,10 +3,12 @@
 Kernels are templates over a configuration struct (`kernels/n2d2/*.hpp`). A module of `layers` chooses
 the kernel of an operator, brings its parameters into the kernel's order and fills the struct.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +22,35 @@ if TYPE_CHECKING:
     from n2d2py.export.cpp.winograd import Winograd
     from n2d2py.memory.plan import Plane
 
-__all__ = ["Array", "LayerCode", "layer_code", "register_layer", "layer_kinds", "override_kernel", "plane_struct", "float_literal",
-           "PORTABLE", "NATIVE", "REAL_NATIVE"]
+__all__ = [
+    "NATIVE",
+    "PORTABLE",
+    "REAL_NATIVE",
+    "Array",
+    "LayerCode",
+    "float_literal",
+    "layer_code",
+    "layer_kinds",
+    "override_kernel",
+    "plane_struct",
+    "register_layer",
+]
 
 PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
 
-_DTYPES = {"std::int8_t": "i1", "std::uint8_t": "u1", "std::int16_t": "i2", "std::uint16_t": "u2",
-           "std::int32_t": "i4", "std::int64_t": "i8", "std::uint32_t": "u4", "std::uint64_t": "u8", "float": "f4", "double": "f8"}
+_DTYPES = {
+    "std::int8_t": "i1",
+    "std::uint8_t": "u1",
+    "std::int16_t": "i2",
+    "std::uint16_t": "u2",
+    "std::int32_t": "i4",
+    "std::int64_t": "i8",
+    "std::uint32_t": "u4",
+    "std::uint64_t": "u8",
+    "float": "f4",
+    "double": "f8",
+}
 
 
 def float_literal(value: float, ctype: str) -> str:
@@ -116,7 +139,7 @@ class LayerCode:
     reason: str = ""
     streamed: bool = False
     accumulates: bool = False
-    winograd: "Winograd | None" = None
+    winograd: Winograd | None = None
     sum: str = ""
 
     @property
@@ -125,8 +148,10 @@ class LayerCode:
         if not (self.winograd and self.winograd.sets):
             return self.call
         where = self.winograd.where
-        return (f"#if ({where}) && defined(N2D2_TUNE)\nif (n2d2::tuneTile == 0)\n    {self.winograd.call}\nelse\n    {self.call}\n"
-                f"#elif {where}\n{self.winograd.call}\n#else\n{self.call}\n#endif")
+        return (
+            f"#if ({where}) && defined(N2D2_TUNE)\nif (n2d2::tuneTile == 0)\n    {self.winograd.call}\nelse\n    {self.call}\n"
+            f"#elif {where}\n{self.winograd.call}\n#else\n{self.call}\n#endif"
+        )
 
     @property
     def constants(self) -> tuple[Array, ...]:
@@ -134,8 +159,10 @@ class LayerCode:
         if not (self.winograd and self.winograd.sets):
             return self.arrays
         direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
-        return (*(replace(array, where=direct) if array.name.endswith("_weights") else array for array in self.arrays),
-                self.winograd.array())
+        return (
+            *(replace(array, where=direct) if array.name.endswith("_weights") else array for array in self.arrays),
+            self.winograd.array(),
+        )
 
     @property
     def added_bytes(self) -> int:
@@ -155,23 +182,30 @@ class LayerCode:
         used = self.winograd.sets if self.winograd else ()
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 
-    def choosing(self, choices: Mapping[str, bool]) -> "LayerCode":
+    def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
         """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""
         if self.winograd is None:
             return self
         sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
         return replace(self, winograd=replace(self.winograd, sets=sets))
 
-    def tiled(self, constants: Mapping[str, str]) -> "LayerCode":
+    def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
         head = "    enum : int {\n        KernelHeight ="
         text = "".join(f"        {name} = {value},\n" for name, value in constants.items())
         return replace(self, config=self.config.replace(head, f"    enum : int {{\n{text}        KernelHeight ="))
 
-    def portable(self) -> "LayerCode":
+    def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
-        return replace(self, config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE), kernel="", sets=(), reason="SIMD=none", winograd=None,
-                       arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays))
+        return replace(
+            self,
+            config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE),
+            kernel="",
+            sets=(),
+            reason="SIMD=none",
+            winograd=None,
+            arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays),
+        )
 
 
 LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
@@ -197,8 +231,14 @@ def layer_kinds() -> tuple[str, ...]:
 
 
 _OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool | str]]] = []
-ISA_NAMES = {"Portable": "portable", "Sse41": "sse4", "Avx2": "avx2", "Avx512Vnni": "avx512vnni", "Neon": "neon",
-             "NeonDot": "neondot"}
+ISA_NAMES = {
+    "Portable": "portable",
+    "Sse41": "sse4",
+    "Avx2": "avx2",
+    "Avx512Vnni": "avx512vnni",
+    "Neon": "neon",
+    "NeonDot": "neondot",
+}
 """The tags of instruction sets in `kernels/n2d2/isa.hpp`, and their names at run time (N2D2_ISA)."""
 
 
@@ -210,7 +250,7 @@ def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[
     _OVERRIDES.append((kind, isa, header, tag, fits))
 
 
-def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
+def _overridden(code: LayerCode, node: QuantNode) -> LayerCode:
     for kind, isa, header, tag, fits in _OVERRIDES:
         if kind != node.op.kind:
             continue
@@ -224,13 +264,19 @@ def _overridden(code: "LayerCode", node: QuantNode) -> "LayerCode":
         for old in (NATIVE, REAL_NATIVE, PORTABLE):
             config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
         others = f", elsewhere {code.kernel}" if isa and code.kernel else ""
-        code = replace(code, config=config, headers=(*code.headers, header), kernel=f"{tag}{others}",
-                       sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",), reason="a plug-in's kernel fits", winograd=None)
+        code = replace(
+            code,
+            config=config,
+            headers=(*code.headers, header),
+            kernel=f"{tag}{others}",
+            sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",),
+            reason="a plug-in's kernel fits",
+            winograd=None,
+        )
     return code
 
 
-def layer_code(node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]",
-               identifiers: Identifiers) -> LayerCode:
+def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
     """The C++ of one layer; `planes` says where every tensor of the layer lies.
 
     Raises:
@@ -240,12 +286,16 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]"
 
     function = _LAYERS.get(node.op.kind)
     if function is None:
-        raise N2D2Error("E701", f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
-                        where=node.location, remedy="remove the layer, or fuse it with -fuse")
+        raise N2D2Error(
+            "E701",
+            f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
+            where=node.location,
+            remedy="remove the layer, or fuse it with -fuse",
+        )
     return _overridden(function(node, graph, planes, identifiers), node)
 
 
-def plane_struct(tensor: str, quant: QuantTensor, plane: "Plane", identifier: str) -> str:
+def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:
     """The struct `<identifier>_plane` that tells the kernels where the tensor called `tensor` lies.
 
     Raises:
@@ -255,16 +305,20 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: "Plane", identifier: st
     c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)
     wanted = (c * size, w, h)
     if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
-        raise InternalError(f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
-                            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes")
+        raise InternalError(
+            f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
+            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
+        )
     lines, wrap = plane.lines_before_wrap, plane.wrap_offset
     if plane.ring_rows is not None and plane.ring_rows < h:
         lines, wrap = plane.ring_rows, plane.offset
-    return (f"// {comment(tensor)}: {h} x {w} x {c}\n"
-            f"struct {identifier}_plane {{\n"
-            f"    typedef {quant.type.cpp} Type;\n"
-            f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
-            f"Lines = {lines} }};\n"
-            f"    enum : long {{ Offset = {plane.offset}, "
-            f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
-            f"}};\n")
+    return (
+        f"// {comment(tensor)}: {h} x {w} x {c}\n"
+        f"struct {identifier}_plane {{\n"
+        f"    typedef {quant.type.cpp} Type;\n"
+        f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
+        f"Lines = {lines} }};\n"
+        f"    enum : long {{ Offset = {plane.offset}, "
+        f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
+        f"}};\n"
+    )

@@ -1,4 +1,5 @@
 """The C++ export as `-export CPP` finds it: what it refuses, what it writes."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,8 +9,8 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
-from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.project import Project, namespace_of
+from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import height, width
 
@@ -28,12 +29,22 @@ class CppExporter(Exporter):
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters."""
         graph, plan = request.graph, request.plan
         if not graph.nodes:
-            return [N2D2Error("E704", f"the network '{graph.name}' has no layer to export",
-                              remedy="check that an output depends on an input through a layer")]
-        found = [N2D2Error("E703", f"the tensor '{tensor.name}' has rank {len(tensor.shape)} "
-                           f"({'x'.join(map(str, tensor.shape))})",
-                           remedy="the C++ export holds tensors of at most channels, height and width")
-                 for tensor in graph.tensors.values() if not 2 <= len(tensor.shape) <= 4]
+            return [
+                N2D2Error(
+                    "E704",
+                    f"the network '{graph.name}' has no layer to export",
+                    remedy="check that an output depends on an input through a layer",
+                )
+            ]
+        found = [
+            N2D2Error(
+                "E703",
+                f"the tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))})",
+                remedy="the C++ export holds tensors of at most channels, height and width",
+            )
+            for tensor in graph.tensors.values()
+            if not 2 <= len(tensor.shape) <= 4
+        ]
         if not found and plan is not None:
             identifiers = Identifiers(graph)
             for node in graph.nodes:
@@ -85,22 +96,37 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     """E705 for a layer that a parameter asks to have a Winograd form, and that has none."""
     if code.winograd is not None or not any(winograd_choices(tile).values()):
         return []
-    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}]: the layer has no Winograd form ({code.reason})",
-                      remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1")]
+    return [
+        N2D2Error(
+            "E705",
+            f"Tile={tile[:60]} of [{code.layer}]: the layer has no Winograd form ({code.reason})",
+            remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1",
+        )
+    ]
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
     found = []
     namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
     if sanitise(namespace) != namespace:
-        found.append(N2D2Error("E705", f"Namespace={namespace} cannot name a C++ namespace",
-                               remedy=f"use letters, digits and single underscores, such as {sanitise(namespace)}"))
+        found.append(
+            N2D2Error(
+                "E705",
+                f"Namespace={namespace} cannot name a C++ namespace",
+                remedy=f"use letters, digits and single underscores, such as {sanitise(namespace)}",
+            )
+        )
     for layer, parameters in request.layer_parameters.items():
         try:
             tile_constants(parameters.get("Tile", "avx2:6x1:24576"))
         except ValueError as problem:
-            found.append(N2D2Error("E705", f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
-                                   remedy="copy what -tune wrote, or remove it"))
+            found.append(
+                N2D2Error(
+                    "E705",
+                    f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
+                    remedy="copy what -tune wrote, or remove it",
+                )
+            )
     if weights not in _FORMATS:
         found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(_FORMATS)}"))
     return found

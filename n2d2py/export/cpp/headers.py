@@ -1,14 +1,15 @@
 """Which kernel headers a project needs: those its layers name and what these include."""
+
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Iterable
 
 from n2d2py.errors import InternalError
 
-__all__ = ["needed_headers", "copy_headers", "plugin_header"]
+__all__ = ["copy_headers", "needed_headers", "plugin_header"]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(n2d2/[^"]+)"', re.MULTILINE)
 
@@ -29,7 +30,7 @@ def plugin_header(folder: Path, name: str) -> str:
 def _source(header: str, kernels: Path) -> Path:
     for prefix, folder in _PLUGINS.items():
         if header.startswith(f"{prefix}/"):
-            return folder / header[len(prefix) + 1:]
+            return folder / header[len(prefix) + 1 :]
     return kernels / header
 
 
@@ -38,8 +39,7 @@ def _included(header: str, source: Path) -> list[str]:
     text = source.read_text(encoding="utf-8")
     found = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
-        found += [f"{header.rpartition('/')[0]}/{name}" for name in _BESIDE.findall(text)
-                  if (source.parent / name).is_file()]
+        found += [f"{header.rpartition('/')[0]}/{name}" for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
     return found
 
 

@@ -4,25 +4,139 @@ Names in generated code are ``<identifier>_<suffix>`` where the suffix holds no 
 (``conv1_config``, ``conv1_weights``), so two of them differ whenever identifier or suffix differ.
 Identifiers also name files, hence the length limit and the words that file systems reserve.
 """
+
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from collections.abc import Iterable
 
 from n2d2py.graph import QuantGraph
 
 __all__ = ["Identifiers", "sanitise"]
 
 MAX_LENGTH = 64
-_KEYWORDS = frozenset("""
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl concept
-const const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern
-false final float for friend goto if import inline int long main module mutable namespace new noexcept not not_eq
-nullptr operator or or_eq override private protected public register reinterpret_cast requires return restrict short
-signed sizeof static static_assert static_cast std struct switch template this thread_local throw true try typedef
-typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq linux unix n2d2
-con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9
-""".split())
+_KEYWORDS = frozenset(
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "char16_t",
+        "char32_t",
+        "class",
+        "compl",
+        "concept",
+        "const",
+        "const_cast",
+        "constexpr",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "final",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "import",
+        "inline",
+        "int",
+        "long",
+        "main",
+        "module",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "override",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "requires",
+        "return",
+        "restrict",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "std",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+        "linux",
+        "unix",
+        "n2d2",
+        "con",
+        "prn",
+        "aux",
+        "nul",
+        "com1",
+        "com2",
+        "com3",
+        "com4",
+        "com5",
+        "com6",
+        "com7",
+        "com8",
+        "com9",
+        "lpt1",
+        "lpt2",
+        "lpt3",
+        "lpt4",
+        "lpt5",
+        "lpt6",
+        "lpt7",
+        "lpt8",
+        "lpt9",
+    ]
+)
 
 
 def sanitise(name: str) -> str:
@@ -42,7 +156,7 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
         base = sanitise(name)
         text, number = base, 2
         while text.lower() in taken:
-            text, number = f"{base[:MAX_LENGTH - 5]}_{number}", number + 1
+            text, number = f"{base[: MAX_LENGTH - 5]}_{number}", number + 1
         taken.add(text.lower())
         result[name] = text
     return result
@@ -53,8 +167,7 @@ class Identifiers:
 
     def __init__(self, graph: QuantGraph):
         self._layers = _unique(node.name for node in graph.nodes)
-        self._tensors = _unique([*graph.inputs, *(name for node in graph.nodes for name in node.outputs),
-                                 *graph.tensors])
+        self._tensors = _unique([*graph.inputs, *(name for node in graph.nodes for name in node.outputs), *graph.tensors])
 
     def layer(self, name: str) -> str:
         """Identifier of a layer; raises KeyError for a name that the graph does not have."""

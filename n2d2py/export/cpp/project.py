@@ -1,8 +1,9 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
+
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,34 @@ from n2d2py import resources
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
 from n2d2py.export.cpp.headers import copy_headers
-from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.targets import TARGETS
-from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.text import comment, file_stems, literal
+from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
 from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import height, width
 
-__all__ = ["Project", "namespace_of", "ARENA_ALIGNMENT"]
+__all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
 
 ARENA_ALIGNMENT = 64
-_OWN_FILES = ("dispatch", "variant", "env", "mem_info", "transfer", "forward", "network", "trace", "arena", "info", "quantize", "guard")
+_OWN_FILES = (
+    "dispatch",
+    "variant",
+    "env",
+    "mem_info",
+    "transfer",
+    "forward",
+    "network",
+    "trace",
+    "arena",
+    "info",
+    "quantize",
+    "guard",
+)
 """Stems of the files of `dnn` that belong to no layer."""
 _GROUP = 8
 """Layers of a source file."""
@@ -38,12 +52,18 @@ def namespace_of(request: ExportRequest) -> str:
     return request.parameters.get("Namespace") or sanitise(request.graph.name)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _environment() -> jinja2.Environment:
     """The templates, compiled once for all exports of a process."""
     loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
-    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+    return jinja2.Environment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
 
 
 def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
@@ -83,8 +103,14 @@ class Project:
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
         once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp", "dnn/stack.awk"]
-        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))]
-        once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")]
+        once += [
+            f"dnn/include/{stem}.hpp"
+            for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))
+        ]
+        once += [
+            f"dnn/src/{stem}.cpp"
+            for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")
+        ]
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
 
@@ -128,8 +154,14 @@ class Project:
         stems = file_stems(identifiers.values(), _OWN_FILES)
         layers = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
         doing = {layer.sum: at for at, layer in enumerate(layers) if layer.sum}
-        return [replace(layer, timed=doing.get(layer.node.name, at), done_by=layers[doing[layer.node.name]].node.name
-                        if layer.node.name in doing else "") for at, layer in enumerate(layers)]
+        return [
+            replace(
+                layer,
+                timed=doing.get(layer.node.name, at),
+                done_by=layers[doing[layer.node.name]].node.name if layer.node.name in doing else "",
+            )
+            for at, layer in enumerate(layers)
+        ]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = None
@@ -138,8 +170,16 @@ class Project:
             code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
-        return LayerView(node, self.graph, code, identifier, stem, tuple(self._base(name) for name in node.inputs),
-                         self._base(node.output), self.identifiers.plane(node.output))
+        return LayerView(
+            node,
+            self.graph,
+            code,
+            identifier,
+            stem,
+            tuple(self._base(name) for name in node.inputs),
+            self._base(node.output),
+            self.identifiers.plane(node.output),
+        )
 
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
@@ -165,47 +205,73 @@ class Project:
         constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
         transformed = [layer.code for layer in self.layers if layer.code and layer.code.added_bytes]
         return {
-            "ns": self.namespace, "guard": self.namespace, "api": f"{self.namespace}_API",
-            "dispatch": self.dispatch, "version": n2d2py.__version__,
-            "network": comment(self.graph.name), "network_literal": literal(self.graph.name),
+            "ns": self.namespace,
+            "guard": self.namespace,
+            "api": f"{self.namespace}_API",
+            "dispatch": self.dispatch,
+            "version": n2d2py.__version__,
+            "network": comment(self.graph.name),
+            "network_literal": literal(self.graph.name),
             "network_c": literal(comment(self.graph.name))[1:-1],
-            "inputs": self.inputs, "outputs": self.outputs, "layers": self.layers, "planes": self._planes(),
-            "parts": sequence, "guarded": [self._guarded(part) for part in sequence], "stream_input": self.stream_input,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "layers": self.layers,
+            "planes": self._planes(),
+            "parts": sequence,
+            "guarded": [self._guarded(part) for part in sequence],
+            "stream_input": self.stream_input,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
-            "arena_bytes": max(1, self.plan.arena_bytes), "arena_alignment": ARENA_ALIGNMENT,
-            "constant_bytes": constants, "added_bytes": "".join(f" + {code.added}" for code in transformed),
-            "constants_of_sets": {one: constants + sum(code.added_bytes for code in transformed if one in code.winograd.sets)
-                                  for one in dict.fromkeys(one for code in transformed for one in code.winograd.sets)},
+            "arena_bytes": max(1, self.plan.arena_bytes),
+            "arena_alignment": ARENA_ALIGNMENT,
+            "constant_bytes": constants,
+            "added_bytes": "".join(f" + {code.added}" for code in transformed),
+            "constants_of_sets": {
+                one: constants + sum(code.added_bytes for code in transformed if one in code.winograd.sets)
+                for one in dict.fromkeys(one for code in transformed for one in code.winograd.sets)
+            },
             "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
-            "parameters": ", ".join([f"const {p.typedef}* {p.variable}" for p in self.inputs]
-                                    + [f"{p.typedef}* {p.variable}" for p in self.outputs]),
+            "parameters": ", ".join(
+                [f"const {p.typedef}* {p.variable}" for p in self.inputs] + [f"{p.typedef}* {p.variable}" for p in self.outputs]
+            ),
             "sources": ", ".join(f"const {p.typedef}* {p.variable}" for p in self.inputs),
             "source_arguments": ", ".join(p.variable for p in self.inputs),
             "results": ", ".join(f"{p.typedef}* {p.variable}" for p in self.outputs),
             "result_arguments": ", ".join(p.variable for p in self.outputs),
-            "arguments": arguments, "raw_arguments": ", ".join(self._raw()),
-            "raw_sources": self._raw()[0], "raw_results": self._raw()[1],
-            "prologue": self._prologue(), "epilogue": self._epilogue(), "targets": self._targets(),
+            "arguments": arguments,
+            "raw_arguments": ", ".join(self._raw()),
+            "raw_sources": self._raw()[0],
+            "raw_results": self._raw()[1],
+            "prologue": self._prologue(),
+            "epilogue": self._epilogue(),
+            "targets": self._targets(),
             "options": dict(self.request.options),
         }
 
     def _planes(self) -> list[str]:
         """The plane structs of all tensors of the plan, in the order of the graph."""
-        return [plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
-                for name, tensor in self.graph.tensors.items() if name in self.plan.planes]
+        return [
+            plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+            for name, tensor in self.graph.tensors.items()
+            if name in self.plan.planes
+        ]
 
     def _raw(self) -> tuple[str, str]:
         """The inputs and the outputs of `forward` from the pointers of the C interface."""
         scope = f"{self.namespace}::"
-        return (", ".join(f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)),
-                ", ".join(f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)))
+        return (
+            ", ".join(f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)),
+            ", ".join(f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)),
+        )
 
     def _guarded(self, part: Part) -> dict[str, Any]:
         """The bytes in use while a part of the schedule runs, for the build that checks them."""
         ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
         names = ", ".join(turn.view.node.name for turn in part.turns if not turn.arrives) or "the input"
-        return {"layers": literal(names), "ranges": len(ranges),
-                "numbers": ", ".join(str(number) for each in ranges for number in each)}
+        return {
+            "layers": literal(names),
+            "ranges": len(ranges),
+            "numbers": ", ".join(str(number) for each in ranges for number in each),
+        }
 
     @property
     def stream_input(self) -> bool:
@@ -217,18 +283,25 @@ class Project:
         lines = []
         for port in self.inputs if not self.stream_input else ():
             if port.external:
-                lines.append(f"const unsigned char* const {port.base} = "
-                             f"reinterpret_cast<const unsigned char*>({port.variable});")
+                lines.append(
+                    f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
+                )
             else:
                 lines.append(f"toPlane<{port.plane}>({port.variable}, arena);")
-        lines += [f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
-                  for port in self.outputs if self._straight(port)]
+        lines += [
+            f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
+            for port in self.outputs
+            if self._straight(port)
+        ]
         return lines
 
     def _epilogue(self) -> list[str]:
         """Copies of the outputs that lie elsewhere than in the caller's buffer."""
-        return [f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
-                for port in self.outputs if not self._straight(port)]
+        return [
+            f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
+            for port in self.outputs
+            if not self._straight(port)
+        ]
 
     def _straight(self, port: PortView) -> bool:
         """Whether a layer writes the output straight into the caller's buffer."""
@@ -239,6 +312,12 @@ class Project:
         rows = []
         for target in self.request.targets:
             shape = self.graph.shape(target.output)
-            rows.append({"output": self.graph.outputs.index(target.output), "top_n": target.top_n,
-                         "threshold": repr(float(target.threshold)), "labels": height(shape) * width(shape)})
+            rows.append(
+                {
+                    "output": self.graph.outputs.index(target.output),
+                    "top_n": target.top_n,
+                    "threshold": repr(float(target.threshold)),
+                    "labels": height(shape) * width(shape),
+                }
+            )
         return rows

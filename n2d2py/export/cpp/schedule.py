@@ -1,4 +1,5 @@
 """The order of the calls in `forward`: layers one after the other, and segments whose layers take turns line by line."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from n2d2py.export.cpp.arrays import initializer
 from n2d2py.export.cpp.view import LayerView, PortView
 from n2d2py.memory import MemoryPlan, Step
 
-__all__ = ["Turn", "Part", "parts", "used_ranges"]
+__all__ = ["Part", "Turn", "parts", "used_ranges"]
 
 _TURNS, _LINES = 64, 4
 """A turn is a byte: six bits say whose it is, two how many lines it makes, less one."""
@@ -89,10 +90,8 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
 
 def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
     """The bytes [begin, end) of the arena that are in use at a clock, in ascending order and apart."""
-    parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release
-             for part in plane.intervals()]
-    scratch = {step.op: plan.scratch[step.op] for step in plan.schedule
-               if step.clock == clock and step.op in plan.scratch}
+    parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
+    scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
     parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(parts):

@@ -1,9 +1,10 @@
 """Processors that an export can be built for: the toolchain files of CMake; the Makefile has the same list."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Target", "TARGETS"]
+__all__ = ["TARGETS", "Target"]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Names and values of a network as parts of C and C++ texts."""
+
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from collections.abc import Iterable
 
-__all__ = ["literal", "comment", "file_stems"]
+__all__ = ["comment", "file_stems", "literal"]
 
 
 def literal(text: str) -> str:

@@ -4,15 +4,22 @@ Several instruction sets may stand one after the other. `bytes` are those of win
 `<set>:winograd` asks for the Winograd form of the layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is
 one of the direct form.
 """
+
 from __future__ import annotations
 
 import re
-from typing import Sequence
+from collections.abc import Sequence
 
 __all__ = ["condition", "tile_constants", "winograd_choices"]
 
-_MACROS = {"avx512vnni": "N2D2_AVX512VNNI", "avxvnni": "N2D2_AVXVNNI", "avx2": "(N2D2_AVX2 && !N2D2_AVXVNNI)",
-           "sse4": "N2D2_SSE41", "neondot": "N2D2_NEON_DOT", "neon": "(N2D2_NEON && !N2D2_NEON_DOT)"}
+_MACROS = {
+    "avx512vnni": "N2D2_AVX512VNNI",
+    "avxvnni": "N2D2_AVXVNNI",
+    "avx2": "(N2D2_AVX2 && !N2D2_AVXVNNI)",
+    "sse4": "N2D2_SSE41",
+    "neondot": "N2D2_NEON_DOT",
+    "neon": "(N2D2_NEON && !N2D2_NEON_DOT)",
+}
 _TILE = re.compile(r"(\w+):(\d{1,2})x(\d):(\d{1,6})")
 _FORM = re.compile(r"(\w+):(winograd|direct)")
 _CONSTANTS = ("TilePixels", "TilePanels", "WindowBytes")
@@ -38,7 +45,9 @@ def tile_constants(written: str) -> dict[str, str]:
     for part in written.split():
         found = _TILE.fullmatch(part) or _FORM.fullmatch(part)
         if found is None or found[1] not in _MACROS:
-            raise ValueError(f"'{part}' is no <set>:<pixels>x<panels>:<bytes>, <set>:winograd or <set>:direct; sets: {', '.join(_MACROS)}")
+            raise ValueError(
+                f"'{part}' is no <set>:<pixels>x<panels>:<bytes>, <set>:winograd or <set>:direct; sets: {', '.join(_MACROS)}"
+            )
         if found.re is _FORM:
             tiles[found[1]] = (0, 0, 0)
             continue

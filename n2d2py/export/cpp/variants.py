@@ -7,17 +7,29 @@ specialisations for an instruction set read the panels and take any layer that h
 Adding one: its needs, a function that packs, and a line in `IMPLEMENTATIONS`. A need is a function of the facts that
 returns what rules the layer out, as a clause for the report, or "" where it holds.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 
-__all__ = ["Facts", "Panels", "Implementation", "IMPLEMENTATIONS", "TABLES", "VECTORS", "choose", "packed_matrix", "packed_depthwise",
-           "packed_floats", "depthwise_order"]
+__all__ = [
+    "IMPLEMENTATIONS",
+    "TABLES",
+    "VECTORS",
+    "Facts",
+    "Implementation",
+    "Panels",
+    "choose",
+    "depthwise_order",
+    "packed_depthwise",
+    "packed_floats",
+    "packed_matrix",
+]
 
 PANEL_SETS = ("avx512vnni", "avxvnni", "avx2", "sse4", "neondot", "neon")
 """Instruction sets whose kernels read panels, as N2D2_ISA_NAME spells them (N2D2_PANELS in `kernels/n2d2/isa.hpp`)."""
@@ -108,8 +120,11 @@ class Implementation:
 # ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----
 def _inputs_of(*bits: int) -> Callable[[Facts], str]:
     wanted = " or ".join(map(str, bits))
-    return lambda f: "" if f.input.bits in bits and not f.input.is_float else (
-        f"its inputs are {f.input.name}; it takes integers of {wanted} bits")
+    return lambda f: (
+        ""
+        if f.input.bits in bits and not f.input.is_float
+        else (f"its inputs are {f.input.name}; it takes integers of {wanted} bits")
+    )
 
 
 def _byte_weights(f: Facts) -> str:
@@ -134,7 +149,11 @@ def _floats_only(f: Facts) -> str:
 
 
 def _whole_groups(f: Facts) -> str:
-    return "" if f.groups == 1 or f.outputs % OUTPUTS == 0 else f"its groups have {f.outputs} outputs; it takes multiples of {OUTPUTS}"
+    return (
+        ""
+        if f.groups == 1 or f.outputs % OUTPUTS == 0
+        else f"its groups have {f.outputs} outputs; it takes multiples of {OUTPUTS}"
+    )
 
 
 def _no_multiplier(f: Facts) -> str:
@@ -149,7 +168,7 @@ def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarr
     """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
     bias = bias.astype(np.int64) - shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
-    return (bias & 0xffffffff).astype(np.uint32).view(np.int32)
+    return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarray | None:
@@ -158,7 +177,7 @@ def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndar
         return None
     shift = 0 if facts.input.signed else 128
     moved = bias.astype(np.int64) + shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
-    return (moved & 0xffffffff).astype(np.uint32).view(np.int32)
+    return (moved & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:
@@ -172,7 +191,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     panels = []
     for group in range(0, rows, outputs):
         for first in range(group, group + outputs, OUTPUTS):
-            panel = padded[first:min(first + OUTPUTS, group + outputs)]
+            panel = padded[first : min(first + OUTPUTS, group + outputs)]
             panels.append(panel.reshape(len(panel), -1, each).transpose(1, 0, 2).reshape(-1))
     return np.concatenate(panels)
 
@@ -190,13 +209,13 @@ def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
 def packed_floats(weights: np.ndarray) -> np.ndarray:
     """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
     padded = np.zeros((-(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1]), np.float32)
-    padded[:len(weights)] = weights
+    padded[: len(weights)] = weights
     return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
 
 
 def _floats(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     padded = np.zeros(-(-len(bias) // OUTPUTS) * OUTPUTS, np.float32)
-    padded[:len(bias)] = bias
+    padded[: len(bias)] = bias
     return Panels(packed_floats(weights.reshape(len(weights), -1)), padded)
 
 
@@ -220,22 +239,34 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
     padded = np.zeros((channels, -(-lines // QUAD) * QUAD, columns), np.int8)
     padded[:, :lines] = weights[depthwise_order(channels)]
     quads = padded.reshape(channels, -1, QUAD, columns).transpose(1, 3, 0, 2)
-    return np.concatenate([quads[:, :, first:first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
+    return np.concatenate([quads[:, :, first : first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
 
 
 def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     order = depthwise_order(len(weights))
-    return Panels(packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order,
-                  _signed_bias(weights, bias, facts)[order], "N2D2_NEON_DOT")
+    return Panels(
+        packed_depthwise(weights),
+        _moved_bias(weights, bias, facts)[order],
+        order,
+        _signed_bias(weights, bias, facts)[order],
+        "N2D2_NEON_DOT",
+    )
 
 
 IMPLEMENTATIONS: tuple[Implementation, ...] = (
-    Implementation("convolution", "panels of 16 outputs", PANEL_SETS,
-                   (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth), _matrix),
-    Implementation("depthwise", "lines by four", PANEL_SETS, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier),
-                   _depthwise),
-    Implementation("fullyConnected", "panels of 16 outputs", PANEL_SETS,
-                   (_inputs_of(8, 16), _byte_weights, _word_sums, _depth), _matrix),
+    Implementation(
+        "convolution",
+        "panels of 16 outputs",
+        PANEL_SETS,
+        (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth),
+        _matrix,
+    ),
+    Implementation(
+        "depthwise", "lines by four", PANEL_SETS, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
+    ),
+    Implementation(
+        "fullyConnected", "panels of 16 outputs", PANEL_SETS, (_inputs_of(8, 16), _byte_weights, _word_sums, _depth), _matrix
+    ),
     Implementation("convolution", FLOATS, PANEL_SETS, (_floats_only, _whole_groups), _floats, True),
     Implementation("depthwise", REAL_VECTORS, PANEL_SETS, (_floats_only, _no_multiplier), _as_they_are, True),
     Implementation("fullyConnected", FLOATS, PANEL_SETS, (_floats_only,), _floats, True),

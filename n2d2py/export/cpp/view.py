@@ -1,8 +1,9 @@
 """What the templates of the C++ project see of a network: one view per tensor, array and layer."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Sequence
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
@@ -13,14 +14,16 @@ from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory import Plane
 
-__all__ = ["PortView", "ArrayView", "LayerView", "port_views"]
+__all__ = ["ArrayView", "LayerView", "PortView", "port_views"]
 
 
 def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
     """The `tensor` struct of the C interface."""
     low, high = (0, 0) if kind.is_float or kind.plain else (kind.qmin, kind.qmax)
-    return (f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
-            f"{height(shape)}, {width(shape)}, {channels(shape)}, {kind.scale!r}, {kind.zero_point}, {low}, {high}}}")
+    return (
+        f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
+        f"{height(shape)}, {width(shape)}, {channels(shape)}, {kind.scale!r}, {kind.zero_point}, {low}, {high}}}"
+    )
 
 
 def _describe(name: str, shape: Shape, kind: NumType) -> str:
@@ -129,14 +132,26 @@ class PortView:
         return _initializer(self.name, "", self.shape, self.type)
 
 
-def port_views(role: str, names: Sequence[str], graph: QuantGraph, planes: dict[str, Plane],
-               structs: Sequence[str]) -> list[PortView]:
+def port_views(
+    role: str, names: Sequence[str], graph: QuantGraph, planes: dict[str, Plane], structs: Sequence[str]
+) -> list[PortView]:
     """The inputs or outputs; their names are numbered when there are several."""
     views = []
     for index, (name, plane) in enumerate(zip(names, structs)):
         number = str(index) if len(names) > 1 else ""
-        views.append(PortView(role, name, graph.shape(name), graph.type(name), f"{role.capitalize()}{number}",
-                              f"{role}{number}_t", f"{role}{number}", plane, planes[name]))
+        views.append(
+            PortView(
+                role,
+                name,
+                graph.shape(name),
+                graph.type(name),
+                f"{role.capitalize()}{number}",
+                f"{role}{number}_t",
+                f"{role}{number}",
+                plane,
+                planes[name],
+            )
+        )
     return views
 
 
@@ -152,19 +167,32 @@ class ArrayView:
     length: int
     is_string: bool
     text: str
-    panels: "ArrayView | None" = None
-    dots: "ArrayView | None" = None
+    panels: ArrayView | None = None
+    dots: ArrayView | None = None
     dots_where: str = ""
     where: str = ""
 
     @staticmethod
-    def of(array: Array, weights_format: str) -> "ArrayView":
+    def of(array: Array, weights_format: str) -> ArrayView:
         """The text of `array` by the export parameter WeightsFormat."""
         as_string = is_string(array.values, weights_format)
-        panels, dots = (None if other is None else ArrayView.of(
-            replace(array, values=other, panels=None, dots=None, where=""), weights_format) for other in (array.panels, array.dots))
-        return ArrayView(array.name, array.ctype, array.values.size + as_string, as_string,
-                         initializer(array.values, as_string), panels, dots, array.dots_where, array.where)
+        panels, dots = (
+            None
+            if other is None
+            else ArrayView.of(replace(array, values=other, panels=None, dots=None, where=""), weights_format)
+            for other in (array.panels, array.dots)
+        )
+        return ArrayView(
+            array.name,
+            array.ctype,
+            array.values.size + as_string,
+            as_string,
+            initializer(array.values, as_string),
+            panels,
+            dots,
+            array.dots_where,
+            array.where,
+        )
 
 
 @dataclass(frozen=True)
@@ -233,7 +261,9 @@ class LayerView:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
         if self.code is None:
             return 0
-        sums = [tensor for node in self.graph.nodes if node.name == self.sum for tensor in node.inputs if tensor != self.node.output]
+        sums = [
+            tensor for node in self.graph.nodes if node.name == self.sum for tensor in node.inputs if tensor != self.node.output
+        ]
         tensors = [*self.node.inputs, *sums, self.node.output]
         moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
         return moved + sum(array.bytes for array in self.code.arrays)

@@ -1,4 +1,5 @@
 """Winograd's F(2 x 2, 3 x 3) in integers (`kernels/n2d2/winograd.hpp`): where it is exact, where it pays, its weights."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ import numpy as np
 from n2d2py.export.cpp.code import Array
 from n2d2py.export.cpp.tiles import condition
 
-__all__ = ["SETS", "Geometry", "Winograd", "impossible", "unprofitable", "transformed"]
+__all__ = ["SETS", "Geometry", "Winograd", "impossible", "transformed", "unprofitable"]
 
 SETS = ("avx2", "sse4", "neon")
 """Instruction sets that it is written for; those with a dot product of bytes are faster without."""
@@ -87,7 +88,7 @@ def impossible(weights: np.ndarray, geometry: Geometry) -> str:
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
     reach = 4 * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max()))
-    return "" if reach < 2 ** 31 else "four times its sums may exceed 32 bits"
+    return "" if reach < 2**31 else "four times its sums may exceed 32 bits"
 
 
 def unprofitable(weights: np.ndarray, geometry: Geometry) -> str:
@@ -99,7 +100,7 @@ def unprofitable(weights: np.ndarray, geometry: Geometry) -> str:
     if pixels < 12:
         return f"{pixels} pixels are too few"
     if pixels < 100 and outputs * channels > 65536:
-        return f"{pixels} pixels are too few for {32 * outputs * channels / 2 ** 20:.1f} MB of transformed weights"
+        return f"{pixels} pixels are too few for {32 * outputs * channels / 2**20:.1f} MB of transformed weights"
     return ""
 
 
@@ -116,5 +117,6 @@ def transformed(weights: np.ndarray) -> np.ndarray:
     padded[:outputs, :, :, :channels] = weights
     all_positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, padded, _MATRIX, optimize=True).astype("<i2")
     pairs = all_positions.reshape(16, len(padded), -1, 2).transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
-    return np.concatenate([np.ascontiguousarray(pairs[:, :, first:first + 16]).reshape(-1).view(np.int8)
-                           for first in range(0, len(padded), 16)])
+    return np.concatenate(
+        [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
+    )

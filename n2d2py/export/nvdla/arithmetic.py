@@ -3,6 +3,7 @@
 int8: X1 adds the bias (16 bits, shifted) and multiplies (16 bits, then a shift), X2 takes the second operand, the limit
 or the slope of negative values, the converter gives the output's scale. fp16 needs no scales.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.export.nvdla.hardware import Constants, Region
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.firmware import INT16, INT8
+from n2d2py.nvdla.firmware import INT8, INT16
 
-__all__ = ["Post", "one_pass", "SdpPlan", "plan_sdp", "fixed_point", "half_bits", "single_bits"]
+__all__ = ["Post", "SdpPlan", "fixed_point", "half_bits", "one_pass", "plan_sdp", "single_bits"]
 
 MUL, ADD, BOTH = 1, 2, 3
 MAX, MIN, SUM = range(3)
@@ -76,8 +77,7 @@ def one_pass(precision: int, post: Post) -> bool:
     if precision == INT8:
         second = (post.operand is not None) + (post.after is not None)
         return finishing + second <= 1
-    first = bool(np.any(np.asarray(post.gain) != 1)) + any(b is not None and bool(np.any(b)) for b in
-                                                            (post.bias, post.after))
+    first = bool(np.any(np.asarray(post.gain) != 1)) + any(b is not None and bool(np.any(b)) for b in (post.bias, post.after))
     first += (post.operand is not None) + (post.slope is not None)
     in_y = sum(one is not None for one in (post.high, post.low, post.table))
     return first <= 2 and in_y <= 1 and not (post.slope is not None and post.relu)
@@ -94,10 +94,10 @@ def fixed_point(factor: np.ndarray | float, bits: int = 15, largest_shift: int =
     if peak == 0:
         return np.zeros(values.shape, np.int64), 0
     shift = min(int(np.floor(bits - np.log2(peak))), largest_shift)
-    while shift > 0 and np.rint(peak * 2.0 ** shift) > 2 ** bits - 1:
+    while shift > 0 and np.rint(peak * 2.0**shift) > 2**bits - 1:
         shift -= 1
-    whole = np.rint(values * 2.0 ** shift)
-    if shift < 0 or np.max(np.abs(whole)) > 2 ** bits - 1:
+    whole = np.rint(values * 2.0**shift)
+    if shift < 0 or np.max(np.abs(whole)) > 2**bits - 1:
         raise InternalError(f"a scale of {peak:g} does not fit into 16 bits")
     return whole.astype(np.int64), shift
 
@@ -129,7 +129,7 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
 def _table(values: np.ndarray, lanes: int) -> Constants:
     """A per-kernel table, (channels, components), filled up with zeros to whole atoms."""
     filled = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
-    filled[:len(values)] = values
+    filled[: len(values)] = values
     data = filled.tobytes()
     return Constants(data, (1, 1, len(values), len(data), len(data)))
 
@@ -184,10 +184,10 @@ def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[
 def _biases(bias: np.ndarray) -> tuple[np.ndarray, int]:
     """(b, d): integers of 16 bits with b * 2^d ~ bias, d as small as it can be."""
     down = max(0, int(np.max(np.abs(bias), initial=0)).bit_length() - 15)
-    shifted = np.rint(bias / 2.0 ** down)
+    shifted = np.rint(bias / 2.0**down)
     if np.max(np.abs(shifted), initial=0) > 32767:
         down += 1
-        shifted = np.rint(bias / 2.0 ** down)
+        shifted = np.rint(bias / 2.0**down)
     return shifted, down
 
 
@@ -200,12 +200,12 @@ def _point_or_kernel(post: Post) -> int:
 def _middle_scale(post: Post) -> tuple[float, float]:
     """Real value of 1 between X1 and the converter, and the sign with which it is held there."""
     if post.after is not None:
-        return post.scale / 2.0 ** _OPERAND_SHIFT, 1.0
+        return post.scale / 2.0**_OPERAND_SHIFT, 1.0
     if post.operand is None:
         return (post.table_scale if post.table is not None else post.scale), 1.0
     if post.combine == "mul":
         return 1.0, 1.0
-    return abs(post.operand_scale) / 2.0 ** _OPERAND_SHIFT, float(np.sign(post.operand_scale))
+    return abs(post.operand_scale) / 2.0**_OPERAND_SHIFT, float(np.sign(post.operand_scale))
 
 
 def _float(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[str, object]) -> None:

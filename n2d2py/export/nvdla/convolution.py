@@ -1,4 +1,5 @@
 """Convolutions for the convolution buffer: weights in order, split by kernels and lines where they do not fit."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from n2d2py.nvdla.config import Config, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
 from n2d2py.nvdla.model.conv import pack_weights
 
-__all__ = ["Window", "convolution_chains", "Split", "split", "WEIGHT_ALIGNMENT"]
+__all__ = ["WEIGHT_ALIGNMENT", "Split", "Window", "convolution_chains", "split"]
 
 WEIGHT_ALIGNMENT = 128
 """Bytes that the size of weights is a multiple of."""
@@ -43,8 +44,16 @@ def _rows_in(rows: int, kernel: int, window: Window) -> int:
     return (rows - 1) * window.stride[0] + (kernel - 1) * window.dilation[0] + 1
 
 
-def split(one: Config, precision: int, source: tuple[int, int, int], kernels: int, kernel: tuple[int, int], rows: int,
-          window: Window, lanes: int) -> Split | None:
+def split(
+    one: Config,
+    precision: int,
+    source: tuple[int, int, int],
+    kernels: int,
+    kernel: tuple[int, int],
+    rows: int,
+    window: Window,
+    lanes: int,
+) -> Split | None:
     """The split with the fewest operations for which data and weights fit into the buffer; None when none does."""
     c, h, w = source
     per_slice = entries_per_slice(one, w, c, precision)
@@ -71,8 +80,9 @@ def split(one: Config, precision: int, source: tuple[int, int, int], kernels: in
     return Split(best[2], best[1]) if best else None
 
 
-def convolution_chains(one: Config, precision: int, source: Region, weights: np.ndarray, window: Window, post: Post,
-                       result: Region) -> list[list[HwOp]]:
+def convolution_chains(
+    one: Config, precision: int, source: Region, weights: np.ndarray, window: Window, post: Post, result: Region
+) -> list[list[HwOp]]:
     """CONV and SDP operations of a dense convolution of `source` with `weights` (K, C, R, S).
 
     The split must exist (`split` gives one).
@@ -84,28 +94,39 @@ def convolution_chains(one: Config, precision: int, source: Region, weights: np.
     chains = []
     for first in range(0, k, plan.kernels):
         many = min(plan.kernels, k - first)
-        part = weights[first:first + many]
+        part = weights[first : first + many]
         data = pack_weights(part, 1, one.kernel_group(precision), one.channels).tobytes()
         constants = Constants(data + bytes(-len(data) % WEIGHT_ALIGNMENT), (s, r, c, 0, 0))
         selected = _select(post, first, many)
         for row in range(0, result.rows, plan.rows):
             high = min(plan.rows, result.rows - row)
-            chains.append(_chain(one, precision, source, (r, s), window, constants, selected, row,
-                                 result.part(first, many, row, high)))
+            chains.append(
+                _chain(one, precision, source, (r, s), window, constants, selected, row, result.part(first, many, row, high))
+            )
     return chains
 
 
 def _select(post: Post, first: int, many: int) -> Post:
     """The post-processing of some kernels."""
+
     def cut(values: np.ndarray | None) -> np.ndarray | None:
-        return values if values is None or np.size(values) == 1 else np.asarray(values)[first:first + many]
+        return values if values is None or np.size(values) == 1 else np.asarray(values)[first : first + many]
 
     operand = post.operand.part(first, many) if post.operand is not None else None
     return replace(post, gain=cut(post.gain), bias=cut(post.bias), after=cut(post.after), operand=operand)
 
 
-def _chain(one: Config, precision: int, source: Region, kernel: tuple[int, int], window: Window, weights: Constants,
-           post: Post, row: int, result: Region) -> list[HwOp]:
+def _chain(
+    one: Config,
+    precision: int,
+    source: Region,
+    kernel: tuple[int, int],
+    window: Window,
+    weights: Constants,
+    post: Post,
+    row: int,
+    result: Region,
+) -> list[HwOp]:
     """One CONV and its SDP: the lines from `row` of the layer's result."""
     top, left, bottom, right = window.pads
     first = row * window.stride[0] - top
@@ -117,15 +138,33 @@ def _chain(one: Config, precision: int, source: Region, kernel: tuple[int, int],
     size = c * kernel[0] * kernel[1] * BYTES[precision]
     per_slice = entries_per_slice(one, w, c, precision)
     values = {
-        "entry_per_slice": per_slice, "data_format": 36, "fetch_grain": 1, "batch": 1, "release": h,
-        "data_bank": max(1, -(-per_slice * h // one.depth)), "weight_bank": _banks(len(weights.data), one),
-        "input_width_csc": w, "input_height_csc": h, "input_channel_csc": c, "kernel_width_csc": kernel[1],
-        "kernel_height_csc": kernel[0], "kernel_channel_csc": c, "input_width_cmac": result.width,
-        "input_height_cmac": result.rows, "bytes_per_kernel": size, "conv_stride_x": window.stride[1],
-        "conv_stride_y": window.stride[0], "pad_x_left": left,
+        "entry_per_slice": per_slice,
+        "data_format": 36,
+        "fetch_grain": 1,
+        "batch": 1,
+        "release": h,
+        "data_bank": max(1, -(-per_slice * h // one.depth)),
+        "weight_bank": _banks(len(weights.data), one),
+        "input_width_csc": w,
+        "input_height_csc": h,
+        "input_channel_csc": c,
+        "kernel_width_csc": kernel[1],
+        "kernel_height_csc": kernel[0],
+        "kernel_channel_csc": c,
+        "input_width_cmac": result.width,
+        "input_height_cmac": result.rows,
+        "bytes_per_kernel": size,
+        "conv_stride_x": window.stride[1],
+        "conv_stride_y": window.stride[0],
+        "pad_x_left": left,
         "pad_x_right": max(0, (result.width - 1) * window.stride[1] + (kernel[1] - 1) * window.dilation[1] + 1 - left - w),
-        "pad_y_top": max(0, -first), "pad_y_bottom": max(0, last - source.rows), "dilation_x": window.dilation[1],
-        "dilation_y": window.dilation[0], "in_precision": precision, "out_precision": precision}
+        "pad_y_top": max(0, -first),
+        "pad_y_bottom": max(0, last - source.rows),
+        "dilation_x": window.dilation[1],
+        "dilation_y": window.dilation[0],
+        "in_precision": precision,
+        "out_precision": precision,
+    }
     for name, value in values.items():
         op[name] = value
     op["out_cvt"]["scale"], op["out_cvt"]["enable"] = 1, 1

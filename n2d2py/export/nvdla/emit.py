@@ -3,6 +3,7 @@
 Work for the accelerator and work for the CPU alternate; the tasks run one after the other. Memories are numbered before
 descriptors are written, as the older firmware has one address for every place, behind those of the memories.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -61,27 +62,48 @@ def emit(lowered: Lowered, firmware_abi: str) -> Compiled:
     weights = memories.add(_ALLOC | _SET, 0, ["tb-0"])
     pools = Pools(abi, lowered, weights, memories.add(_ALLOC, max(placement.size, PAGE)))
     tensors = _bind(lowered, memories, pools)
-    works = [DlaWork(pools, number, work) if kind == "DLA" else EmuWork(pools, number, work)
-             for number, (kind, work) in enumerate(lowered.segments())]
+    works = [
+        DlaWork(pools, number, work) if kind == "DLA" else EmuWork(pools, number, work)
+        for number, (kind, work) in enumerate(lowered.segments())
+    ]
     for work in works:
         if work.operations > MOST_OPERATIONS:
-            raise N2D2Error("E716", f"the network takes {work.operations} hardware operations in a row; a task has at most "
-                            f"{MOST_OPERATIONS}", where=lowered.name, remedy="use a larger configuration, or split the network")
+            raise N2D2Error(
+                "E716",
+                f"the network takes {work.operations} hardware operations in a row; a task has at most {MOST_OPERATIONS}",
+                where=lowered.name,
+                remedy="use a larger configuration, or split the network",
+            )
     tasks = _tasks(works, memories)
     size = pools.close()
     memories.entries[weights].size = size
     memories.blobs.append(Blob("tb-0", size, 0, 0, (0, 0, 0), bytes(pools.constants)))
     addresses = [Address(one.id, one.id, 0, one.size) for one in memories.entries]
-    extra = [Address(len(addresses) + i, memory, offset, memories.entries[memory].size - offset)
-             for (memory, offset), i in pools.places.items()]
+    extra = [
+        Address(len(addresses) + i, memory, offset, memories.entries[memory].size - offset)
+        for (memory, offset), i in pools.places.items()
+    ]
     for task in tasks:
         task.address_list = [task.address_list[0], *(one.id for one in addresses[1:]), *(one.id for one in extra)]
         if len(task.address_list) > MOST_ADDRESSES:
-            raise N2D2Error("E716", f"the network needs {len(task.address_list)} addresses; NVIDIA's runtime takes "
-                            f"{MOST_ADDRESSES}", where=lowered.name, remedy="use NVDLAFirmware=0.12")
+            raise N2D2Error(
+                "E716",
+                f"the network needs {len(task.address_list)} addresses; NVIDIA's runtime takes {MOST_ADDRESSES}",
+                where=lowered.name,
+                remedy="use NVDLAFirmware=0.12",
+            )
     events = [Event(i, 0, task.id, 1, 1) for i, task in enumerate(tasks)]
-    loadable = Loadable((0, 7, 0), tasks, memories.entries, addresses + extra, events, memories.blobs, tensors, [],
-                        [Submit(i, [task.id]) for i, task in enumerate(tasks)])
+    loadable = Loadable(
+        (0, 7, 0),
+        tasks,
+        memories.entries,
+        addresses + extra,
+        events,
+        memories.blobs,
+        tensors,
+        [],
+        [Submit(i, [task.id]) for i, task in enumerate(tasks)],
+    )
     return Compiled(loadable, placement, size, sum(work.operations for work in works if work.interface == 1))
 
 
@@ -98,9 +120,25 @@ def _bind(lowered: Lowered, memories: _Memories, pools: Pools) -> list[TensorDes
 
 def _tensor(name: str, number: int, memory: int, buffer: Buffer) -> TensorDesc:
     bytes_per = 1 if buffer.precision == INT8 else 2
-    return TensorDesc(name, number, memory, buffer.size, 0, 3, {0: 4, 1: 3, 2: 2}[buffer.precision], 2,
-                      37 if buffer.atom == 8 else 36, 0, 1, buffer.channels, buffer.height, buffer.width, bytes_per,
-                      buffer.line, buffer.surface)
+    return TensorDesc(
+        name,
+        number,
+        memory,
+        buffer.size,
+        0,
+        3,
+        {0: 4, 1: 3, 2: 2}[buffer.precision],
+        2,
+        37 if buffer.atom == 8 else 36,
+        0,
+        1,
+        buffer.channels,
+        buffer.height,
+        buffer.width,
+        bytes_per,
+        buffer.line,
+        buffer.surface,
+    )
 
 
 def _tasks(works: list[DlaWork | EmuWork], memories: _Memories) -> list[Task]:

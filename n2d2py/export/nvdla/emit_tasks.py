@@ -1,4 +1,5 @@
 """The descriptors of tasks: operations of the accelerator, operations of the CPU."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +10,7 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import pack_extension
 from n2d2py.nvdla.firmware import CUBES, EXTENSION, INT8, Abi
 
-__all__ = ["Pools", "DlaWork", "EmuWork"]
+__all__ = ["DlaWork", "EmuWork", "Pools"]
 
 POOL_ALIGNMENT = 256
 _SOFTMAX = 1
@@ -125,10 +126,20 @@ class DlaWork:
                         surface[name]["address"] += shift
             packed += surface.tobytes() + bytes(firmware.SURFACE_SIZE - surface.itemsize)
         network = np.zeros((), firmware.NETWORK)
-        values = {"dependency_graph_index": first + 1, "operation_desc_index": first + 2, "surface_desc_index": first + 3,
-                  "lut_data_index": first + 4 if self._luts else -1, "roi_array_index": -1, "surface_index": -1,
-                  "stat_list_index": -1, "op_head": heads, "num_rois": 1, "num_operations": self.operations,
-                  "num_luts": len(self._luts), "num_addresses": shift + len(self._pools.places)}
+        values = {
+            "dependency_graph_index": first + 1,
+            "operation_desc_index": first + 2,
+            "surface_desc_index": first + 3,
+            "lut_data_index": first + 4 if self._luts else -1,
+            "roi_array_index": -1,
+            "surface_index": -1,
+            "stat_list_index": -1,
+            "op_head": heads,
+            "num_rois": 1,
+            "num_operations": self.operations,
+            "num_luts": len(self._luts),
+            "num_addresses": shift + len(self._pools.places),
+        }
         for name, value in values.items():
             network[name] = value
         lists = [network.tobytes(), commons.tobytes(), self._listed, bytes(packed)]
@@ -177,7 +188,7 @@ class EmuWork:
                 record["op_type"], record["axis"] = _SOFTMAX, 1
                 if self._pools.new:
                     record["input_scale_factor"], record["output_scale_factor"] = layer.source_scale, layer.scale
-                slots[2 * i:2 * i + 2] = packed
+                slots[2 * i : 2 * i + 2] = packed
             else:
                 record = np.zeros((), abi.emu_extension)
                 record["op_type"], record["description"] = EXTENSION, first + 3 + descriptions

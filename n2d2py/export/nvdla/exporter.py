@@ -1,4 +1,5 @@
 """The NVDLA export as `-export NVDLA` finds it: what it refuses, what it writes."""
+
 from __future__ import annotations
 
 import json
@@ -20,7 +21,7 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
 from n2d2py.nvdla.firmware import FP16, INT8
 
-__all__ = ["NvdlaExporter", "LOADABLE", "LAYERS", "stimuli_files", "target_of"]
+__all__ = ["LAYERS", "LOADABLE", "NvdlaExporter", "stimuli_files", "target_of"]
 
 LOADABLE = "out.nvdla"
 LAYERS = "layers.json"
@@ -44,11 +45,17 @@ def target_of(request: ExportRequest) -> tuple[Config, int, str]:
     wanted = parameters.get("NVDLAPrecision", "auto")
     precision = INT8 if bits > 0 else FP16
     if wanted != "auto" and {"int8": INT8, "fp16": FP16}[wanted] != precision:
-        raise N2D2Error("E705", f"NVDLAPrecision={wanted} needs {'integers' if wanted == 'int8' else 'floating point'}",
-                        remedy=f"use -nbbits {'8' if wanted == 'int8' else '-32'}")
+        raise N2D2Error(
+            "E705",
+            f"NVDLAPrecision={wanted} needs {'integers' if wanted == 'int8' else 'floating point'}",
+            remedy=f"use -nbbits {'8' if wanted == 'int8' else '-32'}",
+        )
     if bits not in (8, -32):
-        raise N2D2Error("E705", f"the NVDLA export has no {abs(bits)}-bit {'integers' if bits > 0 else 'numbers'}",
-                        remedy="use -nbbits 8 for int8, -nbbits -32 for fp16")
+        raise N2D2Error(
+            "E705",
+            f"the NVDLA export has no {abs(bits)}-bit {'integers' if bits > 0 else 'numbers'}",
+            remedy="use -nbbits 8 for int8, -nbbits -32 for fp16",
+        )
     name = parameters.get("NVDLAConfig") or "auto"
     if name == "auto":
         name = "nv_full"
@@ -69,8 +76,13 @@ class NvdlaExporter(Exporter):
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """E704 without layers, E705 parameters, E715 layers that the accelerator cannot run, E716 its limits."""
         if not request.graph.nodes:
-            return [N2D2Error("E704", f"the network '{request.graph.name}' has no layer to export",
-                              remedy="check that an output depends on an input through a layer")]
+            return [
+                N2D2Error(
+                    "E704",
+                    f"the network '{request.graph.name}' has no layer to export",
+                    remedy="check that an output depends on an input through a layer",
+                )
+            ]
         try:
             config, precision, abi = target_of(request)
             problems = _types(request) if precision == INT8 else []
@@ -104,13 +116,18 @@ class NvdlaExporter(Exporter):
         data = write_loadable(compiled.loadable)
         found = violations(Program.of(compiled.loadable, LOADABLE, target_of(request)[2]), lowered.config)
         if found:
-            raise N2D2Error("E717", f"the loadable that was made is not valid: {found[0]}",
-                            remedy="this is a defect of n2d2py; report it")
+            raise N2D2Error(
+                "E717", f"the loadable that was made is not valid: {found[0]}", remedy="this is a defect of n2d2py; report it"
+            )
         extensions = [layer.name for layer in lowered.emulated if layer.extension is not None]
         if extensions:
-            log.warning("W701", "on the CPU as extension operations, which NVIDIA's runtime does not have: "
-                        f"{', '.join(extensions[:6])}{', ...' if len(extensions) > 6 else ''}", where=request.graph.name,
-                        remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)")
+            log.warning(
+                "W701",
+                "on the CPU as extension operations, which NVIDIA's runtime does not have: "
+                f"{', '.join(extensions[:6])}{', ...' if len(extensions) > 6 else ''}",
+                where=request.graph.name,
+                remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)",
+            )
         (folder / LOADABLE).write_bytes(data)
         (folder / LAYERS).write_text(json.dumps(layers_json(lowered, compiled), indent=1) + "\n", encoding="utf-8")
         if lowered.precision == INT8:
@@ -138,7 +155,13 @@ def _types(request: ExportRequest) -> list[N2D2Error]:
         if kind.is_float:
             continue
         if kind.bits != 8 or not kind.signed or kind.zero_point:
-            found.append(N2D2Error("E715", f"the tensor '{tensor.name}' is {kind.name} with zero point {kind.zero_point}; "
-                                   "the accelerator has signed bytes without zero point", where=request.graph.name,
-                                   remedy="calibrate here, with -no-unsigned, -input-bits 8 and -output-bits 8"))
+            found.append(
+                N2D2Error(
+                    "E715",
+                    f"the tensor '{tensor.name}' is {kind.name} with zero point {kind.zero_point}; "
+                    "the accelerator has signed bytes without zero point",
+                    where=request.graph.name,
+                    remedy="calibrate here, with -no-unsigned, -input-bits 8 and -output-bits 8",
+                )
+            )
     return found[:8]

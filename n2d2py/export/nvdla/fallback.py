@@ -1,4 +1,5 @@
 """Layers that the accelerator does not have as extension operations of the CPU, where the parameters ask for it."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -32,8 +33,9 @@ def fall_back(state: Lowering, node: QuantNode) -> str | None:
     sources = tuple(state.values[name].region for name in node.inputs)
     results = tuple(_result(state, name) for name in node.outputs)
     scales = [port.scale for port in extension.outputs]
-    state.out.emulated.append(EmuLayer(node.name, tuple(node.outputs), sources, results, 1.0, scales[0], len(state.out.layers),
-                                       extension))
+    state.out.emulated.append(
+        EmuLayer(node.name, tuple(node.outputs), sources, results, 1.0, scales[0], len(state.out.layers), extension)
+    )
     for name, region, scale in zip(node.outputs, results, scales):
         state.values[name] = Value(region, scale)
     return None
@@ -53,8 +55,15 @@ def _extension(state: Lowering, node: QuantNode) -> Extension:
     if any(graph.type(name).plain for name in (*node.inputs, *node.outputs)):
         raise _Unfit("it works on integers or truth values, not on numbers of the network")
     inputs = tuple(Port(tuple(graph.shape(name)), state.values[name].scale) for name in node.inputs)
-    return Extension(node.name, node.op.kind, _fields(node.op), None if node.activation is None else _json(node.activation),
-                     inputs, tuple(_port(state, node, name) for name in node.outputs), _constants(state, node))
+    return Extension(
+        node.name,
+        node.op.kind,
+        _fields(node.op),
+        None if node.activation is None else _json(node.activation),
+        inputs,
+        tuple(_port(state, node, name) for name in node.outputs),
+        _constants(state, node),
+    )
 
 
 def _port(state: Lowering, node: QuantNode, tensor: str) -> Port:
@@ -64,8 +73,11 @@ def _port(state: Lowering, node: QuantNode, tensor: str) -> Port:
     if kind.is_float and tensor not in state.scales:
         raise _Unfit("nothing behind it says which scale its bytes are to have")
     scale = state.scale_of(tensor)
-    low, high = (-127, 127) if kind.is_float or node.clamp is None else (
-        int(np.clip(np.rint(edge * kind.scale / scale), -127, 127)) for edge in node.clamp)
+    low, high = (
+        (-127, 127)
+        if kind.is_float or node.clamp is None
+        else (int(np.clip(np.rint(edge * kind.scale / scale), -127, 127)) for edge in node.clamp)
+    )
     return Port(shape, scale, low, high)
 
 

@@ -3,6 +3,7 @@
 A layer is the work of one network layer: its chains may follow each other closely, the next layer waits for all of it.
 A chain is what runs on the fly together: a convolution with its SDP, or one operation alone.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
-__all__ = ["Buffer", "Region", "Constants", "HwOp", "HwLayer", "EmuLayer", "Lowered"]
+__all__ = ["Buffer", "Constants", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region"]
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ class Region:
     column: int = 0
 
     @staticmethod
-    def whole(buffer: Buffer) -> "Region":
+    def whole(buffer: Buffer) -> Region:
         """All of a buffer."""
         return Region(buffer, 0, buffer.channels, 0, buffer.height)
 
@@ -86,8 +87,11 @@ class Region:
     @property
     def begin(self) -> int:
         """Its first byte in the buffer."""
-        return self.channel // self.buffer.lanes * self.buffer.surface + self.row * self.buffer.line + \
-            self.column * self.buffer.atom
+        return (
+            self.channel // self.buffer.lanes * self.buffer.surface
+            + self.row * self.buffer.line
+            + self.column * self.buffer.atom
+        )
 
     @property
     def size(self) -> int:
@@ -95,10 +99,15 @@ class Region:
         surfaces = -(-self.channels // self.buffer.lanes)
         return (surfaces - 1) * self.buffer.surface + (self.rows - 1) * self.buffer.line + self.width * self.buffer.atom
 
-    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> "Region":
+    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> Region:
         """A part of it, relative to its beginning."""
-        return Region(self.buffer, self.channel + channel, self.channels - channel if channels is None else channels,
-                      self.row + row, self.rows - row if rows is None else rows)
+        return Region(
+            self.buffer,
+            self.channel + channel,
+            self.channels - channel if channels is None else channels,
+            self.row + row,
+            self.rows - row if rows is None else rows,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 Each takes the scale of the integer tensor that it is converted to behind the last of them; conversions cost nothing there.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +12,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
 
-__all__ = ["island_scales", "in_floating_point", "island_problem"]
+__all__ = ["in_floating_point", "island_problem", "island_scales"]
 
 _ON_HARDWARE = ("Convert", "LRN", "Softmax", "Pool", "Concat", "Reshape", "Identity", "Dropout")
 """Kinds that the accelerator has in int8 whatever the network computes them in."""
@@ -21,8 +22,11 @@ SOFTMAX_SCALE = 1 / 127
 
 def in_floating_point(graph: QuantGraph, node: QuantNode) -> bool:
     """Whether a layer of an integer network reads or gives floating point; conversions do not count."""
-    return graph.bits > 0 and node.op.kind != "Convert" and any(
-        graph.type(name).is_float for name in (*node.inputs, *node.outputs))
+    return (
+        graph.bits > 0
+        and node.op.kind != "Convert"
+        and any(graph.type(name).is_float for name in (*node.inputs, *node.outputs))
+    )
 
 
 def island_scales(graph: QuantGraph) -> dict[str, float]:
@@ -35,7 +39,9 @@ def island_scales(graph: QuantGraph) -> dict[str, float]:
             for result in node.outputs:
                 kind = graph.type(result)
                 scale = found.get(result) if kind.is_float else kind.scale if node.op.kind == "Convert" else None
-                if scale is not None and (node.op.kind == "Convert" or node.op.moves_values or node.op.kind in ("Pool", "Concat")):
+                if scale is not None and (
+                    node.op.kind == "Convert" or node.op.moves_values or node.op.kind in ("Pool", "Concat")
+                ):
                     found[name] = scale
         for name in node.outputs:
             if graph.type(name).is_float and name not in found and node.op.kind == "Softmax" and not node.op.log:
@@ -59,8 +65,9 @@ def _convert(state: Lowering, node: QuantNode) -> None:
     """Bytes stay bytes; only another scale, or a place that the result must have, takes an operation."""
     value = state.values[node.inputs[0]]
     wanted = state.scale_of(node.output)
-    if node.op.to_float or (np.isclose(value.scale, wanted, rtol=1e-6) and node.output not in state.slots
-                            and node.output not in state.graph.outputs):
+    if node.op.to_float or (
+        np.isclose(value.scale, wanted, rtol=1e-6) and node.output not in state.slots and node.output not in state.graph.outputs
+    ):
         state.values[node.output] = Value(value.region, value.scale)
         return
     state.from_memory(node, node.output, value.region, Post(np.array([value.scale]), None, wanted))

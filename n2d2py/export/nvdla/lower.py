@@ -1,8 +1,9 @@
 """From the typed network to hardware layers: what every operator may use, and the registry of their lowerings."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Callable
 
 import numpy as np
 
@@ -35,16 +36,20 @@ _RULES: dict[str, Rule] = {}
 
 def lowering(*kinds: str) -> Callable[[Rule], Rule]:
     """Registers the lowering of operator kinds; a second one for a kind is an InternalError."""
+
     def register(rule: Rule) -> Rule:
         for kind in kinds:
             if kind in _RULES:
                 raise InternalError(f"two lowerings for {kind}")
             _RULES[kind] = rule
         return rule
+
     return register
 
 
-def refuse(node: QuantNode, reason: str, remedy: str = "run this layer elsewhere, or choose another configuration") -> N2D2Error:
+def refuse(
+    node: QuantNode, reason: str, remedy: str = "run this layer elsewhere, or choose another configuration"
+) -> N2D2Error:
     """E715: a layer that the accelerator cannot run, with the reason."""
     return N2D2Error("E715", f"layer '{node.name}' ({node.op.kind}): {reason}", where=node.location, remedy=remedy)
 
@@ -135,8 +140,7 @@ class Lowering:
             low = None if relu or clamp[0] <= kind.qmin else clamp[0] * kind.scale
             high = None if clamp[1] >= kind.qmax else clamp[1] * kind.scale
             if low is not None and high is not None:
-                raise refuse(node, "a lower limit other than 0 together with an upper one",
-                             "use a rectifier, or one limit")
+                raise refuse(node, "a lower limit other than 0 together with an upper one", "use a rectifier, or one limit")
             return replace(post, relu=relu, low=low, high=high)
         if function is None:
             return post
@@ -150,8 +154,11 @@ class Lowering:
         if isinstance(function, LeakyRectifier) and function.high == np.inf:
             return replace(post, slope=float(function.slope))
         if not self.config.has_y:
-            raise refuse(node, f"{self.config.name} has no look-up table for {function.kind}",
-                         "use a rectifier, or a configuration with look-up tables such as nv_large")
+            raise refuse(
+                node,
+                f"{self.config.name} has no look-up table for {function.kind}",
+                "use a rectifier, or a configuration with look-up tables such as nv_large",
+            )
         if self.integer:
             raise InternalError("a function in an integer layer")
         return replace(post, table=function_table(function))
@@ -174,8 +181,9 @@ class Lowering:
             raise refuse(node, "its activation takes more than two passes", "declare the activation by itself")
         return [self.sdp_chain(source, first, result), self.sdp_chain(result, second, result)]
 
-    def convolve(self, node: QuantNode, tensor: str, source: Region, weights: np.ndarray, window: Window, groups: int,
-                 post: Post) -> None:
+    def convolve(
+        self, node: QuantNode, tensor: str, source: Region, weights: np.ndarray, window: Window, groups: int, post: Post
+    ) -> None:
         """A layer that convolves, group by group, with `post` of the sums.
 
         Raises:
@@ -190,8 +198,11 @@ class Lowering:
         for part, region, block, selected in blocks(source, result, weights, groups, self.lanes, post):
             k, c, r, s = block.shape
             if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes) is None:
-                raise refuse(node, f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
-                             f"convolution buffer of {self.config.name}")
+                raise refuse(
+                    node,
+                    f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
+                    f"convolution buffer of {self.config.name}",
+                )
             chains += convolution_chains(self.config, self.precision, part, block, window, selected, region)
         if second is not None:
             if not (one_pass(self.precision, post) and one_pass(self.precision, second)):
@@ -202,8 +213,11 @@ class Lowering:
     def _check_window(self, node: QuantNode, weights: np.ndarray, window: Window) -> None:
         r, s = weights.shape[2:]
         if max(r, s) > 32 or max(window.dilation) > 32 or max(window.stride) > 8:
-            raise refuse(node, f"a kernel of {s}x{r}, stride {window.stride[1]}x{window.stride[0]}, dilation "
-                         f"{window.dilation[1]}x{window.dilation[0]}; the limits are 32, 8 and 32")
+            raise refuse(
+                node,
+                f"a kernel of {s}x{r}, stride {window.stride[1]}x{window.stride[0]}, dilation "
+                f"{window.dilation[1]}x{window.dilation[0]}; the limits are 32, 8 and 32",
+            )
         if min(window.pads) < 0 or max(window.pads) > 31:
             raise refuse(node, f"paddings {window.pads}; they must be from 0 to 31")
 
@@ -213,14 +227,23 @@ def divide(post: Post) -> tuple[Post, Post]:
     first = replace(post, relu=False, slope=None, high=None, low=None, table=None)
     if post.table is not None:
         first = replace(first, scale=post.table_scale)
-    second = Post(np.array([first.scale]) if post.scale != 1 or first.scale != 1 else np.ones(1), None, post.scale,
-                  relu=post.relu, slope=post.slope, high=post.high, low=post.low, table=post.table,
-                  table_scale=post.table_scale)
+    second = Post(
+        np.array([first.scale]) if post.scale != 1 or first.scale != 1 else np.ones(1),
+        None,
+        post.scale,
+        relu=post.relu,
+        slope=post.slope,
+        high=post.high,
+        low=post.low,
+        table=post.table,
+        table_scale=post.table_scale,
+    )
     return first, second
 
 
-def lower(graph: QuantGraph, config: Config, precision: int,
-          scales: dict[str, float] | None = None, fallback: bool = False) -> tuple[Lowered, list[N2D2Error]]:
+def lower(
+    graph: QuantGraph, config: Config, precision: int, scales: dict[str, float] | None = None, fallback: bool = False
+) -> tuple[Lowered, list[N2D2Error]]:
     """The hardware layers of a network, and one error for each layer that has none.
 
     `scales` are those that tensors shall have in place of the scales of their types. With `fallback` layers that the
@@ -258,13 +281,21 @@ def lower(graph: QuantGraph, config: Config, precision: int,
                 continue
             problems.append(replace_text(problem, f"{problem.what}; not on the CPU either: {reason}") if reason else problem)
             for name in node.outputs:  # what follows is looked at all the same
-                state.values[name] = Value(Region.whole(state.buffer(name, shape=flat(graph.shape(name)))), state.scale_of(name))
+                state.values[name] = Value(
+                    Region.whole(state.buffer(name, shape=flat(graph.shape(name)))), state.scale_of(name)
+                )
     if not problems:
         for name in graph.outputs:
             value = state.values[name]
             if value.region.buffer.kind != "output":
-                problems.append(N2D2Error("E715", f"the output '{name}' is {'an input' if value.region.buffer.kind == 'input' else 'a part of another tensor'}",
-                                          where=graph.name, remedy="end the network with a layer"))
+                problems.append(
+                    N2D2Error(
+                        "E715",
+                        f"the output '{name}' is {'an input' if value.region.buffer.kind == 'input' else 'a part of another tensor'}",
+                        where=graph.name,
+                        remedy="end the network with a layer",
+                    )
+                )
             state.out.outputs[name] = (value.region.buffer, value.scale)
     return state.out, problems
 
@@ -277,9 +308,7 @@ def replace_text(problem: N2D2Error, what: str) -> N2D2Error:
 def int8_table(values: np.ndarray, qmin: int) -> np.void:
     """The look-up table of a stored table that begins at `qmin`."""
     full = np.empty(256, np.int64)
-    full[128 + qmin:128 + qmin + len(values)] = values
-    full[:128 + qmin] = values[0]
-    full[128 + qmin + len(values):] = values[-1]
+    full[128 + qmin : 128 + qmin + len(values)] = values
+    full[: 128 + qmin] = values[0]
+    full[128 + qmin + len(values) :] = values[-1]
     return integer_table(full)
-
-

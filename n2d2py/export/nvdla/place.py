@@ -1,4 +1,5 @@
 """Memory of activations: which buffers live when, and where they lie in one pool."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -32,8 +33,11 @@ def lifetimes(lowered: Lowered) -> dict[Buffer, tuple[int, int]]:
             spans[region.buffer] = (min(first, at), max(last, at))
 
     for number, layer in enumerate(_steps(lowered)):
-        cubes = (*layer.sources, *layer.results) if isinstance(layer, EmuLayer) else \
-            [cube for chain in layer.chains for op in chain for cube in op.cubes.values()]
+        cubes = (
+            (*layer.sources, *layer.results)
+            if isinstance(layer, EmuLayer)
+            else [cube for chain in layer.chains for op in chain for cube in op.cubes.values()]
+        )
         for cube in cubes:
             touch(cube, number)
     return spans
@@ -53,11 +57,20 @@ def place(lowered: Lowered) -> Placement:
     Of several orders (by size, by time, by area) and variations of the best one, the one with the smallest pool is kept.
     """
     spans = lifetimes(lowered)
-    live = max((sum(_rounded(one.size) for one in spans if spans[one][0] <= at <= spans[one][1])
-                for at in range(len(_steps(lowered)))), default=0)
+    live = max(
+        (
+            sum(_rounded(one.size) for one in spans if spans[one][0] <= at <= spans[one][1])
+            for at in range(len(_steps(lowered)))
+        ),
+        default=0,
+    )
     buffers = sorted(spans, key=lambda one: (-one.size, spans[one][0], one.name))
-    orders = [buffers, sorted(buffers, key=lambda one: spans[one]), sorted(buffers, key=lambda one: -spans[one][1]),
-              sorted(buffers, key=lambda one: -one.size * (1 + spans[one][1] - spans[one][0]))]
+    orders = [
+        buffers,
+        sorted(buffers, key=lambda one: spans[one]),
+        sorted(buffers, key=lambda one: -spans[one][1]),
+        sorted(buffers, key=lambda one: -one.size * (1 + spans[one][1] - spans[one][0])),
+    ]
     best = min((_placed(order, spans) for order in orders), key=lambda found: found[0])
     random = np.random.default_rng(1)
     order = list(best[2])
@@ -82,8 +95,9 @@ def _placed(order: list[Buffer], spans: dict[Buffer, tuple[int, int]]) -> tuple[
     total = 0
     for buffer in order:
         first, last = spans[buffer]
-        taken = sorted((at, at + _rounded(one.size)) for one, at in offsets.items()
-                       if spans[one][0] <= last and first <= spans[one][1])
+        taken = sorted(
+            (at, at + _rounded(one.size)) for one, at in offsets.items() if spans[one][0] <= last and first <= spans[one][1]
+        )
         offset = 0
         for begin, end in taken:
             if begin - offset >= buffer.size:

@@ -1,4 +1,5 @@
 """Calibration tables in the form of TensorRT's and NVIDIA's compiler: {layer: {scale, min, max, offset}}."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +9,7 @@ from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.graph import QuantGraph
 
-__all__ = ["given_scales", "calibration_json"]
+__all__ = ["calibration_json", "given_scales"]
 
 
 def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
@@ -20,20 +21,36 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
     try:
         table = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise N2D2Error("E718", f"the calibration table cannot be read: {getattr(error, 'strerror', None) or error}",
-                        where=path, remedy="give a JSON file of {layer: {scale, min, max, offset}}") from None
+        raise N2D2Error(
+            "E718",
+            f"the calibration table cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=path,
+            remedy="give a JSON file of {layer: {scale, min, max, offset}}",
+        ) from None
     tensors = {node.name: node.output for node in graph.nodes if len(node.outputs) == 1}
     tensors.update({name: name for name in graph.inputs})
     found = {}
     for layer, entry in table.items() if isinstance(table, dict) else [("", None)]:
-        if not isinstance(entry, dict) or not isinstance(entry.get("scale"), (int, float)) or not entry["scale"] > 0 \
-                or entry.get("offset", 0) != 0:
-            raise N2D2Error("E718", f"the entry '{layer}' has no positive scale, or an offset", where=path,
-                            remedy="write {\"scale\": 0.01, \"min\": -1.27, \"max\": 1.27, \"offset\": 0}")
+        if (
+            not isinstance(entry, dict)
+            or not isinstance(entry.get("scale"), (int, float))
+            or not entry["scale"] > 0
+            or entry.get("offset", 0) != 0
+        ):
+            raise N2D2Error(
+                "E718",
+                f"the entry '{layer}' has no positive scale, or an offset",
+                where=path,
+                remedy='write {"scale": 0.01, "min": -1.27, "max": 1.27, "offset": 0}',
+            )
         if layer not in tensors:
             close = nearest(layer, tensors)
-            raise N2D2Error("E718", f"the network has no layer '{layer}'", where=path,
-                            remedy=f"did you mean '{close}'?" if close else "remove the entry")
+            raise N2D2Error(
+                "E718",
+                f"the network has no layer '{layer}'",
+                where=path,
+                remedy=f"did you mean '{close}'?" if close else "remove the entry",
+            )
         found[tensors[layer]] = float(entry["scale"])
     return found
 

@@ -4,6 +4,7 @@ Within a layer operations follow each other through the engines' register groups
 of this layer is complete. Of two neighbours on one engine the later one waits for the completion of the earlier one
 when it reads its result, else only until it is programmed.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -85,8 +86,9 @@ def _overlap(a: Region, b: Region) -> bool:
         return False
     lanes = a.buffer.lanes
     rows = a.row < b.row + b.rows and b.row < a.row + a.rows
-    surfaces = a.channel // lanes < -(-(b.channel + b.channels) // lanes) and \
-        b.channel // lanes < -(-(a.channel + a.channels) // lanes)
+    surfaces = a.channel // lanes < -(-(b.channel + b.channels) // lanes) and b.channel // lanes < -(
+        -(a.channel + a.channels) // lanes
+    )
     return rows and surfaces
 
 
@@ -95,8 +97,13 @@ def _heads(group: list[list[HwOp]]) -> list[HwOp]:
     heads = [group[0][0]]
     if heads[0].engine == CONV:
         sdp = group[0][1]
-        reading = any(isinstance(op.cubes.get(name), Region) for chain in group for op in chain
-                      for name in ("x1_data", "x2_data", "y_data") if op.engine == SDP)
+        reading = any(
+            isinstance(op.cubes.get(name), Region)
+            for chain in group
+            for op in chain
+            for name in ("x1_data", "x2_data", "y_data")
+            if op.engine == SDP
+        )
         if reading:
             heads.append(sdp)
     return heads

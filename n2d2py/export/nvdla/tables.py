@@ -1,15 +1,15 @@
 """Look-up tables for the SDP's Y unit and for the CDP."""
+
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import single_bits
 from n2d2py.nvdla import firmware
 
-__all__ = ["integer_table", "function_table", "normalization_table",
-           "integer_normalization_table", "RANGE"]
+__all__ = ["RANGE", "function_table", "integer_normalization_table", "integer_table", "normalization_table"]
 
 RANGE = 8.0
 """fp16 functions are tabulated from -RANGE to RANGE."""
@@ -21,10 +21,10 @@ def integer_table(values: np.ndarray) -> np.void:
     full = np.append(values, values[-1]).astype("<i2")
     lut["linear_only_table"] = full
     lut["linear_exp_table"] = full[:65]
-    lut["linear_only_start"] = np.uint64(2 ** 64 - 128)
-    lut["linear_exp_start"] = np.uint64(2 ** 64 - 128)
+    lut["linear_only_start"] = np.uint64(2**64 - 128)
+    lut["linear_exp_start"] = np.uint64(2**64 - 128)
     lut["linear_only_end"] = 128
-    lut["linear_exp_end"] = np.uint64(2 ** 64 - 64)
+    lut["linear_exp_end"] = np.uint64(2**64 - 64)
     _prefer_linear(lut)
     return lut[()]
 
@@ -54,10 +54,10 @@ def normalization_table(alpha: float, beta: float, k: float) -> np.void:
     knee = int(np.clip(np.floor(np.log2(k / alpha)), -20, 40)) if alpha > 0 and k > 0 else 0
 
     def value(s: np.ndarray) -> np.ndarray:
-        return np.power(k + alpha * np.minimum(s, 2.0 ** 126), -beta)
+        return np.power(k + alpha * np.minimum(s, 2.0**126), -beta)
 
     exponents = np.arange(65) + knee + 3
-    lut["linear_exp_table"] = value(2.0 ** exponents).astype("<f2").view("<i2")
+    lut["linear_exp_table"] = value(2.0**exponents).astype("<f2").view("<i2")
     lut["linear_exp_offset"]["value"] = knee + 3
     lut["linear_exp_end"] = single_bits(2.0 ** min(knee + 67, 127))
     points = np.arange(257) * 2.0 ** (knee - 4)
@@ -74,12 +74,12 @@ def integer_normalization_table(alpha: float, beta: float, k: float, size: int) 
     LO goes over all sums in 256 steps, LE over the first 64th of them in 64 steps, and is preferred there.
     """
     lut = np.zeros((), firmware.LUT)
-    step = max(0, (size * 128 ** 2 - 1).bit_length() - 8)
-    peak = max(k ** -beta, (k + alpha * 256 * 2.0 ** step) ** -beta)
+    step = max(0, (size * 128**2 - 1).bit_length() - 8)
+    peak = max(k**-beta, (k + alpha * 256 * 2.0**step) ** -beta)
     fraction = int(np.floor(np.log2(32767 / peak)))
 
     def values(count: int, shift: int) -> np.ndarray:
-        return np.rint((k + alpha * np.arange(count) * 2.0 ** shift) ** -beta * 2.0 ** fraction).astype("<i2")
+        return np.rint((k + alpha * np.arange(count) * 2.0**shift) ** -beta * 2.0**fraction).astype("<i2")
 
     for name, count, shift in (("linear_only", 257, step), ("linear_exp", 65, max(step - 4, 0))):
         lut[f"{name}_table"] = values(count, shift)

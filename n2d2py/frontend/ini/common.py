@@ -1,44 +1,89 @@
 """What layer sections share: common keys, window dimensions, activations, unused training keys."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators import Clip, Function, Logistic, Softplus, Swish, Tanh, rectifier
 
-__all__ = ["LAYER", "ACTIVATED", "window_keys", "read_window", "read_activation", "NB_OUTPUTS", "TRAINING_CONFIG"]
+__all__ = ["ACTIVATED", "LAYER", "NB_OUTPUTS", "TRAINING_CONFIG", "read_activation", "read_window", "window_keys"]
 
-_TRAINING = ("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "QWeight*", "QAct*", "QBias*",
-             "*Sharing", "BackPropagate")
+_TRAINING = (
+    "Solvers*",
+    "WeightsSolver*",
+    "BiasSolver*",
+    "ScaleSolver*",
+    "QWeight*",
+    "QAct*",
+    "QBias*",
+    "*Sharing",
+    "BackPropagate",
+)
 
-LAYER = Schema("layer", (
-    Key("Input", Kind.NAMES, doc="sections that feed this layer; several are concatenated in order"),
-    Key("Type", Kind.STRING, doc="type of the layer"),
-    Key("Model", Kind.STRING, "", "execution model: Frame, Frame_CUDA or Transcode; all mean the same here"),
-    Key("DataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
-    *PRECISION_KEYS,
-), accepted=("ConfigSection*", "NbChannels", *_TRAINING), doc="Keys of every layer section.")
+LAYER = Schema(
+    "layer",
+    (
+        Key("Input", Kind.NAMES, doc="sections that feed this layer; several are concatenated in order"),
+        Key("Type", Kind.STRING, doc="type of the layer"),
+        Key("Model", Kind.STRING, "", "execution model: Frame, Frame_CUDA or Transcode; all mean the same here"),
+        Key("DataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+        *PRECISION_KEYS,
+    ),
+    accepted=("ConfigSection*", "NbChannels", *_TRAINING),
+    doc="Keys of every layer section.",
+)
 
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="number of output channels", minimum=1)
 
 ACTIVATED = LAYER.extended(
-    Key("ActivationFunction", Kind.ENUM, "Linear", "function applied to the result",
-        ("Linear", "Rectifier", "Saturation", "Logistic", "LogisticWithLoss", "Softplus", "Swish", "Tanh",
-         "TanhLeCun")),
+    Key(
+        "ActivationFunction",
+        Kind.ENUM,
+        "Linear",
+        "function applied to the result",
+        ("Linear", "Rectifier", "Saturation", "Logistic", "LogisticWithLoss", "Softplus", "Swish", "Tanh", "TanhLeCun"),
+    ),
     Key("ActivationFunction.LeakSlope", Kind.FLOAT, 0.0, "Rectifier: slope below zero"),
     Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound; 0 for none", minimum=0),
-    Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: the result is kept within +-threshold",
-        minimum=0),
+    Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: the result is kept within +-threshold", minimum=0),
     Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument"),
-    accepted=("ActivationFunction.Quantization*", "ActivationFunction.Moving*", "ActivationFunction.MA_Window",
-              "ActivationFunction.Log2Rounding*"))
+    accepted=(
+        "ActivationFunction.Quantization*",
+        "ActivationFunction.Moving*",
+        "ActivationFunction.MA_Window",
+        "ActivationFunction.Log2Rounding*",
+    ),
+)
 
-_SPIKING = ("IncomingDelay", "Threshold", "BipolarThreshold", "TerminateDelta", "Leak", "Refractory", "*Refractory",
-            "Inhibit*", "Bipolar*", "Weights*Mean", "WeightsRelInit", "Weights*VarSlope", "Weights*VarOrigin",
-            "Weights*Proba", "SynapticRedundancy", "EnableStdp", "Stdp*", "LtpProba", "LtdProba", "OrderStdp",
-            "RefractoryIntegration", "DigitalIntegration", "LateralInhibition", "SubConnectIdx")
+_SPIKING = (
+    "IncomingDelay",
+    "Threshold",
+    "BipolarThreshold",
+    "TerminateDelta",
+    "Leak",
+    "Refractory",
+    "*Refractory",
+    "Inhibit*",
+    "Bipolar*",
+    "Weights*Mean",
+    "WeightsRelInit",
+    "Weights*VarSlope",
+    "Weights*VarOrigin",
+    "Weights*Proba",
+    "SynapticRedundancy",
+    "EnableStdp",
+    "Stdp*",
+    "LtpProba",
+    "LtdProba",
+    "OrderStdp",
+    "RefractoryIntegration",
+    "DigitalIntegration",
+    "LateralInhibition",
+    "SubConnectIdx",
+)
 """Parameters of spiking models, in the sections that such models share with others."""
 
 TRAINING_CONFIG = Schema("layer configuration", (), accepted=(*_TRAINING, *_SPIKING))
@@ -57,8 +102,13 @@ def read_activation(values: Values) -> Function | None:
         return Clip(-threshold, threshold)
     if name == "Tanh":
         return Tanh(values["ActivationFunction.Alpha"])
-    return {"Logistic": Logistic(), "LogisticWithLoss": Logistic(), "Softplus": Softplus(), "Swish": Swish(),
-            "TanhLeCun": Tanh(1.7159 * 2.0 / 3.0)}[name]
+    return {
+        "Logistic": Logistic(),
+        "LogisticWithLoss": Logistic(),
+        "Softplus": Softplus(),
+        "Swish": Swish(),
+        "TanhLeCun": Tanh(1.7159 * 2.0 / 3.0),
+    }[name]
 
 
 def window_keys(base: str, default: int | None, *, signed: bool = False, size: bool = False) -> tuple[Key, ...]:
@@ -70,14 +120,17 @@ def window_keys(base: str, default: int | None, *, signed: bool = False, size: b
     low = None if signed else 0 if base == "Padding" else 1
     square, x, y = (f"{base}Size", f"{base}Width", f"{base}Height") if size else (base, f"{base}X", f"{base}Y")
     what = base.lower()
-    return (Key(f"{base}Dims", many, None, f"{what} in X and Y", minimum=low),
-            Key(square, one, None, f"{what} in both axes", minimum=low),
-            Key(x, one, None, f"{what} in X (horizontal)", minimum=low),
-            Key(y, one, default, f"{what} in Y (vertical)", minimum=low))
+    return (
+        Key(f"{base}Dims", many, None, f"{what} in X and Y", minimum=low),
+        Key(square, one, None, f"{what} in both axes", minimum=low),
+        Key(x, one, None, f"{what} in X (horizontal)", minimum=low),
+        Key(y, one, default, f"{what} in Y (vertical)", minimum=low),
+    )
 
 
-def read_window(values: Values, base: str, default: int | None, *, size: bool = False,
-                line: int | None = None) -> tuple[int, int]:
+def read_window(
+    values: Values, base: str, default: int | None, *, size: bool = False, line: int | None = None
+) -> tuple[int, int]:
     """(vertical, horizontal) from the keys of `window_keys`; the INI gives X first.
 
     `line` is the vertical value of a one-dimensional layer, whose Dims have one value; None for others.
@@ -91,8 +144,12 @@ def read_window(values: Values, base: str, default: int | None, *, size: bool = 
         if line is not None and len(dims) == 1:
             return line, dims[0]
         if len(dims) != 2:
-            raise N2D2Error("E211", f"{base}Dims has {len(dims)} values, but two-dimensional layers need 2",
-                            where=values.where(f"{base}Dims"), remedy="give X and Y")
+            raise N2D2Error(
+                "E211",
+                f"{base}Dims has {len(dims)} values, but two-dimensional layers need 2",
+                where=values.where(f"{base}Dims"),
+                remedy="give X and Y",
+            )
         return dims[1], dims[0]
     if values[square] is not None:
         return values[square] if line is None else line, values[square]
@@ -100,6 +157,10 @@ def read_window(values: Values, base: str, default: int | None, *, size: bool = 
     vertical = values[y] if values.given(y) or line is None else line
     vertical = default if vertical is None else vertical
     if horizontal is None or vertical is None:
-        raise N2D2Error("E212", f"the layer has no {base.lower()} dimensions", where=values.section.location,
-                        remedy=f"add {base}Dims=X Y or {square}=N")
+        raise N2D2Error(
+            "E212",
+            f"the layer has no {base.lower()} dimensions",
+            where=values.section.location,
+            remedy=f"add {base}Dims=X Y or {square}=N",
+        )
     return vertical, horizontal

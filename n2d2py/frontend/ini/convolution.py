@@ -1,4 +1,5 @@
 """What Conv and Deconv sections share: geometry, weights in N2D2's order, permuted outputs."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,21 +16,41 @@ from n2d2py.graph.shapes import channels, height
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.windows import Pads
 
-__all__ = ["CONVOLUTION", "CONVOLUTION_CONFIG", "Geometry", "read_geometry", "read_parameters", "outputs_remap",
-           "placed", "REMAP"]
+__all__ = [
+    "CONVOLUTION",
+    "CONVOLUTION_CONFIG",
+    "REMAP",
+    "Geometry",
+    "outputs_remap",
+    "placed",
+    "read_geometry",
+    "read_parameters",
+]
 
 CONVOLUTION = ACTIVATED.extended(
-    NB_OUTPUTS, *window_keys("Kernel", None, size=True), *window_keys("Stride", 1),
-    *window_keys("Padding", 0, signed=True), *window_keys("Dilation", 1),
-    *filler_keys("Weights"), *filler_keys("Bias"), *MAPPING_KEYS)
+    NB_OUTPUTS,
+    *window_keys("Kernel", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0, signed=True),
+    *window_keys("Dilation", 1),
+    *filler_keys("Weights"),
+    *filler_keys("Bias"),
+    *MAPPING_KEYS,
+)
 
-REMAP = Key("OutputsRemap", Kind.STRING, "", "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the "
-            "odd outputs before the even ones")
+REMAP = Key(
+    "OutputsRemap",
+    Kind.STRING,
+    "",
+    "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the odd outputs before the even ones",
+)
 
 CONVOLUTION_CONFIG: Schema = TRAINING_CONFIG.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
     Key("WeightsExportFormat", Kind.ENUM, "OCHW", "order of stored weights", ("OCHW", "HWCO")),
-    Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"), REMAP)
+    Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"),
+    REMAP,
+)
 
 
 @dataclass(frozen=True)
@@ -58,8 +79,9 @@ def read_geometry(context: LayerContext) -> Geometry:
     dims = values["KernelDims"]
     line = dims is not None and len(dims) == 1
     if line and any(height(shape) != 1 for shape in context.shapes):
-        raise context.fail("E211", f"KernelDims has 1 value, but the input has {height(context.shapes[0])} lines",
-                           "give X and Y", "KernelDims")
+        raise context.fail(
+            "E211", f"KernelDims has 1 value, but the input has {height(context.shapes[0])} lines", "give X and Y", "KernelDims"
+        )
     kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
     stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))
     pads = read_window(values, "Padding", 0, line=0 if line else None)
@@ -80,8 +102,12 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
     mapping = read_mapping(values, parents, outputs)
     groups = 1 if mapping is None else as_groups(mapping)
     if mapping is not None and (mapping.sum(axis=1) == 0).any():
-        log.warning("W213", f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
-                    where=values.section.location, remedy="check the Mapping keys")
+        log.warning(
+            "W213",
+            f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
+            where=values.section.location,
+            remedy="check the Mapping keys",
+        )
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     remap = outputs_remap(context, outputs)
@@ -90,8 +116,9 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
     return {"weights": weights, "bias": bias}, groups or 1
 
 
-def _weights(context: LayerContext, outputs: int, count: int, kernel: tuple[int, int],
-             mapping: np.ndarray | None, groups: int | None) -> np.ndarray:
+def _weights(
+    context: LayerContext, outputs: int, count: int, kernel: tuple[int, int], mapping: np.ndarray | None, groups: int | None
+) -> np.ndarray:
     values = context.values
     if mapping is None or groups is not None:
         shape = (outputs, count // (groups or 1), *kernel)
@@ -99,8 +126,9 @@ def _weights(context: LayerContext, outputs: int, count: int, kernel: tuple[int,
         if values["WeightsExportFormat"] == "HWCO":
             stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
     else:
-        connected = context.parameter("weights", (int(mapping.sum()), *kernel),
-                                      rows=(mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist())
+        connected = context.parameter(
+            "weights", (int(mapping.sum()), *kernel), rows=(mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist()
+        )
         stored = np.zeros((outputs, count, *kernel), np.float32)
         stored[mapping] = connected
     return stored[:, :, ::-1, ::-1] if values["WeightsExportFlip"] else stored
@@ -121,14 +149,19 @@ def outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     for pair in text.split(","):
         start, _, step = pair.strip().partition(":")
         if not (start.isdecimal() and step.isdecimal() and int(step) > 0):
-            raise context.fail("E232", f"OutputsRemap: '{pair.strip()}' is not start:step",
-                               "give pairs such as 1:2,0:2", "OutputsRemap")
+            raise context.fail(
+                "E232", f"OutputsRemap: '{pair.strip()}' is not start:step", "give pairs such as 1:2,0:2", "OutputsRemap"
+            )
         order += range(int(start), outputs, int(step))
         if len(order) > outputs:
             break
     if sorted(order) != list(range(outputs)):
-        raise context.fail("E232", f"OutputsRemap={text} does not name each of the {outputs} outputs once",
-                           "give pairs such as 1:2,0:2", "OutputsRemap")
+        raise context.fail(
+            "E232",
+            f"OutputsRemap={text} does not name each of the {outputs} outputs once",
+            "give pairs such as 1:2,0:2",
+            "OutputsRemap",
+        )
     return np.array(order)
 
 

@@ -1,15 +1,16 @@
 """Initial weights: N2D2's fillers, deterministic from the seed and the layer's name."""
+
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import partial
-from typing import Callable
 
 import numpy as np
 
 from n2d2py.ini.schema import Key, Kind, Values
 
-__all__ = ["filler_keys", "fill"]
+__all__ = ["fill", "filler_keys"]
 
 _TYPES = ("ConstantFiller", "NormalFiller", "UniformFiller", "HeFiller", "XavierFiller")
 
@@ -26,8 +27,13 @@ def filler_keys(role: str) -> tuple[Key, ...]:
         Key(f"{p}.StdDev", Kind.FLOAT, 1.0, "NormalFiller: standard deviation", minimum=0),
         Key(f"{p}.Min", Kind.FLOAT, 0.0, "UniformFiller: lower bound"),
         Key(f"{p}.Max", Kind.FLOAT, 1.0, "UniformFiller: upper bound"),
-        Key(f"{p}.VarianceNorm", Kind.ENUM, "FanIn", "HeFiller, XavierFiller: which count normalises",
-            ("FanIn", "Average", "FanOut")),
+        Key(
+            f"{p}.VarianceNorm",
+            Kind.ENUM,
+            "FanIn",
+            "HeFiller, XavierFiller: which count normalises",
+            ("FanIn", "Average", "FanOut"),
+        ),
         Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: factor"),
         Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean"),
         Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution", ("Uniform", "Normal")),
@@ -65,6 +71,6 @@ def _drawn(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndar
     """float32 array of values drawn block by block, so that a large layer never exists in double precision."""
     result = np.empty(int(np.prod(shape)), np.float32)
     for first in range(0, result.size, _BLOCK):
-        block = result[first:first + _BLOCK]
+        block = result[first : first + _BLOCK]
         block[:] = draw(block.size)
     return result.reshape(shape)

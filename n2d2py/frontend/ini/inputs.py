@@ -1,4 +1,5 @@
 """What happens to the inputs of a layer before it reads them: vectors as images, input windows."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.registry import LayerContext
@@ -42,9 +43,12 @@ def crop_inputs(context: LayerContext) -> None:
         h, w = context.graph.shape(tensor)[2:]
         right, bottom = w - x - (columns or w - x), h - y - (lines or h - y)
         if x >= w or y >= h or right < 0 or bottom < 0:
-            raise context.fail("E233", f"the window of {columns or 'all'}x{lines or 'all'} at {x},{y} leaves its input "
-                               f"of {w}x{h} (width x height)", "make it smaller, or move it",
-                               next(key.name for key in WINDOW_KEYS if values.given(key.name)))
+            raise context.fail(
+                "E233",
+                f"the window of {columns or 'all'}x{lines or 'all'} at {x},{y} leaves its input of {w}x{h} (width x height)",
+                "make it smaller, or move it",
+                next(key.name for key in WINDOW_KEYS if values.given(key.name)),
+            )
         if right or bottom or x or y:
             cropped = context.helper(f"window{index}", Padding((-y, -x, -bottom, -right)), [tensor])
             context.parents[index] = (name, cropped)
@@ -59,6 +63,7 @@ def require_channels(context: LayerContext, tensor: str) -> int:
     count, outputs = channels(context.graph.shape(tensor)), context.values["NbOutputs"]
     if count != outputs:
         what = "result" if tensor == context.name else "input"
-        raise context.fail("E216", f"NbOutputs={outputs}, but the {what} has {count} channels",
-                           f"set NbOutputs to {count}", "NbOutputs")
+        raise context.fail(
+            "E216", f"NbOutputs={outputs}, but the {what} has {count} channels", f"set NbOutputs to {count}", "NbOutputs"
+        )
     return count

@@ -1,4 +1,5 @@
 """Layers that the document asks for without writing them: InsertBatchNormAfterConv."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Which input channel feeds which output channel (N2D2's Mapping keys)."""
+
 from __future__ import annotations
 
 from math import lcm
@@ -8,14 +9,18 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Values
 
-__all__ = ["MAPPING_KEYS", "read_mapping", "as_groups"]
+__all__ = ["MAPPING_KEYS", "as_groups", "read_mapping"]
 
 MAPPING_KEYS = (
     Key("Mapping.NbGroups", Kind.UINT, None, "number of groups of channels", minimum=1),
     Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "input channels of a group; 1 for depthwise", minimum=1),
     Key("Mapping.*", Kind.UINT, None, "pattern: Size, SizeX, SizeY, Stride*, Offset*, NbIterations"),
-    Key("Mapping(*", Kind.STRING, None, "Mapping(parent): explicit matrix, a row for each input channel; "
-        "Mapping(parent).*: pattern for one parent"),
+    Key(
+        "Mapping(*",
+        Kind.STRING,
+        None,
+        "Mapping(parent): explicit matrix, a row for each input channel; Mapping(parent).*: pattern for one parent",
+    ),
 )
 MAX_CONNECTIONS = 1 << 24
 """Outputs times input channels of a layer with Mapping keys: 4096 x 4096."""
@@ -34,20 +39,30 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     """
     total = outputs * sum(channels for _, channels in parents)
     if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
-        raise N2D2Error("E229", f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are "
-                        "supported", where=values.section.location, remedy="check NbOutputs and the Mapping keys")
+        raise N2D2Error(
+            "E229",
+            f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are supported",
+            where=values.section.location,
+            remedy="check NbOutputs and the Mapping keys",
+        )
     blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
         return None
-    return np.concatenate([np.ones((outputs, channels), bool) if block is None else block
-                           for block, (_, channels) in zip(blocks, parents)], axis=1)
+    return np.concatenate(
+        [np.ones((outputs, channels), bool) if block is None else block for block, (_, channels) in zip(blocks, parents)],
+        axis=1,
+    )
 
 
 def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
     groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
     if groups is not None and per_group is not None:
-        raise N2D2Error("E213", "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other",
-                        where=values.where("Mapping.NbGroups"), remedy="keep one of them")
+        raise N2D2Error(
+            "E213",
+            "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other",
+            where=values.where("Mapping.NbGroups"),
+            remedy="keep one of them",
+        )
     if groups is not None or per_group is not None:
         return _grouped(values, groups, per_group, channels, outputs)
     explicit = f"Mapping({parent})"
@@ -56,15 +71,16 @@ def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.
     general, own = values.matching("Mapping.*"), values.matching(f"{explicit}.*")
     if general or own:
         settings = {key.split(".", 1)[1]: int(value) for key, value in general.items()}
-        settings.update({key[len(explicit) + 1:]: _unsigned(values, key, value) for key, value in own.items()})
+        settings.update({key[len(explicit) + 1 :]: _unsigned(values, key, value) for key, value in own.items()})
         return _pattern(settings, channels, outputs)
     return None
 
 
 def _unsigned(values: Values, key: str, text: str) -> int:
     if not text.strip().isdecimal() or int(text) >= 1 << 32:
-        raise N2D2Error("E213", f"{key}={text} is not an unsigned integer", where=values.where(key),
-                        remedy="give an unsigned integer")
+        raise N2D2Error(
+            "E213", f"{key}={text} is not an unsigned integer", where=values.where(key), remedy="give an unsigned integer"
+        )
     return int(text)
 
 
@@ -72,12 +88,16 @@ def _grouped(values: Values, groups: int | None, per_group: int | None, channels
     key = "Mapping.NbGroups" if groups is not None else "Mapping.ChannelsPerGroup"
     divisor = groups or per_group
     if channels % divisor:
-        raise N2D2Error("E213", f"{key}={divisor} does not divide the {channels} input channels",
-                        where=values.where(key), remedy="choose a divisor of the number of channels")
+        raise N2D2Error(
+            "E213",
+            f"{key}={divisor} does not divide the {channels} input channels",
+            where=values.where(key),
+            remedy="choose a divisor of the number of channels",
+        )
     count = groups or channels // per_group
     small, larger = outputs // count, outputs % count
     members = np.full(count, small)
-    members[count - larger:] += 1
+    members[count - larger :] += 1
     group_of_output = np.repeat(np.arange(count), members)
     return group_of_output[:, None] == np.arange(channels) // (channels // count)
 
@@ -86,12 +106,19 @@ def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarr
     try:
         numbers = [int(word) for word in values[key].split()]
     except ValueError:
-        raise N2D2Error("E213", f"{key} must hold zeros and ones", where=values.where(key),
-                        remedy="give one row per input channel, one column per output") from None
+        raise N2D2Error(
+            "E213",
+            f"{key} must hold zeros and ones",
+            where=values.where(key),
+            remedy="give one row per input channel, one column per output",
+        ) from None
     if len(numbers) != channels * outputs:
-        raise N2D2Error("E213", f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} "
-                        f"outputs need {channels * outputs}", where=values.where(key),
-                        remedy="give one row per input channel, one column per output")
+        raise N2D2Error(
+            "E213",
+            f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} outputs need {channels * outputs}",
+            where=values.where(key),
+            remedy="give one row per input channel, one column per output",
+        )
     return np.array(numbers, bool).reshape(channels, outputs).T
 
 

@@ -1,4 +1,5 @@
 """Builds the Graph of an INI document: layer sections in the order of their levels, ONNX files among them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["build_graph", "further_inputs", "ONNX_SECTION", "INPUT_SECTION", "GLOBALS", "PROVIDERS"]
+__all__ = ["GLOBALS", "INPUT_SECTION", "ONNX_SECTION", "PROVIDERS", "build_graph", "further_inputs"]
 
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one that is there counts."""
@@ -29,31 +30,48 @@ _REFUSED = {"LSTM": "recurrent layers are out of scope", "Rbf": "N2D2 does not h
 
 _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
 
-GLOBALS = Schema("the global section", (
-    Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
-    Key("DefaultDataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
-    Key("InsertBatchNormAfterConv", Kind.BOOL, False, "puts the BatchNorm <layer>_batchnorm behind every Conv that no "
-        "BatchNorm section reads; without stored statistics it has mean 0 and variance 1"),
-), accepted=("CheckWeightRange", "ProgramMethod*"),
-    doc="Properties before the first section.")
+GLOBALS = Schema(
+    "the global section",
+    (
+        Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
+        Key("DefaultDataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+        Key(
+            "InsertBatchNormAfterConv",
+            Kind.BOOL,
+            False,
+            "puts the BatchNorm <layer>_batchnorm behind every Conv that no "
+            "BatchNorm section reads; without stored statistics it has mean 0 and variance 1",
+        ),
+    ),
+    accepted=("CheckWeightRange", "ProgramMethod*"),
+    doc="Properties before the first section.",
+)
 
-ONNX_SECTION = Schema("ONNX", (
-    Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
-    Key("Type", Kind.STRING, doc="ONNX"),
-    Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
-    Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
-    Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
-    Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
-    Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
-    Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
-), doc="An ONNX file inside the network.")
+ONNX_SECTION = Schema(
+    "ONNX",
+    (
+        Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
+        Key("Type", Kind.STRING, doc="ONNX"),
+        Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
+        Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
+        Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
+        Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
+        Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
+        Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
+    ),
+    doc="An ONNX file inside the network.",
+)
 
-INPUT_SECTION = Schema("Input", (
-    Key("Type", Kind.STRING, doc="Input"),
-    Key("SizeX", Kind.UINT, 1, "Width.", minimum=1),
-    Key("SizeY", Kind.UINT, 1, "Height.", minimum=1),
-    Key("NbChannels", Kind.UINT, 1, "Channels.", minimum=1),
-), doc="An input of the network beside [sp]; its name is that of the section. Data for several inputs come with -calib-data.")
+INPUT_SECTION = Schema(
+    "Input",
+    (
+        Key("Type", Kind.STRING, doc="Input"),
+        Key("SizeX", Kind.UINT, 1, "Width.", minimum=1),
+        Key("SizeY", Kind.UINT, 1, "Height.", minimum=1),
+        Key("NbChannels", Kind.UINT, 1, "Channels.", minimum=1),
+    ),
+    doc="An input of the network beside [sp]; its name is that of the section. Data for several inputs come with -calib-data.",
+)
 
 
 @dataclass
@@ -89,19 +107,28 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))
     layers = _ordered(document, _collect(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
-        raise N2D2Error("E241", f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
-                        where=layers[MAX_LAYERS].section.location, remedy="reduce the loops of the templates")
+        raise N2D2Error(
+            "E241",
+            f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
+            where=layers[MAX_LAYERS].section.location,
+            remedy="reduce the loops of the templates",
+        )
     if values["InsertBatchNormAfterConv"]:
-        read = {name for layer in layers if layer.section.has("Type") and layer.section.raw("Type") == "BatchNorm"
-                for name in layer.parents}
+        read = {
+            name
+            for layer in layers
+            if layer.section.has("Type") and layer.section.raw("Type") == "BatchNorm"
+            for name in layer.parents
+        }
         for layer in layers:
             layer.batchnorm = layer.section.name not in read
     types = layer_types()
     for layer in layers:
         _build_layer(document, graph, layer, types, weights, seed)
     if not graph.nodes:
-        raise N2D2Error("E221", "the network has no layers", where=str(document.path),
-                        remedy="add sections with Input= and Type=")
+        raise N2D2Error(
+            "E221", "the network has no layers", where=str(document.path), remedy="add sections with Input= and Type="
+        )
     return graph
 
 
@@ -142,16 +169,25 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
         for parent in layer.parents:
             if parent not in by_name and parent not in PROVIDERS and parent not in inputs and not has_onnx:
                 like = nearest(parent, [*by_name, *PROVIDERS, *inputs])
-                errors.append(N2D2Error("E223", f"Input names '{parent}', which is not a layer",
-                                        where=layer.section.where("Input"),
-                                        remedy=f"did you mean '{like}'?" if like else "name a layer or sp"))
+                errors.append(
+                    N2D2Error(
+                        "E223",
+                        f"Input names '{parent}', which is not a layer",
+                        where=layer.section.where("Input"),
+                        remedy=f"did you mean '{like}'?" if like else "name a layer or sp",
+                    )
+                )
     ErrorList.raise_if(errors)
     _set_levels(layers, by_name, {*PROVIDERS, *inputs})
     waiting = [layer for layer in layers if layer.level is None]
     if waiting:
         chain = " -> ".join(layer.section.name for layer in waiting[:6])
-        raise N2D2Error("E224", f"the layers {chain} feed each other in a cycle",
-                        where=waiting[0].section.where("Input"), remedy="break the cycle of Input properties")
+        raise N2D2Error(
+            "E224",
+            f"the layers {chain} feed each other in a cycle",
+            where=waiting[0].section.where("Input"),
+            remedy="break the cycle of Input properties",
+        )
     return sorted(layers, key=lambda layer: layer.level or 0)
 
 
@@ -200,16 +236,21 @@ def _tensors(graph: Graph, layer: _Layer, document: Document) -> list[tuple[str,
         tensor = graph.resolve(name)
         if tensor is None:
             like = nearest(name, [node.name for node in graph.nodes])
-            raise N2D2Error("E223", f"Input names '{name}', which is not a layer", where=layer.section.where("Input"),
-                            remedy=f"did you mean '{like}'?" if like else "name a layer or sp")
+            raise N2D2Error(
+                "E223",
+                f"Input names '{name}', which is not a layer",
+                where=layer.section.where("Input"),
+                remedy=f"did you mean '{like}'?" if like else "name a layer or sp",
+            )
         found.append((name, tensor))
     if not found:
         raise N2D2Error("E225", "Input is empty", where=layer.section.where("Input"), remedy="name a layer or sp")
     return found
 
 
-def _build_layer(document: Document, graph: Graph, layer: _Layer, types: dict[str, LayerType],
-                 weights: WeightStore | None, seed: int) -> None:
+def _build_layer(
+    document: Document, graph: Graph, layer: _Layer, types: dict[str, LayerType], weights: WeightStore | None, seed: int
+) -> None:
     section = layer.section
     if not section.has("Type"):
         raise section.missing("Type", section.location)
@@ -221,8 +262,11 @@ def _build_layer(document: Document, graph: Graph, layer: _Layer, types: dict[st
     if kind not in types:
         raise _unknown_type(kind, types, section)
     layer_type = types[kind]
-    model = section.text("Model") if section.has("Model") else (
-        document.globals.text("DefaultModel") if document.globals.has("DefaultModel") else "Frame")
+    model = (
+        section.text("Model")
+        if section.has("Model")
+        else (document.globals.text("DefaultModel") if document.globals.has("DefaultModel") else "Frame")
+    )
     _rename_outputs(section)
     values = layer_type.schema.read(section, layer_type.config, model)
     context = LayerContext(graph, values, list(parents), weights, seed)
@@ -238,8 +282,7 @@ def _build_layer(document: Document, graph: Graph, layer: _Layer, types: dict[st
         graph.precisions.update({node.name: asked for node in graph.nodes[before:]})
     _set_automatic(document, graph, section.name, parents)
     shape = graph.shape(section.name)
-    log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape),
-               channels(shape))
+    log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape), channels(shape))
 
 
 def _rename_outputs(section: Section) -> None:
@@ -251,38 +294,63 @@ def _rename_outputs(section: Section) -> None:
 
 def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
     if kind in _REFUSED:
-        return N2D2Error("E226", f"Type={kind} is not supported: {_REFUSED[kind]}", where=section.where("Type"),
-                         remedy="remove the layer")
+        return N2D2Error(
+            "E226", f"Type={kind} is not supported: {_REFUSED[kind]}", where=section.where("Type"), remedy="remove the layer"
+        )
     like = nearest(kind, [*types, "ONNX"])
     known = ", ".join(sorted([*types, "ONNX"]))
-    return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"),
-                     remedy=f"did you mean {like}?" if like else f"known types are {known}")
+    return N2D2Error(
+        "E226",
+        f"Type={kind} is not a supported layer type",
+        where=section.where("Type"),
+        remedy=f"did you mean {like}?" if like else f"known types are {known}",
+    )
 
 
 def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tuple[str, str]]) -> None:
     section, shape = document.automatic_section(name), graph.shape(name)
     inputs = [graph.shape(tensor) for _, tensor in parents]
-    for key, value in (("_NbChannels", sum(channels(s) for s in inputs)), ("_ChannelsWidth", width(inputs[0])),
-                       ("_ChannelsHeight", height(inputs[0])), ("_NbOutputs", channels(shape)),
-                       ("_OutputsWidth", width(shape)), ("_OutputsHeight", height(shape))):
+    for key, value in (
+        ("_NbChannels", sum(channels(s) for s in inputs)),
+        ("_ChannelsWidth", width(inputs[0])),
+        ("_ChannelsHeight", height(inputs[0])),
+        ("_NbOutputs", channels(shape)),
+        ("_OutputsWidth", width(shape)),
+        ("_OutputsHeight", height(shape)),
+    ):
         section.set_automatic(key, value)
 
 
-def _attach_onnx(document: Document, graph: Graph, values: Values, parents: list[tuple[str, str]],
-                 weights: WeightStore | None) -> None:
+def _attach_onnx(
+    document: Document, graph: Graph, values: Values, parents: list[tuple[str, str]], weights: WeightStore | None
+) -> None:
     from n2d2py.frontend.onnx import attach_onnx
 
     if values["Transpose"]:
-        raise N2D2Error("E227", "Transpose=1 is not supported", where=values.where("Transpose"),
-                        remedy="transpose the network when it is exported to ONNX")
+        raise N2D2Error(
+            "E227",
+            "Transpose=1 is not supported",
+            where=values.where("Transpose"),
+            remedy="transpose the network when it is exported to ONNX",
+        )
     path = resolve_path(values["File"], document)
     if path is None:
-        raise N2D2Error("E301", f"the ONNX file '{values['File']}' does not exist", where=values.where("File"),
-                        remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS")
+        raise N2D2Error(
+            "E301",
+            f"the ONNX file '{values['File']}' does not exist",
+            where=values.where("File"),
+            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
+        )
     before = len(graph.nodes)
-    attach_onnx(graph, path, [tensor for _, tensor in parents], ignore=tuple(values["Ignore"]),
-                ignore_input_size=values["IgnoreInputSize"], load_weights=values["ONNX_init"],
-                where=values.section.location)
+    attach_onnx(
+        graph,
+        path,
+        [tensor for _, tensor in parents],
+        ignore=tuple(values["Ignore"]),
+        ignore_input_size=values["IgnoreInputSize"],
+        load_weights=values["ONNX_init"],
+        where=values.section.location,
+    )
     if weights is not None:
         _load_stored(graph.nodes[before:], weights)
     for node in graph.nodes[before:]:
@@ -294,11 +362,18 @@ def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
     """Arrays stored under the name of an ONNX layer replace those of the ONNX file."""
     loaded = []
     for node in nodes:
-        found = {role: weights.load(node.name, name, node.params[role], node.location)
-                 for name, role in ROLES.items() if role in node.params and weights.has(node.name, name)}
+        found = {
+            role: weights.load(node.name, name, node.params[role], node.location)
+            for name, role in ROLES.items()
+            if role in node.params and weights.has(node.name, name)
+        }
         if found:
             node.params = {**node.params, **found}
             loaded.append(node.name)
     if loaded:
-        log.notice("%s: %d layers of the ONNX file take their weights from there: %s", weights.path, len(loaded),
-                   ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""))
+        log.notice(
+            "%s: %d layers of the ONNX file take their weights from there: %s",
+            weights.path,
+            len(loaded),
+            ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),
+        )

@@ -1,4 +1,5 @@
 """The result of a layer that has dimensions but no arithmetic here: what -describe shows of it."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
 """The types of layer sections: each declares its schema and how it becomes nodes."""
+
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators import Concat, Function, Reshape
 from n2d2py.operators.base import Op
 
-__all__ = ["LayerType", "LayerContext", "register_layer", "layer_types"]
+__all__ = ["LayerContext", "LayerType", "layer_types", "register_layer"]
 
 
 @dataclass
@@ -60,25 +61,30 @@ class LayerContext:
         ranks = {len(shape) for shape in self.shapes}
         if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
             return [tensor for _, tensor in self.parents]
-        return [self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
-                for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes))]
+        return [
+            self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
+            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes))
+        ]
 
     def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         """Appends a node that prepares the inputs of the layer's own; returns its output tensor."""
         document, name = self.values.section.document, f"{self.name}_{suffix}"
         while name in self.graph.tensors or name in document:
             name += "_"
-        return self.graph.add(Node(name, op, inputs, [name], params or {}, location=self.values.section.location,
-                                   helper=True)).output
+        return self.graph.add(
+            Node(name, op, inputs, [name], params or {}, location=self.values.section.location, helper=True)
+        ).output
 
-    def add(self, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None,
-            activation: Function | None = None) -> Node:
+    def add(
+        self, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None, activation: Function | None = None
+    ) -> Node:
         """Appends the layer's node."""
         where = self.values.section.location
         return self.graph.add(Node(self.name, op, inputs, [self.name], params or {}, activation, where))
 
-    def parameter(self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None,
-                  rows: Sequence[int] | None = None) -> np.ndarray:
+    def parameter(
+        self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None, rows: Sequence[int] | None = None
+    ) -> np.ndarray:
         """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
 
         `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`.
@@ -87,8 +93,11 @@ class LayerContext:
             N2D2Error: E229 for a shape that is too large, and what loading raises.
         """
         if prod(shape) > MAX_ELEMENTS:
-            raise self.fail("E229", f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most "
-                            f"{MAX_ELEMENTS:,} are supported", "check NbOutputs and the dimensions of its input")
+            raise self.fail(
+                "E229",
+                f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most {MAX_ELEMENTS:,} are supported",
+                "check NbOutputs and the dimensions of its input",
+            )
         self.loaded.append(ROLES[name])
         if self.weights is None:
             return np.broadcast_to(np.float32(0), shape)

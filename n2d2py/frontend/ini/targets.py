@@ -1,4 +1,5 @@
 """Target sections: what is scored, and how."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,28 +13,67 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["Target", "TARGET", "read_targets"]
+__all__ = ["TARGET", "Target", "read_targets"]
 
-TARGET = Schema("Target", (
-    Key("Type", Kind.STRING, "TargetScore", "kind of evaluation; -test knows TargetScore, and TargetCompare: the mean "
-        "squared error between the layer's output and tensors in files"),
-    Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
-    Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
-    Key("TargetValue", Kind.FLOAT, 1.0, "training"), Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
-    Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
-    Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
-    Key("DataPath", Kind.PATH, "", "TargetCompare: folder of the tensors, in the order of the stimuli by name: text, .npy "
-        "or .bin (float32)"),
-    Key("Matching", Kind.STRING, "*.dat", "TargetCompare: the files in it"),
-    Key("TargetFormat", Kind.ENUM, "NCHW", "TargetCompare: order of the axes in the files",
-        ("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH")),
-    Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are exchanged in the files"),
-    Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
-), accepted=("CreateMissingLabels", "ValueThreshold", "WeakTarget", "MaskLabelTarget", "MaskedLabel*",
-             "ROIsLabelTarget", "NoDisplayLabel", "EstimatedLabelsValueDisplay",
-             "ImageLogFormat", "Confusion*", "FilterMin*", "FilterMax*", "Min*", "Merge*", "Score*", "Generate*", "Nb*",
-             "Log*", "BatchPacked", "TargetType", "RP", "Anchor"),
-    doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.")
+TARGET = Schema(
+    "Target",
+    (
+        Key(
+            "Type",
+            Kind.STRING,
+            "TargetScore",
+            "kind of evaluation; -test knows TargetScore, and TargetCompare: the mean "
+            "squared error between the layer's output and tensors in files",
+        ),
+        Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
+        Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
+        Key("TargetValue", Kind.FLOAT, 1.0, "training"),
+        Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
+        Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
+        Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
+        Key(
+            "DataPath",
+            Kind.PATH,
+            "",
+            "TargetCompare: folder of the tensors, in the order of the stimuli by name: text, .npy or .bin (float32)",
+        ),
+        Key("Matching", Kind.STRING, "*.dat", "TargetCompare: the files in it"),
+        Key(
+            "TargetFormat",
+            Kind.ENUM,
+            "NCHW",
+            "TargetCompare: order of the axes in the files",
+            ("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH"),
+        ),
+        Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are exchanged in the files"),
+        Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
+    ),
+    accepted=(
+        "CreateMissingLabels",
+        "ValueThreshold",
+        "WeakTarget",
+        "MaskLabelTarget",
+        "MaskedLabel*",
+        "ROIsLabelTarget",
+        "NoDisplayLabel",
+        "EstimatedLabelsValueDisplay",
+        "ImageLogFormat",
+        "Confusion*",
+        "FilterMin*",
+        "FilterMax*",
+        "Min*",
+        "Merge*",
+        "Score*",
+        "Generate*",
+        "Nb*",
+        "Log*",
+        "BatchPacked",
+        "TargetType",
+        "RP",
+        "Anchor",
+    ),
+    doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.",
+)
 
 
 @dataclass(frozen=True)
@@ -78,9 +118,18 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
         return Target(name, tensor, location=section.location)
     kind = values["Type"].strip()
     stored = _stored(values, document) if kind == "TargetCompare" else None
-    return Target(name, tensor, values["TopN"], values["LabelsMapping"], values["DataAsTarget"] or stored is not None,
-                  values["BinaryThreshold"], section.location, "TargetScore" if kind == "Target" else kind,
-                  values["LabelsHueOffset"], stored)
+    return Target(
+        name,
+        tensor,
+        values["TopN"],
+        values["LabelsMapping"],
+        values["DataAsTarget"] or stored is not None,
+        values["BinaryThreshold"],
+        section.location,
+        "TargetScore" if kind == "Target" else kind,
+        values["LabelsHueOffset"],
+        stored,
+    )
 
 
 def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:

@@ -1,11 +1,12 @@
 """Stored weights (`-w`): N2D2's .syntxt folders (two files for a layer, or one), .npz files, folders of .npy."""
+
 from __future__ import annotations
 
 import re
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 import numpy as np
 
@@ -33,8 +34,7 @@ class WeightStore:
         if path is not None and path.is_file():
             self._arrays = _read_npz(path)
 
-    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None,
-             rows: Sequence[int] = ()) -> np.ndarray:
+    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None, rows: Sequence[int] = ()) -> np.ndarray:
         """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
 
         `rows`: how many weights each output of the layer has. In place of <layer>_weights and <layer>_biases there may
@@ -53,19 +53,25 @@ class WeightStore:
             if self.ignore_missing:
                 log.notice("%s: no '%s' in %s; initial values are kept", where or layer, key, self.path)
                 return initial
-            raise N2D2Error("E421", f"the weights '{key}' are not in {self.path}", where=where,
-                            remedy="give the right -w, or -w-ignore to keep initial values, or -w /dev/null")
+            raise N2D2Error(
+                "E421",
+                f"the weights '{key}' are not in {self.path}",
+                where=where,
+                remedy="give the right -w, or -w-ignore to keep initial values, or -w /dev/null",
+            )
         array, source = found
         if array.size != initial.size:
-            raise N2D2Error("E423", f"{source} holds {array.size} values, but layer '{layer}' needs "
-                            f"{initial.size} ({'x'.join(map(str, initial.shape))})", where=where,
-                            remedy="check that the weights belong to this network")
+            raise N2D2Error(
+                "E423",
+                f"{source} holds {array.size} values, but layer '{layer}' needs "
+                f"{initial.size} ({'x'.join(map(str, initial.shape))})",
+                where=where,
+                remedy="check that the weights belong to this network",
+            )
         if array.dtype.kind not in "biuf":
-            raise N2D2Error("E422", f"{source} holds {array.dtype}, not numbers", where=where,
-                            remedy="store float32 values")
+            raise N2D2Error("E422", f"{source} holds {array.dtype}, not numbers", where=where, remedy="store float32 values")
         if not np.isfinite(array).all():
-            raise N2D2Error("E424", f"{source} holds values that are not finite", where=where,
-                            remedy="check the training")
+            raise N2D2Error("E424", f"{source} holds values that are not finite", where=where, remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
 
     def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
@@ -77,9 +83,12 @@ class WeightStore:
         if values.size == weights:
             return (values, str(file)) if name == "weights" else None
         if values.size != weights + len(rows):
-            raise N2D2Error("E423", f"{file} holds {values.size} values, but layer '{layer}' has {weights} weights and "
-                            f"{len(rows)} biases", where=Location(str(file)),
-                            remedy="check that the weights belong to this network")
+            raise N2D2Error(
+                "E423",
+                f"{file} holds {values.size} values, but layer '{layer}' has {weights} weights and {len(rows)} biases",
+                where=Location(str(file)),
+                remedy="check that the weights belong to this network",
+            )
         is_bias = np.zeros(values.size, bool)
         is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
         return values[is_bias if name == "biases" else ~is_bias], str(file)
@@ -112,27 +121,41 @@ def _read_npz(file: Path) -> dict[str, np.ndarray]:
         if zipfile.is_zipfile(file):
             with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
-            zlib.error) as error:
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         reason = error
-    raise N2D2Error("E422", f"not a readable .npz file ({reason})", where=Location(str(file)),
-                    remedy="write it with numpy.savez")
+    raise N2D2Error(
+        "E422", f"not a readable .npz file ({reason})", where=Location(str(file)), remedy="write it with numpy.savez"
+    )
 
 
 def _read_npy(file: Path) -> np.ndarray:
     try:
         return np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise N2D2Error("E422", f"not a readable .npy file ({error})", where=Location(str(file)),
-                        remedy="write it with numpy.save") from None
+        raise N2D2Error(
+            "E422", f"not a readable .npy file ({error})", where=Location(str(file)), remedy="write it with numpy.save"
+        ) from None
 
 
 def _read_syntxt(file: Path) -> np.ndarray:
     try:
         return np.array([float(word) for word in file.read_text().split()], np.float32)
     except (ValueError, OSError, UnicodeDecodeError) as error:
-        raise N2D2Error("E422", f"not a readable .syntxt file ({error})", where=Location(str(file)),
-                        remedy="numbers must be separated by blanks") from None
+        raise N2D2Error(
+            "E422",
+            f"not a readable .syntxt file ({error})",
+            where=Location(str(file)),
+            remedy="numbers must be separated by blanks",
+        ) from None
 
 
 def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
@@ -148,6 +171,10 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
         return WeightStore(default if default.is_dir() else None, ignore_missing=ignore_missing)
     path = Path(option)
     if not path.exists():
-        raise N2D2Error("E420", f"the weights {option} do not exist", where=Location(option),
-                        remedy="give an existing folder or .npz file, or -w /dev/null")
+        raise N2D2Error(
+            "E420",
+            f"the weights {option} do not exist",
+            where=Location(option),
+            remedy="give an existing folder or .npz file, or -w /dev/null",
+        )
     return WeightStore(path, ignore_missing=ignore_missing)

@@ -1,8 +1,9 @@
 """Puts an ONNX network behind tensors of an existing Graph."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Iterable, Sequence
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
@@ -15,9 +16,17 @@ from n2d2py.graph.shapes import Shape
 __all__ = ["attach_onnx"]
 
 
-def attach_onnx(graph: Graph, path: str | Path, parents: Sequence[str], *, ignore: Iterable[str] = (),
-                ignore_input_size: bool = False, load_weights: bool = True, seed: int = 1,
-                where: Location | None = None) -> list[str]:
+def attach_onnx(
+    graph: Graph,
+    path: str | Path,
+    parents: Sequence[str],
+    *,
+    ignore: Iterable[str] = (),
+    ignore_input_size: bool = False,
+    load_weights: bool = True,
+    seed: int = 1,
+    where: Location | None = None,
+) -> list[str]:
     """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
@@ -30,8 +39,12 @@ def attach_onnx(graph: Graph, path: str | Path, parents: Sequence[str], *, ignor
     model = load_onnx(path, ignore=ignore, ignore_init=not load_weights, seed=seed)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
-        raise N2D2Error("E313", f"{len(parents)} inputs are given, but the ONNX graph has {len(model.inputs)} ({names})",
-                        where=where or model.place(), remedy="name one section in Input for each of them")
+        raise N2D2Error(
+            "E313",
+            f"{len(parents)} inputs are given, but the ONNX graph has {len(model.inputs)} ({names})",
+            where=where or model.place(),
+            remedy="name one section in Input for each of them",
+        )
     transposed = nhwc_inputs(model.proto.graph)
     shapes = {}
     for value, parent in zip(model.inputs, parents):
@@ -43,18 +56,30 @@ def attach_onnx(graph: Graph, path: str | Path, parents: Sequence[str], *, ignor
     return _join(graph, part, dict(zip((value.name for value in model.inputs), parents)), model)
 
 
-def _fit(shape: Shape, declared: tuple[int | None, ...], value: OnnxInput, model: OnnxModel,
-         ignore_input_size: bool, where: Location | None) -> Shape:
+def _fit(
+    shape: Shape,
+    declared: tuple[int | None, ...],
+    value: OnnxInput,
+    model: OnnxModel,
+    ignore_input_size: bool,
+    where: Location | None,
+) -> Shape:
     """The parent's shape, checked against the declared one."""
     given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
-        raise N2D2Error("E313", f"the input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), "
-                        f"but it is fed {given}", where=where or model.place(),
-                        remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly")
+        raise N2D2Error(
+            "E313",
+            f"the input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but it is fed {given}",
+            where=where or model.place(),
+            remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly",
+        )
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:])):
-        log.warning("W305", f"the input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but it is "
-                    f"fed {given}", where=where or model.place(),
-                    remedy="change Size of the stimuli provider, or set IgnoreInputSize=1")
+        log.warning(
+            "W305",
+            f"the input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but it is fed {given}",
+            where=where or model.place(),
+            remedy="change Size of the stimuli provider, or set IgnoreInputSize=1",
+        )
     return shape
 
 
@@ -66,16 +91,29 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
         if node.name not in names and node.output not in names:
             continue
         if node.name in written or node.output in written or node.name != node.output:
-            raise N2D2Error("E312", f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
-                            where=model.place(node.name), remedy="rename the section")
+            raise N2D2Error(
+                "E312",
+                f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
+                where=model.place(node.name),
+                remedy="rename the section",
+            )
         count = 2  # a layer that the import added: another ONNX section has the same
         while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
             count += 1
         new[node.name] = f"{node.name}_{count}"
     for node in part.nodes:
-        graph.add(Node(new.get(node.name, node.name) if node.name in part.tensors else node.name, node.op,
-                       [new.get(name, name) for name in node.inputs], [new.get(name, name) for name in node.outputs], node.params,
-                       node.activation, node.location, node.source))
+        graph.add(
+            Node(
+                new.get(node.name, node.name) if node.name in part.tensors else node.name,
+                node.op,
+                [new.get(name, name) for name in node.inputs],
+                [new.get(name, name) for name in node.outputs],
+                node.params,
+                node.activation,
+                node.location,
+                node.source,
+            )
+        )
     for old, target in {**part.aliases, **feeds}.items():
         if old not in graph.tensors:
             graph.aliases[old] = new.get(target, target)

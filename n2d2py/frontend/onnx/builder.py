@@ -1,8 +1,9 @@
 """What converters of operators build the Graph with: layers, and the tensors of the ONNX model in their two forms."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -54,24 +55,39 @@ class Builder:
         self.plain_integers = has_plain_integers(model.proto.graph)
         self._taken = {name for node in model.proto.graph.node for name in node.output}
 
-    def layer(self, node: OnnxNode, op: Op, inputs: Sequence[str], params: Mapping[str, np.ndarray | None] | None = None,
-              *, part: str | None = None, output: str | None = None) -> str:
+    def layer(
+        self,
+        node: OnnxNode,
+        op: Op,
+        inputs: Sequence[str],
+        params: Mapping[str, np.ndarray | None] | None = None,
+        *,
+        part: str | None = None,
+        output: str | None = None,
+    ) -> str:
         """Adds a layer that reads graph tensors; returns its output tensor.
 
         The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
         after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
         """
         name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
-        checked = {role: array if array is None else self.parameter(name, role, array)
-                   for role, array in (params or {}).items()}
+        checked = {
+            role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
+        }
         if not self.model.load_weights:
             checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
         if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:
             scales = grids.weight_scales(self.grids[node.inputs[1]], len(checked["weights"]))
             checked |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(name)
-        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs],
-                                Node(name, op, [], [name], checked, location=place))[0]) > 4:
+        if (
+            len(
+                op.output_shapes(
+                    [self.graph.shape(tensor) for tensor in inputs], Node(name, op, [], [name], checked, location=place)
+                )[0]
+            )
+            > 4
+        ):
             raise Unsupported("its result has more axes than channels, height and width")
         self.graph.add(Node(name, op, list(inputs), [name], checked, location=place))
         if part is None:
@@ -147,8 +163,12 @@ class Builder:
             self.constants[name] = np.asarray(value.constant)
             return
         last = self.graph.nodes[-1] if self.graph.nodes else None
-        own = last is not None and last.outputs == [value.tensor] and value.tensor not in self.arrays.values() \
+        own = (
+            last is not None
+            and last.outputs == [value.tensor]
+            and value.tensor not in self.arrays.values()
             and value.tensor not in self.names.values()
+        )
         if own and name not in self.graph.tensors:
             tensor = self.graph.tensors.pop(value.tensor)
             self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
@@ -183,11 +203,19 @@ class Builder:
         try:
             values = np.ascontiguousarray(array, np.float32)
         except (ValueError, TypeError):
-            raise N2D2Error("E306", f"the layer's {role} are no numbers", where=self.model.place(layer),
-                            remedy="check the export of the model") from None
+            raise N2D2Error(
+                "E306",
+                f"the layer's {role} are no numbers",
+                where=self.model.place(layer),
+                remedy="check the export of the model",
+            ) from None
         if finite and not np.isfinite(values).all():
-            raise N2D2Error("E306", f"not all values of the layer's {role} are finite in float32",
-                            where=self.model.place(layer), remedy="check the training and the export")
+            raise N2D2Error(
+                "E306",
+                f"not all values of the layer's {role} are finite in float32",
+                where=self.model.place(layer),
+                remedy="check the training and the export",
+            )
         values.setflags(write=False)
         return values
 

@@ -1,8 +1,9 @@
 """Inputs and outputs of a model."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
-from typing import Mapping
 
 import numpy as np
 
@@ -39,11 +40,14 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         shape = _input_shape(builder, value, is_nhwc, input_shapes)
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
         if is_nhwc:
-            log.notice("%s: the input '%s' is declared as height, width, channels; the network takes channels, "
-                       "height, width (%s)", builder.model.path, value.name, "x".join(map(str, shape[1:])))
+            log.notice(
+                "%s: the input '%s' is declared as height, width, channels; the network takes channels, height, width (%s)",
+                builder.model.path,
+                value.name,
+                "x".join(map(str, shape[1:])),
+            )
             name = builder.fresh(f"{value.name}_nhwc")
-            builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name],
-                                location=builder.model.place(name)))
+            builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
 
 
@@ -53,8 +57,12 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         dims = (1, *dims[1:])
     if None in dims:
         text = "x".join("?" if size is None else str(size) for size in dims)
-        raise N2D2Error("E305", f"the input '{value.name}' has the shape {text} with unknown sizes",
-                        where=builder.model.place(), remedy="fix the sizes when exporting the model")
+        raise N2D2Error(
+            "E305",
+            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            where=builder.model.place(),
+            remedy="fix the sizes when exporting the model",
+        )
     return dims  # type: ignore[return-value]
 
 
@@ -64,9 +72,12 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
     if None in declared:
         text = "x".join("?" if size is None else str(size) for size in declared[1:])
-        raise N2D2Error("E305", f"the input '{value.name}' has the shape {text} with unknown sizes",
-                        where=builder.model.place(), remedy="fix the sizes when exporting the model, or feed it from "
-                        "a stimuli provider of known size")
+        raise N2D2Error(
+            "E305",
+            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            where=builder.model.place(),
+            remedy="fix the sizes when exporting the model, or feed it from a stimuli provider of known size",
+        )
     return declared  # type: ignore[return-value]
 
 
@@ -77,8 +88,9 @@ def set_outputs(builder: Builder) -> None:
         N2D2Error: E311 an output without layer.
     """
     if not builder.model.outputs:
-        raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(),
-                        remedy="name the results of the network as outputs")
+        raise N2D2Error(
+            "E311", "the model has no outputs", where=builder.model.place(), remedy="name the results of the network as outputs"
+        )
     for name in builder.model.outputs:
         if builder.is_tensor(name):
             tensor = _output(builder, name)
@@ -88,8 +100,9 @@ def set_outputs(builder: Builder) -> None:
             builder.graph.outputs.append(_constant_output(builder, name))
             continue
         what = "is a constant" if name in builder.constants else "is written by no node"
-        raise N2D2Error("E311", f"the output '{name}' {what}", where=builder.model.place(),
-                        remedy="remove this output from the model")
+        raise N2D2Error(
+            "E311", f"the output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
+        )
     builder.graph.outputs = list(dict.fromkeys(builder.graph.outputs))
 
 

@@ -1,4 +1,5 @@
 """Replaces operators without converter by their definition in ONNX, where the standard gives one."""
+
 from __future__ import annotations
 
 import onnx
@@ -23,8 +24,9 @@ def expand_functions(model: OnnxModel) -> None:
         from onnx import inliner
 
         try:
-            model.proto = inliner.inline_selected_functions(model.proto, [("", name) for name in found],
-                                                            inline_schema_functions=True)
+            model.proto = inliner.inline_selected_functions(
+                model.proto, [("", name) for name in found], inline_schema_functions=True
+            )
         except (RuntimeError, ValueError, onnx.onnx_cpp2py_export.shape_inference.InferenceError) as error:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return

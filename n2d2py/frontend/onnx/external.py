@@ -1,9 +1,10 @@
 """Tensors that an ONNX model keeps in files beside it."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
-from typing import Iterator
 
 import onnx
 from onnx import TensorProto, helper
@@ -48,28 +49,35 @@ def _load(tensor: TensorProto, path: Path) -> None:
     folder = path.resolve().parent
     target = (folder / location).resolve()
     if not location or Path(location).is_absolute() or folder not in target.parents:
-        raise _error(path, f"the data of '{tensor.name}' lie in '{location}', outside the model's folder",
-                     "put the data file beside the model and refer to it by a relative path")
+        raise _error(
+            path,
+            f"the data of '{tensor.name}' lie in '{location}', outside the model's folder",
+            "put the data file beside the model and refer to it by a relative path",
+        )
     if target.exists() and not target.is_file():
-        raise _error(path, f"the data of '{tensor.name}' lie in '{location}', which is no file",
-                     "put the data file beside the model")
+        raise _error(
+            path, f"the data of '{tensor.name}' lie in '{location}', which is no file", "put the data file beside the model"
+        )
     needed = _bytes_needed(tensor, path)
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
         if length > needed:
-            raise _error(path, f"'{tensor.name}' needs {needed:,} bytes, the file gives it {length:,}", "export the model again")
+            raise _error(
+                path, f"'{tensor.name}' needs {needed:,} bytes, the file gives it {length:,}", "export the model again"
+            )
         with target.open("rb") as file:
             file.seek(offset)
             data = file.read(length if length >= 0 else needed)
     except ValueError:
-        raise _error(path, f"the place of the data of '{tensor.name}' is not a number",
-                     "export the model again") from None
+        raise _error(path, f"the place of the data of '{tensor.name}' is not a number", "export the model again") from None
     except OSError as error:
-        raise _error(path, f"the data of '{tensor.name}' cannot be read from '{location}' ({error.strerror})",
-                     "put the data file beside the model") from None
+        raise _error(
+            path,
+            f"the data of '{tensor.name}' cannot be read from '{location}' ({error.strerror})",
+            "put the data file beside the model",
+        ) from None
     if length >= 0 and len(data) != length:
-        raise _error(path, f"'{location}' ends before the data of '{tensor.name}'",
-                     "copy the whole data file beside the model")
+        raise _error(path, f"'{location}' ends before the data of '{tensor.name}'", "copy the whole data file beside the model")
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
@@ -83,8 +91,9 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
     except (KeyError, TypeError):
         raise _error(path, f"'{tensor.name}' has a type that external data cannot have", "export the model again") from None
     if count > MAX_ELEMENTS:
-        raise _error(path, f"'{tensor.name}' has {count:,} elements, at most {MAX_ELEMENTS:,} are supported",
-                     "check its dimensions")
+        raise _error(
+            path, f"'{tensor.name}' has {count:,} elements, at most {MAX_ELEMENTS:,} are supported", "check its dimensions"
+        )
     return (count * bits + 7) // 8
 
 

@@ -1,8 +1,9 @@
 """Evaluates nodes whose inputs are all known, with the reference implementation of the onnx package."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, prod
-from typing import Mapping
 
 import numpy as np
 import onnx
@@ -10,12 +11,26 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.registry import Unsupported
 
-__all__ = ["evaluate", "is_foldable", "room_of", "SHAPE_READERS", "SHAPE_ARITHMETIC"]
+__all__ = ["SHAPE_ARITHMETIC", "SHAPE_READERS", "evaluate", "is_foldable", "room_of"]
 
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends on the shape of their input only."""
-SHAPE_ARITHMETIC = (*SHAPE_READERS, "Constant", "ConstantOfShape", "Equal", "Expand", "Gather", "Greater", "If", "Less",
-                    "Not", "Range", "Slice", "Split", "Where")
+SHAPE_ARITHMETIC = (
+    *SHAPE_READERS,
+    "Constant",
+    "ConstantOfShape",
+    "Equal",
+    "Expand",
+    "Gather",
+    "Greater",
+    "If",
+    "Less",
+    "Not",
+    "Range",
+    "Slice",
+    "Split",
+    "Where",
+)
 """Operators that exporters use to compute shapes; they need no converter where that succeeds."""
 
 _MOST_ELEMENTS = 1 << 26
@@ -28,8 +43,11 @@ _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
     """Whether the result is the same in every run, the node has no inner graphs and belongs to no quantized network."""
-    return (proto.domain in ("", "ai.onnx") and proto.op_type not in (*_RANDOM, *_QUANTIZED)
-            and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute))
+    return (
+        proto.domain in ("", "ai.onnx")
+        and proto.op_type not in (*_RANDOM, *_QUANTIZED)
+        and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute)
+    )
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
@@ -51,8 +69,11 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type == "Pad":
             pads = given[1].reshape(-1).tolist()
             rank = given[0].ndim
-            count = prod(size + pads[axis] + pads[axis + rank] for axis, size in enumerate(given[0].shape)) if len(
-                pads) == 2 * rank else 0
+            count = (
+                prod(size + pads[axis] + pads[axis + rank] for axis, size in enumerate(given[0].shape))
+                if len(pads) == 2 * rank
+                else 0
+            )
         elif proto.op_type == "OneHot":
             count = given[0].size * int(given[1].reshape(-1)[0])
         elif proto.op_type in ("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "Pow"):
@@ -83,8 +104,9 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
     _check_size(proto, values, room)
 
     known = {name: value for name, value in zip(proto.input, values) if name and value is not None}
-    inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None)
-              for name, value in known.items()]
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None) for name, value in known.items()
+    ]
     names = [name for name in proto.output if name]
     graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])

@@ -1,12 +1,12 @@
 """Scales of quantized constants, followed through what exporters do to them before a layer reads them."""
+
 from __future__ import annotations
 
 import numpy as np
 
 __all__ = ["MOVES", "weight_scales"]
 
-MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather",
-         "Expand")
+MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")
 """Operators behind which a constant has the same values, in other places."""
 
 

@@ -4,10 +4,11 @@ Each node is either folded (all its inputs are known), or handed to the converte
 that cannot be imported does not stop the walk: its outputs get the shapes that ONNX infers, so that every
 other unsupported node is found too, and one error lists them all.
 """
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 import numpy as np
 import onnx
@@ -28,22 +29,74 @@ from n2d2py.graph.shapes import Shape
 
 __all__ = ["import_onnx"]
 
-_IMAGE_LAYERS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool",
-                 "BatchNormalization", "Gemm", "MatMul", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "LRN")
+_IMAGE_LAYERS = (
+    "Conv",
+    "ConvTranspose",
+    "MaxPool",
+    "AveragePool",
+    "GlobalMaxPool",
+    "GlobalAveragePool",
+    "BatchNormalization",
+    "Gemm",
+    "MatMul",
+    "Resize",
+    "Upsample",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "LRN",
+)
 """Operators whose layers of images are worth a change of order in memory."""
-_FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Clip", "LeakyRelu", "HardSigmoid", "HardSwish", "Elu", "Selu",
-              "Celu", "ThresholdedRelu", "Gelu", "Abs", "Erf", "Exp", "Log", "Mish", "Softsign", "Sqrt", "Identity")
+_FUNCTIONS = (
+    "Relu",
+    "Sigmoid",
+    "Tanh",
+    "Softplus",
+    "Clip",
+    "LeakyRelu",
+    "HardSigmoid",
+    "HardSwish",
+    "Elu",
+    "Selu",
+    "Celu",
+    "ThresholdedRelu",
+    "Gelu",
+    "Abs",
+    "Erf",
+    "Exp",
+    "Log",
+    "Mish",
+    "Softsign",
+    "Sqrt",
+    "Identity",
+)
 """Operators that go element by element, whatever the shape."""
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 
-_ON_INTEGERS = ("DequantizeLinear", "MaxPool", "GlobalMaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
-                "Concat", "Split", "Slice", "Gather", "Identity", "Dropout", "DepthToSpace", "SpaceToDepth")
+_ON_INTEGERS = (
+    "DequantizeLinear",
+    "MaxPool",
+    "GlobalMaxPool",
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "Concat",
+    "Split",
+    "Slice",
+    "Gather",
+    "Identity",
+    "Dropout",
+    "DepthToSpace",
+    "SpaceToDepth",
+)
 """Operators that may read integers: they only move values, so that what they give stands for the same numbers."""
 
 
-def import_onnx(model: OnnxModel | onnx.ModelProto | str | Path, name: str | None = None, *,
-                input_shapes: Mapping[str, Shape] | None = None) -> Graph:
+def import_onnx(
+    model: OnnxModel | onnx.ModelProto | str | Path, name: str | None = None, *, input_shapes: Mapping[str, Shape] | None = None
+) -> Graph:
     """The Graph of an ONNX model: float32, batch 1, layers named after the first outputs of their nodes.
 
     `input_shapes` replaces the declared shapes of inputs (batch 1 included). An input that the model
@@ -104,11 +157,18 @@ class _Walk:
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)
             return
-        missing = [name for name in proto.input
-                   if name and name not in builder.constants and not builder.is_tensor(name) and name not in self._blocked]
+        missing = [
+            name
+            for name in proto.input
+            if name and name not in builder.constants and not builder.is_tensor(name) and name not in self._blocked
+        ]
         if missing:
-            raise N2D2Error("E302", f"the node reads '{missing[0]}', which nothing writes before it",
-                            where=builder.model.place(proto.output[0]), remedy="export the model again")
+            raise N2D2Error(
+                "E302",
+                f"the node reads '{missing[0]}', which nothing writes before it",
+                where=builder.model.place(proto.output[0]),
+                remedy="export the model again",
+            )
         try:
             if proto.op_type == "If" and self._splice(proto):
                 return
@@ -116,8 +176,11 @@ class _Walk:
                 self._expand(proto)
                 return
             if any(name in self._blocked for name in proto.input):
-                if find_converter(proto.op_type, proto.domain) is None and \
-                        find_array_converter(proto.op_type, proto.domain) is None and proto.op_type not in folding.SHAPE_ARITHMETIC:
+                if (
+                    find_converter(proto.op_type, proto.domain) is None
+                    and find_array_converter(proto.op_type, proto.domain) is None
+                    and proto.op_type not in folding.SHAPE_ARITHMETIC
+                ):
                     raise Unsupported("the operator is not supported")
                 self._block(proto)
             elif not self._fold(proto):
@@ -136,8 +199,9 @@ class _Walk:
             builder.constants[proto.output[0]] = to_array(proto.attribute[0].t, builder.model.path)
             return True
         reads_shape = proto.op_type in folding.SHAPE_READERS
-        if not folding.is_foldable(proto) or not (reads_shape or all(
-                name in builder.constants for name in proto.input if name)):
+        if not folding.is_foldable(proto) or not (
+            reads_shape or all(name in builder.constants for name in proto.input if name)
+        ):
             return False
         values = []
         for name in proto.input:
@@ -169,15 +233,17 @@ class _Walk:
         converter = find_converter(proto.op_type, proto.domain)
         on_arrays = None if builder.is_batched else find_array_converter(proto.op_type, proto.domain)
         if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and on_arrays is not None:
-            plain = proto.input[0] not in builder.constants and (builder.plain_integers or
-                                                                 proto.input[1] not in builder.constants)
+            plain = proto.input[0] not in builder.constants and (
+                builder.plain_integers or proto.input[1] not in builder.constants
+            )
             converter, on_arrays = (None, on_arrays) if plain else (converter, None)
         if converter is None and on_arrays is None:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _ON_INTEGERS:
-            raise Unsupported(f"it computes with the integers of '{min(integers)}'",
-                              "let it read what a DequantizeLinear gives")
+            raise Unsupported(
+                f"it computes with the integers of '{min(integers)}'", "let it read what a DequantizeLinear gives"
+            )
         self._apply(proto, converter, on_arrays)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
@@ -204,7 +270,8 @@ class _Walk:
         """Whether a data input is there as an array only, and the operator no layer of images."""
         builder = self.builder
         return proto.op_type not in _IMAGE_LAYERS and any(
-            name in builder.arrays and name not in builder.names for name in proto.input)
+            name in builder.arrays and name not in builder.names for name in proto.input
+        )
 
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
         """Converts an activation function of an array of reals as one of a vector; False for other nodes."""

@@ -1,7 +1,8 @@
 """Initial values of layers whose stored weights are not wanted (ONNX_init=0)."""
+
 from __future__ import annotations
 
-from typing import Mapping
+from collections.abc import Mapping
 
 import numpy as np
 

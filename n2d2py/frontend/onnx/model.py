@@ -1,10 +1,11 @@
 """Reads and checks an ONNX file: protobuf, opset, external data, initializers, inputs."""
+
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterable, Sequence
 
 import numpy as np
 import onnx
@@ -16,22 +17,29 @@ from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.frontend.onnx.external import load_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
 
-__all__ = ["OnnxInput", "OnnxModel", "load_onnx", "to_array", "MIN_OPSET", "MAX_OPSET"]
+__all__ = ["MAX_OPSET", "MIN_OPSET", "OnnxInput", "OnnxModel", "load_onnx", "to_array"]
 
 MIN_OPSET = 7
 """The first opset with today's broadcasting rules."""
 MAX_OPSET = 28
 """The newest opset whose operators were checked against the converters."""
 
-_MOST_BYTES = 2 ** 31
+_MOST_BYTES = 2**31
 _MOST_NODES = 20_000
 """Nodes with inlined functions; large networks of today have a few thousand."""
 _DEEPEST = 50
 """Functions that call each other."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _IMAGES = (TensorProto.UINT8, TensorProto.INT8)
-_INTEGERS = (TensorProto.BOOL, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT16,
-             TensorProto.UINT32, TensorProto.UINT64)
+_INTEGERS = (
+    TensorProto.BOOL,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.INT64,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+    TensorProto.UINT64,
+)
 _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 _TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
 """What the structural check refuses although the import lists it better, or does not need it."""
@@ -87,8 +95,14 @@ class OnnxModel:
         return Location(self.path, None, section)
 
 
-def load_onnx(path: str | Path | onnx.ModelProto, *, ignore: Iterable[str] = (), ignore_init: bool = False,
-              input_names: Sequence[str] | None = None, seed: int = 1) -> OnnxModel:
+def load_onnx(
+    path: str | Path | onnx.ModelProto,
+    *,
+    ignore: Iterable[str] = (),
+    ignore_init: bool = False,
+    input_names: Sequence[str] | None = None,
+    seed: int = 1,
+) -> OnnxModel:
     """The model in the file `path` (or a model in memory), checked and with its functions inlined.
 
     `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
@@ -112,8 +126,15 @@ def load_onnx(path: str | Path | onnx.ModelProto, *, ignore: Iterable[str] = (),
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
     inputs, batch = _inputs(proto, name, set(constants), input_names)
     _check_ignored(proto, name, ignore)
-    log.detail("%s: IR version %d, opset %d, producer %s %s, %d nodes", name, proto.ir_version, opset,
-               proto.producer_name or "unknown", proto.producer_version, len(proto.graph.node))
+    log.detail(
+        "%s: IR version %d, opset %d, producer %s %s, %d nodes",
+        name,
+        proto.ir_version,
+        opset,
+        proto.producer_name or "unknown",
+        proto.producer_version,
+        len(proto.graph.node),
+    )
     return OnnxModel(name, proto, opset, inputs, batch, constants, frozenset(ignore), not ignore_init, seed)
 
 
@@ -126,8 +147,12 @@ def to_array(tensor: TensorProto, path: str) -> np.ndarray:
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError) as error:
-        raise N2D2Error("E302", f"the tensor '{tensor.name}' is damaged ({error})", where=Location(path),
-                        remedy="export or download the model again") from None
+        raise N2D2Error(
+            "E302",
+            f"the tensor '{tensor.name}' is damaged ({error})",
+            where=Location(path),
+            remedy="export or download the model again",
+        ) from None
     array.setflags(write=False)
     return array
 
@@ -137,12 +162,18 @@ def _read(path: Path) -> onnx.ModelProto:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "not a regular file")
         if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid(str(path), f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
-                           "export the model with its weights as external data")
+            raise _invalid(
+                str(path),
+                f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB",
+                "export the model with its weights as external data",
+            )
         data = path.read_bytes()
     except OSError as error:
-        reason = "the ONNX file does not exist" if isinstance(error, FileNotFoundError) else \
-            f"the ONNX file cannot be read ({error.strerror})"
+        reason = (
+            "the ONNX file does not exist"
+            if isinstance(error, FileNotFoundError)
+            else f"the ONNX file cannot be read ({error.strerror})"
+        )
         raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
     proto = onnx.ModelProto()
     try:
@@ -156,8 +187,12 @@ def _read(path: Path) -> onnx.ModelProto:
 
 
 def _too_many(path: str, count: int) -> N2D2Error:
-    return N2D2Error("E302", f"the model has {count:,} nodes, at most {_MOST_NODES:,} are supported", where=Location(path),
-                     remedy="export a smaller model, without loops that are unrolled")
+    return N2D2Error(
+        "E302",
+        f"the model has {count:,} nodes, at most {_MOST_NODES:,} are supported",
+        where=Location(path),
+        remedy="export a smaller model, without loops that are unrolled",
+    )
 
 
 def _invalid(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
@@ -167,17 +202,28 @@ def _invalid(path: str, what: str, remedy: str = "export or download the model a
 def _opset(proto: onnx.ModelProto, path: str) -> int:
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
-        raise N2D2Error("E303", "the model declares no version of the ONNX operator set", where=Location(path),
-                        remedy=f"export it with an opset from 11 to {MAX_OPSET}")
+        raise N2D2Error(
+            "E303",
+            "the model declares no version of the ONNX operator set",
+            where=Location(path),
+            remedy=f"export it with an opset from 11 to {MAX_OPSET}",
+        )
     opset = max(versions)
     newest = onnx.defs.onnx_opset_version()
     if opset < MIN_OPSET or opset > newest:
-        raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path),
-                        remedy=f"export the model with an opset from 11 to {MAX_OPSET}, or convert it with "
-                        "onnx.version_converter")
+        raise N2D2Error(
+            "E303",
+            f"opset {opset} is not supported",
+            where=Location(path),
+            remedy=f"export the model with an opset from 11 to {MAX_OPSET}, or convert it with onnx.version_converter",
+        )
     if opset > MAX_OPSET:
-        log.warning("W303", f"opset {opset} is newer than {MAX_OPSET}, the newest one that was checked",
-                    where=Location(path), remedy="compare the result with ONNX Runtime")
+        log.warning(
+            "W303",
+            f"opset {opset} is newer than {MAX_OPSET}, the newest one that was checked",
+            where=Location(path),
+            remedy="compare the result with ONNX Runtime",
+        )
     return opset
 
 
@@ -190,8 +236,12 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
     except onnx.checker.ValidationError as error:
         text = " ".join(str(error).split())
         if not any(phrase in text for phrase in _TOLERATED):
-            raise N2D2Error("E302", f"not a valid ONNX model ({text[:200]})", where=Location(path),
-                            remedy="export the model again, or look at it with onnx.checker") from None
+            raise N2D2Error(
+                "E302",
+                f"not a valid ONNX model ({text[:200]})",
+                where=Location(path),
+                remedy="export the model again, or look at it with onnx.checker",
+            ) from None
     except (ValueError, UnicodeDecodeError) as error:
         raise _invalid(path, f"not a valid ONNX model ({error})") from None
     _check_names(proto, path)
@@ -220,8 +270,12 @@ def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
         for node in nodes:
             key = (node.domain, node.op_type)
             if key in open_calls or len(open_calls) > _DEEPEST:
-                raise _invalid(path, f"its function '{node.op_type}' calls itself" if key in open_calls else
-                               "its functions call each other too deeply")
+                raise _invalid(
+                    path,
+                    f"its function '{node.op_type}' calls itself"
+                    if key in open_calls
+                    else "its functions call each other too deeply",
+                )
             if key in bodies and key not in counts:
                 counts[key] = count(bodies[key], (*open_calls, key))
             total += counts.get(key, 1)
@@ -242,29 +296,46 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
         raise _invalid(path, f"its functions cannot be inlined ({error})") from None
 
 
-def _inputs(proto: onnx.ModelProto, path: str, initialized: set[str],
-            input_names: Sequence[str] | None) -> tuple[list[OnnxInput], int | None]:
+def _inputs(
+    proto: onnx.ModelProto, path: str, initialized: set[str], input_names: Sequence[str] | None
+) -> tuple[list[OnnxInput], int | None]:
     values = [value for value in proto.graph.input if value.name not in initialized]
     if input_names is not None:
         by_name = {value.name: value for value in values}
         if sorted(input_names) != sorted(by_name):
-            raise N2D2Error("E305", f"the inputs are {', '.join(by_name)}, not {', '.join(input_names)}",
-                            where=Location(path), remedy="name each input once")
+            raise N2D2Error(
+                "E305",
+                f"the inputs are {', '.join(by_name)}, not {', '.join(input_names)}",
+                where=Location(path),
+                remedy="name each input once",
+            )
         values = [by_name[name] for name in input_names]
     if not values:
-        raise N2D2Error("E305", "the model has no data input", where=Location(path),
-                        remedy="export it with at least one input that has no initializer")
+        raise N2D2Error(
+            "E305",
+            "the model has no data input",
+            where=Location(path),
+            remedy="export it with at least one input that has no initializer",
+        )
     inputs, batches = [], []
     for value in values:
         tensor = value.type.tensor_type
         if not value.type.HasField("tensor_type") or tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
             known = TensorProto.DataType.values()
             kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
-            raise N2D2Error("E305", f"the input '{value.name}' is of type {kind}", where=Location(path),
-                            remedy="inputs must be tensors of numbers or truth values")
+            raise N2D2Error(
+                "E305",
+                f"the input '{value.name}' is of type {kind}",
+                where=Location(path),
+                remedy="inputs must be tensors of numbers or truth values",
+            )
         if not tensor.HasField("shape"):
-            raise N2D2Error("E305", f"the input '{value.name}' has no shape",
-                            where=Location(path), remedy="export the model with the shapes of its inputs")
+            raise N2D2Error(
+                "E305",
+                f"the input '{value.name}' has no shape",
+                where=Location(path),
+                remedy="export the model with the shapes of its inputs",
+            )
         dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _kind(proto.graph, value.name, tensor.elem_type)
         if len(dims) > 1:
@@ -289,5 +360,9 @@ def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> 
     for name in ignore:
         if name not in names:
             like = nearest(name, names)
-            log.warning("W304", f"Ignore names '{name}', but no node has this first output", where=Location(path),
-                        remedy=f"did you mean '{like}'?" if like else "name the first output of a node")
+            log.warning(
+                "W304",
+                f"Ignore names '{name}', but no node has this first output",
+                where=Location(path),
+                remedy=f"did you mean '{like}'?" if like else "name the first output of a node",
+            )

@@ -1,4 +1,5 @@
 """What a converter sees of an ONNX node: attributes, constants, shapes."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ class OnnxNode:
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
     """
 
-    def __init__(self, proto: onnx.NodeProto, builder: "Builder", as_vector: bool = False):
+    def __init__(self, proto: onnx.NodeProto, builder: Builder, as_vector: bool = False):
         """`as_vector`: tensors are given as vectors of all their elements."""
         self._as_vector = as_vector
         self.type = proto.op_type

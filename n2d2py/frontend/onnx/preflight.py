@@ -1,4 +1,5 @@
 """Collects what cannot be imported and tells it in one error per kind."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -49,8 +50,7 @@ class Preflight:
         """Notes a node that no converter can take."""
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
-        kind = self._kinds.setdefault((operator, refusal.reason),
-                                      _Kind(operator, refusal.reason, remedy, proto.output[0]))
+        kind = self._kinds.setdefault((operator, refusal.reason), _Kind(operator, refusal.reason, remedy, proto.output[0]))
         kind.count += 1
 
     def fail(self, error: N2D2Error) -> None:
@@ -65,8 +65,14 @@ class Preflight:
         found = []
         for kind in self._kinds.values():
             number = "1 node" if kind.count == 1 else f"{kind.count} nodes, the first one here"
-            found.append(N2D2Error("E310", f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
-                                   where=self._model.place(kind.first), remedy=kind.remedy))
+            found.append(
+                N2D2Error(
+                    "E310",
+                    f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
+                    where=self._model.place(kind.first),
+                    remedy=kind.remedy,
+                )
+            )
         return found or self._failures
 
     def inferred_shape(self, name: str) -> Shape | None:

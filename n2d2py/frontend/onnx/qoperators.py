@@ -1,9 +1,10 @@
 """Operators that read and write integers (QOperator format) as what they stand for: DequantizeLinear, the operator in
 floating point, QuantizeLinear."""
+
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.registry import Unsupported
 
-__all__ = ["expand", "is_qoperator", "EXPANDED"]
+__all__ = ["EXPANDED", "expand", "is_qoperator"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,15 @@ class _Form:
 
 _MICROSOFT = "com.microsoft::"
 EXPANDED: dict[str, _Form] = {
-    "QLinearConv": _Form("Conv", (0, 3), 6, 8), "QLinearMatMul": _Form("MatMul", (0, 3), 6),
+    "QLinearConv": _Form("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
     _MICROSOFT + "QGemm": _Form("Gemm", (0, 3), 7, 6),
-    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6), _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
-    **{f"{_MICROSOFT}QLinear{name}": _Form(name) for name in (
-        "Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")},
+    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6),
+    _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
+    **{
+        f"{_MICROSOFT}QLinear{name}": _Form(name)
+        for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
+    },
 }
 """Operator (with its domain) -> its form. QLinearConcat has its own."""
 
@@ -49,8 +54,7 @@ def is_qoperator(proto: onnx.NodeProto) -> bool:
     return _key(proto) in EXPANDED or _key(proto) == _CONCAT
 
 
-def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray],
-           fresh: Callable[[str], str]) -> list[onnx.NodeProto]:
+def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Callable[[str], str]) -> list[onnx.NodeProto]:
     """The nodes that stand for `proto`; a bias is added to `constants` as real numbers.
 
     Raises:
@@ -67,12 +71,12 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray],
         reals.append(fresh(f"{proto.input[index]}_real"))
         turned = any(a.name == "transB" and a.i for a in proto.attribute)
         axis = 0 if form.operator == "Conv" or turned else 1
-        nodes.append(helper.make_node("DequantizeLinear", proto.input[index:index + 3], [reals[-1]], axis=axis))
+        nodes.append(helper.make_node("DequantizeLinear", proto.input[index : index + 3], [reals[-1]], axis=axis))
     if form.bias is not None and len(proto.input) > form.bias and proto.input[form.bias]:
         reals.append(fresh(f"{proto.output[0]}_bias"))
         constants[reals[-1]] = _bias(proto, form, constants)
     attributes = [a for a in proto.attribute if a.name not in _OWN]
-    result = [name for name in proto.input[form.result:form.result + 2]]
+    result = [name for name in proto.input[form.result : form.result + 2]]
     real = fresh(f"{proto.output[0]}_real") if result and result[0] else proto.output[0]
     inner = helper.make_node(form.operator, reals, [real])
     inner.attribute.extend(attributes)

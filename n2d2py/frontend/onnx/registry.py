@@ -1,7 +1,9 @@
 """The converters: ONNX operator -> function that adds its layers to the Graph."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from n2d2py.errors import InternalError
 
@@ -10,8 +12,15 @@ if TYPE_CHECKING:
     from n2d2py.frontend.onnx.builder import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
-__all__ = ["Converter", "Unsupported", "register_converter", "find_converter", "register_array_converter",
-           "find_array_converter", "supported_operators"]
+__all__ = [
+    "Converter",
+    "Unsupported",
+    "find_array_converter",
+    "find_converter",
+    "register_array_converter",
+    "register_converter",
+    "supported_operators",
+]
 
 Converter = Callable[["OnnxNode", "Builder"], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""

@@ -1,4 +1,5 @@
 """A model without its heavy constants, for what looks at its structure alone."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,8 +30,11 @@ def skeleton(proto: onnx.ModelProto) -> onnx.ModelProto:
             else:
                 light.graph.initializer.add().CopyFrom(tensor)
     given = {value.name for value in light.graph.input}
-    light.graph.input.extend(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-                             for tensor in heavy if tensor.name not in given)
+    light.graph.input.extend(
+        helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in heavy
+        if tensor.name not in given
+    )
     return light
 
 

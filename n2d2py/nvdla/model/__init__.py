@@ -2,6 +2,7 @@
 
 `run_program` is the whole; one module per hardware unit turns descriptors into arithmetic.
 """
+
 from n2d2py.nvdla.model.run import Run, half_products, run_program
 
 __all__ = ["Run", "half_products", "run_program"]

@@ -2,6 +2,7 @@
 
 y = x * f(sum of the squares of the neighbouring channels).
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,13 +24,17 @@ def cdp(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
     op = operation.op
     precision, size, index = int(op["in_precision"]), int(op["local_size"]), int(op["lut_index"])
     if size not in (3, 5, 7, 9) or int(op["out_precision"]) != precision or not 0 <= index < len(task.luts):
-        raise N2D2Error("E903", f"{operation.name}: local size {size}, precisions {precision} to "
-                        f"{int(op['out_precision'])}, look-up table {index} of {len(task.luts)}", where=machine.name,
-                        remedy="compile it again")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: local size {size}, precisions {precision} to "
+            f"{int(op['out_precision'])}, look-up table {index} of {len(task.luts)}",
+            where=machine.name,
+            remedy="compile it again",
+        )
     x = machine.read_cube(task, operation, "src_data", precision)
     half = size // 2
     y = (_floats if precision == FP16 else _integers)(x, op, task.luts[index], half)
-    y[int(operation.surface["src_data"]["channel"]):] = 0
+    y[int(operation.surface["src_data"]["channel"]) :] = 0
     return y
 
 
@@ -44,7 +49,7 @@ def _integers(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray
         index = v
     else:
         squares = np.pad(v * v, ((half, half), (0, 0), (0, 0)))
-        index = sum(squares[i:i + len(v)] for i in range(2 * half + 1))
+        index = sum(squares[i : i + len(v)] for i in range(2 * half + 1))
     y = lookup_integers(index, lut, lambda y0, y1, f: y0 + shift_right((y1 - y0) * f, 16), CDP_WIDTHS)
     if not op["bypass_out_mul"]:
         y = y * v
@@ -62,7 +67,7 @@ def _floats(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
         squares = np.pad(floats.multiply(v, v), ((4, 4), (0, 0), (0, 0)))
 
         def at(shift: int) -> np.ndarray:
-            return squares[4 + shift:4 + shift + len(v)]
+            return squares[4 + shift : 4 + shift + len(v)]
 
         index = floats.add(floats.add(at(-1), at(1)), at(0))
         for distance in range(2, half + 1):
@@ -75,8 +80,10 @@ def _floats(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
 
 def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
     """The CDP's table for float32 `x`: index in fp32, a fraction of 16 bits, interpolation in fp17."""
-    def answer(table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void,
-               above: np.void) -> Answer:
+
+    def answer(
+        table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void, above: np.void
+    ) -> Answer:
         last = len(table) - 1
         halves = floats.half_to_single(table.view("<f2"))
         start, end = floats.bits_to_single(start_bits), floats.bits_to_single(end_bits)
@@ -89,16 +96,18 @@ def _look_up(x: np.ndarray, lut: np.void) -> np.ndarray:
             fraction = np.floor((mantissa * 2 - 1) * 65536)
             under = under | (index < 0)
         else:
-            scaled = positive.astype(np.float32).astype(np.float64) * 2.0 ** -number
-            index = np.floor(np.minimum(scaled, 2.0 ** 20)).astype(np.int64)
+            scaled = positive.astype(np.float32).astype(np.float64) * 2.0**-number
+            index = np.floor(np.minimum(scaled, 2.0**20)).astype(np.int64)
             fraction = np.floor((scaled - np.floor(scaled)) * 65536)
         over = ~under & (index >= last)
         index = np.clip(index, 0, last - 1)
         step = floats.single_to_fp17(floats.add(halves[index + 1], -halves[index]))
         value = floats.fp17_add(floats.fp17_multiply(step, floats.fp17(fraction / 65536)), halves[index].astype(np.float64))
-        bias = np.float32(2.0 ** number) if exponential and number > -127 else np.float32(0)
-        for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), halves[0], below),
-                                      (over, np.float32(end), halves[last], above)):
+        bias = np.float32(2.0**number) if exponential and number > -127 else np.float32(0)
+        for miss, bound, y, slope in (
+            (under, floats.add(np.float32(start), bias), halves[0], below),
+            (over, np.float32(end), halves[last], above),
+        ):
             away = floats.single_to_fp17(floats.add(x, np.float32(-bound)))
             value = np.where(miss, floats.fp17_add(floats.fp17_multiply(away, half_slope(slope)), np.float64(y)), value)
         return Answer(value, under, over)

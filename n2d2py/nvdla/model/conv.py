@@ -3,6 +3,7 @@
 Integers are exact: one tap at a time, products of float matrices whose sums stay below the mantissa. fp16 sums in
 float64 and rounds to fp32 (`exact` follows the multipliers instead, n2d2py.nvdla.model.multiplier).
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.model.multiplier import accumulate
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["convolve", "Geometry", "unpack_weights", "pack_weights"]
+__all__ = ["Geometry", "convolve", "pack_weights", "unpack_weights"]
 
 ROWS = {0: 1, 1: 2, 2: 4}
 """Kernel rows that are multiplied together, by the field post_extension."""
@@ -39,15 +40,23 @@ class Geometry:
     pad: tuple[int, int]
 
 
-def unpack_weights(data: np.ndarray, kernels: int, channels: int, kernel: tuple[int, int], rows: int, group: int,
-                   channel_group: int, precision: int) -> np.ndarray:
+def unpack_weights(
+    data: np.ndarray,
+    kernels: int,
+    channels: int,
+    kernel: tuple[int, int],
+    rows: int,
+    group: int,
+    channel_group: int,
+    precision: int,
+) -> np.ndarray:
     """Weight memory (uint8) as (K, C, R, S).
 
     Order, outermost first: kernel group, channel group, kernel row group, kernel column, kernel, row in group,
     channel. With `rows` > 1 all channels are one group.
     """
     r, s = kernel
-    values = data[:kernels * channels * r * s * BYTES[precision]].view(DTYPES[precision])
+    values = data[: kernels * channels * r * s * BYTES[precision]].view(DTYPES[precision])
     weights = np.empty((kernels, channels, r, s), values.dtype)
     at = 0
     for k in range(0, kernels, group):
@@ -57,11 +66,14 @@ def unpack_weights(data: np.ndarray, kernels: int, channels: int, kernel: tuple[
             for row in range(0, r, rows if rows > 1 else r):
                 high = min(rows, r - row) if rows > 1 else r
                 count = many * depth * high * s
-                block = values[at:at + count]
+                block = values[at : at + count]
                 at += count
-                part = block.reshape(s, many, high, depth).transpose(1, 3, 2, 0) if rows > 1 else \
-                    block.reshape(high, s, many, depth).transpose(2, 3, 0, 1)
-                weights[k:k + many, c:c + depth, row:row + high] = part
+                part = (
+                    block.reshape(s, many, high, depth).transpose(1, 3, 2, 0)
+                    if rows > 1
+                    else block.reshape(high, s, many, depth).transpose(2, 3, 0, 1)
+                )
+                weights[k : k + many, c : c + depth, row : row + high] = part
     return weights
 
 
@@ -72,7 +84,7 @@ def pack_weights(weights: np.ndarray, rows: int, group: int, channel_group: int)
     for k in range(0, kernels, group):
         for c in range(0, channels, channel_group):
             for row in range(0, r, rows if rows > 1 else r):
-                part = weights[k:k + group, c:c + channel_group, row:row + (rows if rows > 1 else r)]
+                part = weights[k : k + group, c : c + channel_group, row : row + (rows if rows > 1 else r)]
                 order = (3, 0, 2, 1) if rows > 1 else (2, 3, 0, 1)
                 blocks.append(np.ascontiguousarray(part.transpose(order)).reshape(-1))
     return np.concatenate(blocks).view(np.uint8)
@@ -92,11 +104,10 @@ def convolve(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarra
         memory, base = machine.place(task, surface["src_data"], f"{operation.name} src_data")
         x = pixels(memory, base, operation, machine.name)
     else:
-        x = machine.read_cube(task, operation, "src_data", int(op["in_precision"]))[:int(op["input_channel_csc"])]
+        x = machine.read_cube(task, operation, "src_data", int(op["in_precision"]))[: int(op["input_channel_csc"])]
         cvt = op["in_cvt"]
         if cvt["enable"] and precision != FP16:
-            x = convert(x.astype(np.int64), int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]),
-                        8 * BYTES[precision])
+            x = convert(x.astype(np.int64), int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 8 * BYTES[precision])
     geometry = _geometry(operation, len(x), image)
     weights = _weights(machine, task, operation, geometry, image)
     pad_value = floats.bits_to_half(int(op["pad_val"])) if precision == FP16 else _signed(int(op["pad_val"]), precision)
@@ -127,17 +138,26 @@ def _check(machine: Machine, operation: Operation) -> None:
     elif int(op["post_extension"]) not in ROWS or not (op["conv_stride_x"] and op["conv_stride_y"]):
         wrong = "its post extension or stride does not exist"
     if wrong:
-        raise N2D2Error("E903", f"{operation.name}: {wrong}, which is not modelled", where=machine.name,
-                        remedy="use direct convolutions of one image with plain weights")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: {wrong}, which is not modelled",
+            where=machine.name,
+            remedy="use direct convolutions of one image with plain weights",
+        )
 
 
 def _geometry(operation: Operation, channels: int, image: bool) -> Geometry:
     op, dst = operation.op, operation.surface["dst_data"]
     width = int(op["kernel_channel_csc"]) // channels if image else int(op["kernel_width_csc"])
-    return Geometry(int(dst["channel"]), channels, (int(op["kernel_height_csc"]), width),
-                    (int(dst["height"]), int(dst["width"])), (int(op["conv_stride_y"]), int(op["conv_stride_x"])),
-                    (max(int(op["dilation_y"]), 1), max(int(op["dilation_x"]), 1)),
-                    (int(op["pad_y_top"]), int(op["pad_x_left"])))
+    return Geometry(
+        int(dst["channel"]),
+        channels,
+        (int(op["kernel_height_csc"]), width),
+        (int(dst["height"]), int(dst["width"])),
+        (int(op["conv_stride_y"]), int(op["conv_stride_x"])),
+        (max(int(op["dilation_y"]), 1), max(int(op["dilation_x"]), 1)),
+        (int(op["pad_y_top"]), int(op["pad_x_left"])),
+    )
 
 
 def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry, image: bool) -> np.ndarray:
@@ -147,13 +167,17 @@ def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Ge
     k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
     size = k * c * r * s * BYTES[precision]
     if base + size > len(memory) or not (k and c and r and s):
-        raise N2D2Error("E906", f"{what}: {size} bytes from byte {base} of a memory of {len(memory)}",
-                        where=machine.name, remedy="compile it again")
+        raise N2D2Error(
+            "E906",
+            f"{what}: {size} bytes from byte {base} of a memory of {len(memory)}",
+            where=machine.name,
+            remedy="compile it again",
+        )
     index = task.addresses[int(operation.surface["weight_data"]["address"])][0]
     key = (index, base, k, c, r, s, precision, image, int(operation.op["post_extension"]))
     if key in machine.weights:
         return machine.weights[key]
-    weights = _unpacked(machine.config, operation, memory[base:base + size], geometry, image)
+    weights = _unpacked(machine.config, operation, memory[base : base + size], geometry, image)
     if index in machine.constant:
         machine.weights[key] = weights
     return weights
@@ -165,19 +189,21 @@ def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geo
     if not image:
         return unpack_weights(data, k, c, (r, s), 1, one.kernel_group(precision), one.channels, precision)
     rows = ROWS[int(operation.op["post_extension"])]
-    packed = unpack_weights(data, k, c * s, (r, 1), rows, one.kernel_group(precision),
-                            c * s if rows > 1 else one.channels, precision)
+    packed = unpack_weights(
+        data, k, c * s, (r, 1), rows, one.kernel_group(precision), c * s if rows > 1 else one.channels, precision
+    )
     return packed.reshape(k, s, c, r).transpose(0, 2, 3, 1)
 
 
 def _pad(x: np.ndarray, geometry: Geometry, value: float | int) -> np.ndarray:
     """`x` with the cells that the windows reach, filled with `value`."""
-    need = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in
-            zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation)]
+    need = [
+        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation)
+    ]
     padded = np.full((len(x), *need), value, x.dtype if x.dtype == np.float16 else np.int32)
     top, left = geometry.pad
-    part = x[:, :max(need[0] - top, 0), :max(need[1] - left, 0)]
-    padded[:, top:top + part.shape[1], left:left + part.shape[2]] = part
+    part = x[:, : max(need[0] - top, 0), : max(need[1] - left, 0)]
+    padded[:, top : top + part.shape[1], left : left + part.shape[2]] = part
     return padded
 
 
@@ -200,4 +226,4 @@ def _tap(x: np.ndarray, geometry: Geometry, row: int, column: int) -> np.ndarray
     """What all windows see at one kernel position, (C, H * W)."""
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx
-    return x[:, y:y + (h - 1) * sy + 1:sy, z:z + (w - 1) * sx + 1:sx].reshape(len(x), -1)
+    return x[:, y : y + (h - 1) * sy + 1 : sy, z : z + (w - 1) * sx + 1 : sx].reshape(len(x), -1)

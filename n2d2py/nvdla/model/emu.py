@@ -1,4 +1,5 @@
 """The emulator: operations that NVIDIA's runtime computes on the CPU."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,7 +11,7 @@ from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided, writ
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import EmuOperation, EmuTask
 
-__all__ = ["emulate", "FORMATS"]
+__all__ = ["FORMATS", "emulate"]
 
 POWER, SOFTMAX = 0, 1
 FORMATS = {0: (INT8, 32), 1: (INT8, 8), 3: (FP16, 32)}
@@ -25,12 +26,20 @@ def emulate(machine: Machine, task: EmuTask, new: bool) -> None:
             _extended(machine, task, operation, new, what)
             continue
         if operation.kind not in (POWER, SOFTMAX):
-            raise N2D2Error("E903", f"{what}: operation {operation.kind} is unknown to NVIDIA's emulator",
-                            where=machine.name, remedy="use POWER and SOFTMAX")
+            raise N2D2Error(
+                "E903",
+                f"{what}: operation {operation.kind} is unknown to NVIDIA's emulator",
+                where=machine.name,
+                remedy="use POWER and SOFTMAX",
+            )
         code = int(operation.source["format"])
         if new and (code not in FORMATS or int(operation.destination["format"]) != code):
-            raise N2D2Error("E903", f"{what}: formats {code} to {int(operation.destination['format'])} are not "
-                            "supported", where=machine.name, remedy="compile it again")
+            raise N2D2Error(
+                "E903",
+                f"{what}: formats {code} to {int(operation.destination['format'])} are not supported",
+                where=machine.name,
+                remedy="compile it again",
+            )
         precision, atom = FORMATS[code] if new else (FP16, 32)
         if operation.kind == POWER:
             y = _power(_array(machine, task, operation.source, precision, atom, what), operation, precision)
@@ -54,16 +63,24 @@ def _extended(machine: Machine, task: EmuTask, operation: EmuOperation, new: boo
         precision, atom = _format(machine, buffer, new, what)
         x = _array(machine, task, buffer, precision, atom, what)
         if x.size != np.prod(port.shape, dtype=object):
-            raise N2D2Error("E906", f"{what}: a buffer of {x.size} elements for a tensor of shape {list(port.shape)}",
-                            where=machine.name, remedy="compile it again")
+            raise N2D2Error(
+                "E906",
+                f"{what}: a buffer of {x.size} elements for a tensor of shape {list(port.shape)}",
+                where=machine.name,
+                remedy="compile it again",
+            )
         arrays.append(x)
     results = run_extension(extension, arrays, machine.name)
     for buffer, result in zip(operation.destinations, results):
         precision, atom = _format(machine, buffer, new, what)
         shape = (int(buffer["channel"]), int(buffer["height"]), int(buffer["width"]))
         if result.size != np.prod(shape, dtype=object):
-            raise N2D2Error("E906", f"{what}: a result of {result.size} elements for a buffer of {shape}", where=machine.name,
-                            remedy="compile it again")
+            raise N2D2Error(
+                "E906",
+                f"{what}: a result of {result.size} elements for a buffer of {shape}",
+                where=machine.name,
+                remedy="compile it again",
+            )
         values = stored(result.reshape(shape), precision)
         _store_atoms(machine, task, buffer, values, atom, what)
         if machine.trace is not None and buffer is operation.destinations[0]:
@@ -84,8 +101,10 @@ def _store_atoms(machine: Machine, task: EmuTask, buffer: np.void, values: np.nd
     """Stores whole atoms: what fills the last one is 0, as convolutions leave it."""
     lanes = atom // values.dtype.itemsize
     padded = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
-    padded[:len(values)] = values
-    write_feature(_place(machine, task, buffer, what, True), 0, padded, int(buffer["line_stride"]), int(buffer["surf_stride"]), atom, what)
+    padded[: len(values)] = values
+    write_feature(
+        _place(machine, task, buffer, what, True), 0, padded, int(buffer["line_stride"]), int(buffer["surf_stride"]), atom, what
+    )
 
 
 def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str, write: bool = False) -> np.ndarray:
@@ -94,8 +113,9 @@ def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str, write: b
     return memory[base:]
 
 
-def _vector(machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str,
-            write: bool = False) -> np.ndarray:
+def _vector(
+    machine: Machine, task: EmuTask, buffer: np.void, count: int, precision: int, what: str, write: bool = False
+) -> np.ndarray:
     """The first `count` elements of a buffer, side by side whatever its strides: what the softmax reads and writes."""
     data = _place(machine, task, buffer, what, write)
     return strided(data, 0, (1, count * BYTES[precision]), (0, 1), what)[0].view(DTYPES[precision])
@@ -103,8 +123,15 @@ def _vector(machine: Machine, task: EmuTask, buffer: np.void, count: int, precis
 
 def _array(machine: Machine, task: EmuTask, buffer: np.void, precision: int, atom: int, what: str) -> np.ndarray:
     shape = (int(buffer["channel"]), int(buffer["height"]), int(buffer["width"]))
-    return as_array(_place(machine, task, buffer, what), shape, int(buffer["line_stride"]), int(buffer["surf_stride"]),
-                    precision, atom, what)
+    return as_array(
+        _place(machine, task, buffer, what),
+        shape,
+        int(buffer["line_stride"]),
+        int(buffer["surf_stride"]),
+        precision,
+        atom,
+        what,
+    )
 
 
 def _store(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray, atom: int, what: str) -> None:
@@ -114,9 +141,10 @@ def _store(machine: Machine, task: EmuTask, buffer: np.void, values: np.ndarray,
     lanes = atom // values.dtype.itemsize
     size = (-(-c // lanes) - 1) * surface + (h - 1) * line + w * atom
     whole = as_bytes(values, size, line, surface, atom, what)
-    written = as_bytes(np.full(values.shape, -1, np.int8 if values.itemsize == 1 else np.int16), size, line, surface,
-                       atom, what) != 0
-    data[:size][written[:len(data)]] = whole[:len(data)][written[:len(data)]]
+    written = (
+        as_bytes(np.full(values.shape, -1, np.int8 if values.itemsize == 1 else np.int16), size, line, surface, atom, what) != 0
+    )
+    data[:size][written[: len(data)]] = whole[: len(data)][written[: len(data)]]
 
 
 def _power(x: np.ndarray, operation: EmuOperation, precision: int) -> np.ndarray:

@@ -1,4 +1,5 @@
 """Extension operations, computed by the operators' own floating-point arithmetic."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +12,7 @@ from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import INT8
 from n2d2py.operators import Function, operator_kinds
 
-__all__ = ["run_extension", "stored", "function_kinds"]
+__all__ = ["function_kinds", "run_extension", "stored"]
 
 
 def function_kinds() -> dict[str, type[Function]]:
@@ -46,24 +47,49 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
     """
     kind = operator_kinds().get(extension.operator)
     if kind is None:
-        raise N2D2Error("E903", f"the extension operation '{extension.name}' is a {extension.operator}, which is no operator",
-                        where=where, remedy="use a version of n2d2py that has it")
+        raise N2D2Error(
+            "E903",
+            f"the extension operation '{extension.name}' is a {extension.operator}, which is no operator",
+            where=where,
+            remedy="use a version of n2d2py that has it",
+        )
     try:
         op = kind(**{name: _value(one) for name, one in extension.attributes.items()})
         activation = None if extension.activation is None else _value(extension.activation)
-        node = Node(extension.name, op, [f"in{i}" for i in range(len(arrays))],
-                    [f"out{i}" for i in range(len(extension.outputs))], dict(extension.constants), activation)
-        inputs = [x.astype(np.float32).reshape(port.shape) * np.float32(port.scale) for x, port in zip(arrays, extension.inputs)]
+        node = Node(
+            extension.name,
+            op,
+            [f"in{i}" for i in range(len(arrays))],
+            [f"out{i}" for i in range(len(extension.outputs))],
+            dict(extension.constants),
+            activation,
+        )
+        inputs = [
+            x.astype(np.float32).reshape(port.shape) * np.float32(port.scale) for x, port in zip(arrays, extension.inputs)
+        ]
         with np.errstate(all="ignore"):
             results = op.run(inputs, node)
             results = [activation(y) for y in results] if activation is not None else results
         if [y.shape for y in results] != [port.shape for port in extension.outputs]:
             raise ValueError(f"its results have the shapes {[list(y.shape) for y in results]}")
-    except (N2D2Error, ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, MemoryError,
-            OverflowError) as error:
+    except (
+        N2D2Error,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        ZeroDivisionError,
+        MemoryError,
+        OverflowError,
+    ) as error:
         text = error.what if isinstance(error, N2D2Error) else f"{type(error).__name__}: {error}".splitlines()[0]
-        raise N2D2Error("E903", f"the extension operation '{extension.name}' ({extension.operator}) cannot run: {text}", where=where,
-                        remedy="compile it again") from None
+        raise N2D2Error(
+            "E903",
+            f"the extension operation '{extension.name}' ({extension.operator}) cannot run: {text}",
+            where=where,
+            remedy="compile it again",
+        ) from None
     integer = arrays[0].dtype == np.int8 if arrays else False
     return [_limited(y, port) if integer else y for y, port in zip(results, extension.outputs)]
 
@@ -79,4 +105,3 @@ def stored(values: np.ndarray, precision: int) -> np.ndarray:
         return values.astype(np.int8)
     with np.errstate(over="ignore"):
         return np.clip(values, -65504, 65504).astype(np.float16)
-

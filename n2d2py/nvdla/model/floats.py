@@ -3,18 +3,35 @@
 fp32 values are float32 arrays, fp17 values (1 sign, 6 exponent, 10 mantissa bits) are float64 arrays. Results are
 rounded to nearest even; below the smallest normal number they become zero, beyond the largest they become the largest.
 """
+
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["half_to_single", "single_to_half", "add", "multiply", "maximum", "minimum", "relu", "bits_to_single",
-           "bits_to_half", "unequal", "LARGEST17", "fp17", "single_to_fp17", "half_to_fp17", "fp17_add", "fp17_multiply",
-           "fp17_to_half"]
+__all__ = [
+    "LARGEST17",
+    "add",
+    "bits_to_half",
+    "bits_to_single",
+    "fp17",
+    "fp17_add",
+    "fp17_multiply",
+    "fp17_to_half",
+    "half_to_fp17",
+    "half_to_single",
+    "maximum",
+    "minimum",
+    "multiply",
+    "relu",
+    "single_to_fp17",
+    "single_to_half",
+    "unequal",
+]
 
-_SMALLEST = np.float32(2.0 ** -126)
+_SMALLEST = np.float32(2.0**-126)
 _LARGEST = np.finfo(np.float32).max
 _LARGEST_HALF = np.float32(65504)
-_SMALLEST17, LARGEST17 = 2.0 ** -30, 2.0 ** 31 * (2 - 2.0 ** -10)
+_SMALLEST17, LARGEST17 = 2.0**-30, 2.0**31 * (2 - 2.0**-10)
 
 
 def half_to_single(x: np.ndarray) -> np.ndarray:
@@ -112,7 +129,7 @@ def fp17(x: np.ndarray) -> np.ndarray:
 def single_to_fp17(x: np.ndarray) -> np.ndarray:
     """float32 to fp17; numbers that round up to the smallest normal number in steps of 2^-40 become it, lower ones 0."""
     x = np.asarray(x, np.float64)
-    low = np.rint(x * 2.0 ** 40) * 2.0 ** -40
+    low = np.rint(x * 2.0**40) * 2.0**-40
     low = np.where(np.abs(low) >= _SMALLEST17, low, np.copysign(0.0, x))
     return np.where(np.abs(x) < _SMALLEST17, low, fp17(x))
 

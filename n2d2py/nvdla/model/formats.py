@@ -3,14 +3,15 @@
 An atom holds `lanes` neighbouring channels of one pixel. Lanes behind the last channel are read, computed and written
 like the others, as hardware does.
 """
+
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import BYTES, FP16, INT16, INT8
+from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 
-__all__ = ["DTYPES", "strided", "read_feature", "write_feature", "read_vector", "as_array", "as_bytes"]
+__all__ = ["DTYPES", "as_array", "as_bytes", "read_feature", "read_vector", "strided", "write_feature"]
 
 DTYPES = {INT8: np.dtype("<i1"), INT16: np.dtype("<i2"), FP16: np.dtype("<f2")}
 """Type of an element by precision."""
@@ -26,13 +27,22 @@ def strided(memory: np.ndarray, base: int, shape: tuple[int, ...], strides: tupl
     if 0 in shape:
         raise N2D2Error("E906", f"{what} has a dimension of 0", remedy="compile it again")
     if base < 0 or last >= len(memory):
-        raise N2D2Error("E906", f"{what} ends at byte {last + 1} of a memory of {len(memory)}",
-                        remedy="compile it again")
+        raise N2D2Error("E906", f"{what} ends at byte {last + 1} of a memory of {len(memory)}", remedy="compile it again")
     return np.lib.stride_tricks.as_strided(memory[base:], shape, strides)
 
 
-def read_feature(memory: np.ndarray, base: int, shape: tuple[int, int, int], line: int, surface: int, precision: int,
-                 atom: int, what: str, lanes: int | None = None, per_element: int = 1) -> np.ndarray:
+def read_feature(
+    memory: np.ndarray,
+    base: int,
+    shape: tuple[int, int, int],
+    line: int,
+    surface: int,
+    precision: int,
+    atom: int,
+    what: str,
+    lanes: int | None = None,
+    per_element: int = 1,
+) -> np.ndarray:
     """The cube of shape (C, H, W) as (C rounded up to lanes, H, W), or (components, C, H, W) when `per_element` > 1.
 
     `lanes` (default: what fits into an atom) elements of `per_element` components stand side by side.
@@ -49,8 +59,7 @@ def read_feature(memory: np.ndarray, base: int, shape: tuple[int, int, int], lin
     return parts.transpose(4, 0, 3, 1, 2).reshape(per_element, surfaces * lanes, h, w)
 
 
-def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, surface: int, atom: int,
-                  what: str) -> None:
+def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, surface: int, atom: int, what: str) -> None:
     """Stores (C, H, W), C being a multiple of the lanes of an atom."""
     c, h, w = values.shape
     lanes = atom // values.dtype.itemsize
@@ -63,15 +72,16 @@ def read_vector(memory: np.ndarray, base: int, count: int, precision: int, per_e
     """A table of `count` elements as (components, count); what lies behind the memory is 0."""
     size = count * per_element * BYTES[precision]
     data = np.zeros(size, np.uint8)
-    found = memory[base:base + size]
-    data[:len(found)] = found
+    found = memory[base : base + size]
+    data[: len(found)] = found
     return data.view(DTYPES[precision]).reshape(count, per_element).T
 
 
-def as_array(data: np.ndarray, shape: tuple[int, int, int], line: int, surface: int, precision: int, atom: int,
-             what: str = "the tensor") -> np.ndarray:
+def as_array(
+    data: np.ndarray, shape: tuple[int, int, int], line: int, surface: int, precision: int, atom: int, what: str = "the tensor"
+) -> np.ndarray:
     """The logical (C, H, W) of a tensor in the hardware's layout."""
-    return read_feature(data, 0, shape, line, surface, precision, atom, what)[:shape[0]]
+    return read_feature(data, 0, shape, line, surface, precision, atom, what)[: shape[0]]
 
 
 def as_bytes(values: np.ndarray, size: int, line: int, surface: int, atom: int, what: str = "the tensor") -> np.ndarray:

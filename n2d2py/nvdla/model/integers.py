@@ -1,9 +1,10 @@
 """The integer arithmetic of all units: saturation, and right shifts that round to nearest, ties away from zero."""
+
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["saturate", "shift_right", "shift_signed", "convert"]
+__all__ = ["convert", "saturate", "shift_right", "shift_signed"]
 
 
 def saturate(x: np.ndarray, bits: int) -> np.ndarray:

@@ -3,17 +3,18 @@
 Table LE has 65 entries, spaced exponentially or linearly, table LO 257, spaced linearly. Both are asked; priorities
 choose where both answer or both miss.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import numpy as np
 
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.integers import saturate, shift_signed
 
-__all__ = ["Answer", "Widths", "SDP_WIDTHS", "CDP_WIDTHS", "look_up", "lookup_integers", "lookup_sdp_floats", "half_slope"]
+__all__ = ["CDP_WIDTHS", "SDP_WIDTHS", "Answer", "Widths", "half_slope", "look_up", "lookup_integers", "lookup_sdp_floats"]
 
 
 @dataclass
@@ -29,9 +30,15 @@ def _choose(exponential: Answer, linear: Answer, lut: np.void) -> np.ndarray:
     """The value that the priorities of `lut` choose, element by element."""
     le, lo = exponential, linear
     le_miss, lo_miss = le.below | le.above, lo.below | lo.above
-    take_lo = np.where(le.below & lo.below, bool(lut["underflow_priority"]),
-                       np.where(le.above & lo.above, bool(lut["overflow_priority"]),
-                                np.where(le_miss == lo_miss, bool(lut["hybrid_priority"]), le_miss)))
+    take_lo = np.where(
+        le.below & lo.below,
+        bool(lut["underflow_priority"]),
+        np.where(
+            le.above & lo.above,
+            bool(lut["overflow_priority"]),
+            np.where(le_miss == lo_miss, bool(lut["hybrid_priority"]), le_miss),
+        ),
+    )
     return np.where(take_lo, lo.value, le.value)
 
 
@@ -42,10 +49,17 @@ def look_up(answer: Callable[..., Answer], lut: np.void, bound: Callable[[int], 
         answer: of (table, start, end, whether the index is an exponent, offset or selection, slope below, slope above).
         bound: the number in a register that holds the start or the end of a table.
     """
+
     def side(name: str, exponential: bool) -> Answer:
-        return answer(lut[f"{name}_table"], bound(lut[f"{name}_start"]), bound(lut[f"{name}_end"]), exponential,
-                      int(lut[f"{name}_offset"]["value"]), lut[f"{name}_underflow_slope"],
-                      lut[f"{name}_overflow_slope"])
+        return answer(
+            lut[f"{name}_table"],
+            bound(lut[f"{name}_start"]),
+            bound(lut[f"{name}_end"]),
+            exponential,
+            int(lut[f"{name}_offset"]["value"]),
+            lut[f"{name}_underflow_slope"],
+            lut[f"{name}_overflow_slope"],
+        )
 
     return _choose(side("linear_exp", int(lut["method"]) == 0), side("linear_only", False), lut)
 
@@ -75,13 +89,15 @@ class Widths:
 SDP_WIDTHS, CDP_WIDTHS = Widths(32, 35, 32, 32, 1), Widths(38, 16, 56, 16, 0)
 
 
-def lookup_integers(x: np.ndarray, lut: np.void,
-                    interpolate: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], widths: Widths) -> np.ndarray:
+def lookup_integers(
+    x: np.ndarray, lut: np.void, interpolate: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], widths: Widths
+) -> np.ndarray:
     """`interpolate(y0, y1, fraction)` of both tables, chosen, for int64 `x`."""
     fraction_bits = widths.fraction
 
-    def answer(table: np.ndarray, start: int, end: int, exponential: bool, number: int, below: np.void,
-               above: np.void) -> Answer:
+    def answer(
+        table: np.ndarray, start: int, end: int, exponential: bool, number: int, below: np.void, above: np.void
+    ) -> Answer:
         last = len(table) - 1
         table = table.astype(np.int64)
         gap = x - start
@@ -90,8 +106,11 @@ def lookup_integers(x: np.ndarray, lut: np.void,
             exponent = _floor_log2(positive)
             index = exponent - number
             rest = positive - (np.int64(1) << exponent)
-            fraction = np.where(exponent <= fraction_bits, rest << np.maximum(fraction_bits - exponent, 0),
-                                rest >> np.maximum(exponent - fraction_bits, 0))
+            fraction = np.where(
+                exponent <= fraction_bits,
+                rest << np.maximum(fraction_bits - exponent, 0),
+                rest >> np.maximum(exponent - fraction_bits, 0),
+            )
             under = (gap <= 0) | (index < 0)
         else:
             shift = max(number, 0)
@@ -121,8 +140,10 @@ def half_slope(slope: np.void) -> np.float64:
 
 def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
     """The SDP's table for float32 `x`: index in fp32, interpolation in fp17."""
-    def answer(table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void,
-               above: np.void) -> Answer:
+
+    def answer(
+        table: np.ndarray, start_bits: int, end_bits: int, exponential: bool, number: int, below: np.void, above: np.void
+    ) -> Answer:
         last = len(table) - 1
         values = floats.half_to_fp17(table.view("<f2"))
         start, end = floats.bits_to_single(start_bits), floats.bits_to_single(end_bits)
@@ -136,15 +157,19 @@ def lookup_sdp_floats(x: np.ndarray, lut: np.void) -> np.ndarray:
             under = under | (index < 0)
         else:
             scaled = np.ldexp(positive, -number)
-            index = np.floor(np.minimum(scaled, 2.0 ** 20)).astype(np.int64)
-            fraction = np.floor((scaled - np.floor(scaled)) * 2.0 ** 35) / 2.0 ** 35
+            index = np.floor(np.minimum(scaled, 2.0**20)).astype(np.int64)
+            fraction = np.floor((scaled - np.floor(scaled)) * 2.0**35) / 2.0**35
         over = ~under & (index >= last)
         index = np.clip(index, 0, last - 1)
-        value = floats.fp17_add(floats.fp17_multiply(floats.fp17(1 - fraction), values[index]),
-                                floats.fp17_multiply(floats.fp17(fraction), values[index + 1]))
-        bias = np.float32(2.0 ** number) if exponential else np.float32(0)
-        for miss, bound, y, slope in ((under, floats.add(np.float32(start), bias), values[0], below),
-                                      (over, np.float32(end), values[last], above)):
+        value = floats.fp17_add(
+            floats.fp17_multiply(floats.fp17(1 - fraction), values[index]),
+            floats.fp17_multiply(floats.fp17(fraction), values[index + 1]),
+        )
+        bias = np.float32(2.0**number) if exponential else np.float32(0)
+        for miss, bound, y, slope in (
+            (under, floats.add(np.float32(start), bias), values[0], below),
+            (over, np.float32(end), values[last], above),
+        ):
             away = floats.single_to_fp17(floats.add(x, np.float32(-bound)))
             extended = floats.fp17_add(np.float64(y), floats.fp17_multiply(away, half_slope(slope)))
             value = np.where(miss, extended, value)

@@ -1,4 +1,5 @@
 """The state that all units share: configuration, memories, addresses."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -34,16 +35,21 @@ class Machine:
     weights: dict[tuple, np.ndarray] = field(default_factory=dict)
     constant: set[int] = field(default_factory=set)
 
-    def at(self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str,
-           write: bool = False) -> tuple[np.ndarray, int]:
+    def at(
+        self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str, write: bool = False
+    ) -> tuple[np.ndarray, int]:
         """Memory and byte of an address index; with `write` a memory of constants becomes one of this run alone.
 
         Raises:
             N2D2Error: E906 for an index outside of the address list.
         """
         if not 0 <= index < len(addresses):
-            raise N2D2Error("E906", f"{what} has address index {index}, outside of the address list of "
-                            f"{len(addresses)}", where=self.name, remedy="compile it again")
+            raise N2D2Error(
+                "E906",
+                f"{what} has address index {index}, outside of the address list of {len(addresses)}",
+                where=self.name,
+                remedy="compile it again",
+            )
         memory, start, _ = addresses[index]
         if write and memory in self.constant:
             self.memories[memory] = self.memories[memory].copy()
@@ -63,8 +69,9 @@ class Machine:
         what = f"{operation.name} {name}"
         memory, base = self.place(task, cube, what)
         shape = (int(cube["channel"]), int(cube["height"]), int(cube["width"]))
-        return read_feature(memory, base, shape, int(cube["line_stride"]), int(cube["surf_stride"]), precision, self.config.atom,
-                            what)
+        return read_feature(
+            memory, base, shape, int(cube["line_stride"]), int(cube["surf_stride"]), precision, self.config.atom, what
+        )
 
     def write_cube(self, task: DlaTask, operation: Operation, name: str, values: np.ndarray) -> None:
         """Stores the result of an operation, (C, H, W); C is filled up with zeros to an atom."""
@@ -75,10 +82,14 @@ class Machine:
         wanted = -(-int(cube["channel"]) // lanes) * lanes
         h, w = int(cube["height"]), int(cube["width"])
         if values.shape[1:] != (h, w):
-            raise N2D2Error("E906", f"{what} is {w}x{h}, its result {values.shape[2]}x{values.shape[1]}",
-                            where=self.name, remedy="compile it again")
+            raise N2D2Error(
+                "E906",
+                f"{what} is {w}x{h}, its result {values.shape[2]}x{values.shape[1]}",
+                where=self.name,
+                remedy="compile it again",
+            )
         if values.shape[0] < wanted:
             values = np.concatenate([values, np.zeros((wanted - values.shape[0], h, w), values.dtype)])
         write_feature(memory, base, values[:wanted], int(cube["line_stride"]), int(cube["surf_stride"]), self.config.atom, what)
         if self.trace is not None:
-            self.trace[task.number, operation.number] = values[:int(cube["channel"])].copy()
+            self.trace[task.number, operation.number] = values[: int(cube["channel"])].copy()

@@ -1,4 +1,5 @@
 """The engines that move bytes: BDMA copies memory, RUBIK rearranges cubes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,8 +34,12 @@ def rubik(machine: Machine, task: DlaTask, operation: Operation) -> None:
     op, surface = operation.op, operation.surface
     mode, precision = int(op["mode"]), int(op["precision"])
     if mode > MERGE or precision >= len(BYTES):
-        raise N2D2Error("E903", f"{operation.name}: mode {mode} in precision {precision} does not exist",
-                        where=machine.name, remedy="compile it again")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: mode {mode} in precision {precision} does not exist",
+            where=machine.name,
+            remedy="compile it again",
+        )
     lanes = machine.config.lanes(precision)
     if mode == MERGE:
         machine.write_cube(task, operation, "dst_data", _planes(machine, task, operation, "src_data", precision).copy())
@@ -42,16 +47,20 @@ def rubik(machine: Machine, task: DlaTask, operation: Operation) -> None:
     x = machine.read_cube(task, operation, "src_data", precision)
     if mode == SPLIT:
         planes = _planes(machine, task, operation, "dst_data", precision)
-        planes[...] = x[:len(planes)]
+        planes[...] = x[: len(planes)]
         return
     sy, sx = int(op["stride_y"]), int(op["stride_x"])
     c = int(surface["dst_data"]["channel"])
     step = -(-c // lanes) * lanes
     h, w = x.shape[1:]
     if sy * sx * step > len(x) or 0 in (sy, sx):
-        raise N2D2Error("E903", f"{operation.name}: {len(x)} channels are not {sx}x{sy} times {step}",
-                        where=machine.name, remedy="compile it again")
-    parts = x[:sy * sx * step].reshape(sy, sx, step, h, w)
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: {len(x)} channels are not {sx}x{sy} times {step}",
+            where=machine.name,
+            remedy="compile it again",
+        )
+    parts = x[: sy * sx * step].reshape(sy, sx, step, h, w)
     machine.write_cube(task, operation, "dst_data", parts.transpose(2, 3, 0, 4, 1).reshape(step, h * sy, w * sx))
 
 

@@ -4,6 +4,7 @@ Exact: the products of up to 64 channels at one kernel position are aligned to t
 bits. Each product is a carry-save pair of Booth partial products; an aligned pair is cut, not rounded. The sum goes
 into an accumulator of 39 significant bits and is rounded, ties away from zero, then to fp32 in the same way.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ _SIGNS = {4: 0xFAAAB000, 8: 0xFFAAAB00, 12: 0xFFFAAAB0, 16: 0xFFFFAAAB, 20: 0xFF
 """What completes the sign extension of the partial products, by shift."""
 
 
-def accumulate(x: np.ndarray, weights: np.ndarray, geometry: "Geometry", exact: bool, rows: int, group: int) -> np.ndarray:
+def accumulate(x: np.ndarray, weights: np.ndarray, geometry: Geometry, exact: bool, rows: int, group: int) -> np.ndarray:
     """(K, H, W) in float32 of padded float16 `x` (C, H', W') and `weights` (K, C, R, S).
 
     `rows`: for images, the kernel rows that are multiplied together with all columns and channels; 0 for features,
@@ -53,13 +54,13 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x), np.copysign(65536.0, x.astype(np.float64)), x.astype(np.float64))
 
 
-def _tap(x: np.ndarray, geometry: "Geometry", row: int, column: int) -> np.ndarray:
+def _tap(x: np.ndarray, geometry: Geometry, row: int, column: int) -> np.ndarray:
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx
-    return x[:, y:y + (h - 1) * sy + 1:sy, z:z + (w - 1) * sx + 1:sx].reshape(len(x), -1)
+    return x[:, y : y + (h - 1) * sy + 1 : sy, z : z + (w - 1) * sx + 1 : sx].reshape(len(x), -1)
 
 
-def _atoms(x: np.ndarray, weights: np.ndarray, geometry: "Geometry", rows: int, group: int):  # noqa: ANN202
+def _atoms(x: np.ndarray, weights: np.ndarray, geometry: Geometry, rows: int, group: int):
     """(columns (N, P), weights (K, N)) of what is multiplied in one step, in the hardware's order."""
     k, c, r, s = weights.shape
     if rows:
@@ -74,7 +75,7 @@ def _atoms(x: np.ndarray, weights: np.ndarray, geometry: "Geometry", rows: int, 
     for low in range(0, c, group):
         for row in range(r):
             for column in range(s):
-                yield _tap(x[low:low + group], geometry, row, column), weights[:, low:low + group, row, column]
+                yield _tap(x[low : low + group], geometry, row, column), weights[:, low : low + group, row, column]
 
 
 def _split(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,8 +95,9 @@ def _products(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
     data_parts, weight_parts = _split(columns), _split(weights)
     for k in range(0, len(weights), step_k):
         for q in range(0, p, step_p):
-            result[k:k + step_k, q:q + step_p] = _block([part[None, :, q:q + step_p] for part in data_parts],
-                                                        [part[k:k + step_k, :, None] for part in weight_parts])
+            result[k : k + step_k, q : q + step_p] = _block(
+                [part[None, :, q : q + step_p] for part in data_parts], [part[k : k + step_k, :, None] for part in weight_parts]
+            )
     return result
 
 
@@ -110,8 +112,12 @@ def _block(data: list[np.ndarray], weight: list[np.ndarray]) -> np.ndarray:
     aligned = np.nonzero(used & (shift > 0) & (shift < 32))
     if len(aligned[0]):
         shape = used.shape
-        total[aligned] = _aligned(np.broadcast_to(weight[1], shape)[aligned], np.broadcast_to(data[1], shape)[aligned],
-                                  negative[aligned], shift[aligned])
+        total[aligned] = _aligned(
+            np.broadcast_to(weight[1], shape)[aligned],
+            np.broadcast_to(data[1], shape)[aligned],
+            negative[aligned],
+            shift[aligned],
+        )
     return np.ldexp(total.sum(axis=1).astype(np.float64), (4 * largest[:, 0] - 50).astype(np.int64))
 
 
@@ -120,9 +126,18 @@ def _aligned(multiplier: np.ndarray, multiplicand: np.ndarray, negative: np.ndar
     d = multiplicand.astype(np.uint32)
     flip = np.where(negative, np.uint32(7), np.uint32(0))
     positive_mark, mask = np.uint32(0x10000), np.uint32(0xFFFF)
-    choices = np.stack([np.broadcast_to(positive_mark, d.shape), d | positive_mark, d | positive_mark,
-                        (d << 1) | positive_mark, ~(d << 1) & mask, ~d & mask, ~d & mask,
-                        np.broadcast_to(positive_mark, d.shape)])
+    choices = np.stack(
+        [
+            np.broadcast_to(positive_mark, d.shape),
+            d | positive_mark,
+            d | positive_mark,
+            (d << 1) | positive_mark,
+            ~(d << 1) & mask,
+            ~d & mask,
+            ~d & mask,
+            np.broadcast_to(positive_mark, d.shape),
+        ]
+    )
     recoded = multiplier.astype(np.uint32) << 1
     parts, inverted = [], []
     index = np.arange(len(d))
@@ -131,8 +146,7 @@ def _aligned(multiplier: np.ndarray, multiplicand: np.ndarray, negative: np.ndar
         parts.append(choices[code, index])
         inverted.append(((code >= 4) & (code <= 6)).astype(np.uint32))
     low = [parts[0], *((parts[i] << (2 * i)) | (inverted[i - 1] << (2 * i - 2)) for i in (1, 2, 3)), inverted[3] << 6]
-    high = [parts[4] << 8, *((parts[i] << (2 * i)) | (inverted[i - 1] << (2 * i - 2)) for i in (5, 6, 7)),
-            inverted[7] << 14]
+    high = [parts[4] << 8, *((parts[i] << (2 * i)) | (inverted[i - 1] << (2 * i - 2)) for i in (5, 6, 7)), inverted[7] << 14]
     one, two = _carry_save([*_carry_save(low), *_carry_save(high)])
     shift = shift.astype(np.uint32)
     signs = np.zeros(32, np.uint32)

@@ -1,4 +1,5 @@
 """PDP, the planar data processor: average, maximum and minimum pooling."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +12,7 @@ from n2d2py.nvdla.model.integers import shift_right
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["pdp", "RECIPROCALS"]
+__all__ = ["RECIPROCALS", "pdp"]
 
 AVERAGE, MAXIMUM, MINIMUM = range(3)
 RECIPROCALS = (0x10000, 0x8000, 0x5555, 0x4000, 0x3333, 0x2AAA, 0x2492, 0x2000)
@@ -35,8 +36,12 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
     kernel = int(op["pool_height"]) + 1, int(op["pool_width"]) + 1
     stride = int(op["stride_y"]), int(op["stride_x"])
     if mode > MINIMUM or max(kernel) > 8 or 0 in stride:
-        raise N2D2Error("E903", f"{operation.name}: pool mode {mode} of {kernel[1]}x{kernel[0]}, stride {stride[1]}x"
-                        f"{stride[0]} does not exist", where=machine.name, remedy="compile it again")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: pool mode {mode} of {kernel[1]}x{kernel[0]}, stride {stride[1]}x{stride[0]} does not exist",
+            where=machine.name,
+            remedy="compile it again",
+        )
     x = source if source is not None else machine.read_cube(task, operation, "src_data", precision)
     size = int(dst["height"]), int(dst["width"])
     pads = int(op["pad_top"]), int(op["pad_left"])
@@ -46,11 +51,17 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
         return _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(choose))
     if precision == FP16:
         if any(op["padding_value"]):
-            raise N2D2Error("E903", f"{operation.name}: padding values other than 0 in fp16, which firmware refuses",
-                            where=machine.name, remedy="pad with zeros")
+            raise N2D2Error(
+                "E903",
+                f"{operation.name}: padding values other than 0 in fp16, which firmware refuses",
+                where=machine.name,
+                remedy="pad with zeros",
+            )
         return _average_floats(x, kernel, stride, pads, size)
-    outside = (_missing(x.shape[2], kernel[1], stride[1], pads[1], size[1]),
-               _missing(x.shape[1], kernel[0], stride[0], pads[0], size[0]))
+    outside = (
+        _missing(x.shape[2], kernel[1], stride[1], pads[1], size[1]),
+        _missing(x.shape[1], kernel[0], stride[0], pads[0], size[0]),
+    )
     table = _padding_table(op, precision)
     rows = _reduce(x.astype(np.int64), 2, kernel[1], stride[1], pads[1], size[1], np.add)
     total = _reduce(rows + table[outside[0]], 1, kernel[0], stride[0], pads[0], size[0], np.add)
@@ -60,7 +71,7 @@ def pdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
     return total.astype(DTYPES[precision])
 
 
-def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:  # noqa: ANN001
+def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:
     """Sums in fp17 from left to right, then downwards; times both reciprocals."""
     rows = _reduce(floats.half_to_fp17(x), 2, kernel[1], stride[1], pads[1], size[1], floats.fp17_add)
     total = _reduce(rows, 1, kernel[0], stride[0], pads[0], size[0], _swapped(floats.fp17_add))
@@ -77,12 +88,12 @@ def _padding_table(op: np.void, precision: int) -> np.ndarray:
     return np.array(table, np.int64)
 
 
-def _swapped(combine):  # noqa: ANN001, ANN202
+def _swapped(combine):
     """The line that comes is the first operand, the sum so far the second: signs of zeros and NaNs depend on it."""
     return lambda a, b: combine(b, a)
 
 
-def _extreme(precision: int, mode: int):  # noqa: ANN202
+def _extreme(precision: int, mode: int):
     if precision == FP16:
         return floats.maximum if mode == MAXIMUM else floats.minimum
     return np.maximum if mode == MAXIMUM else np.minimum
@@ -93,7 +104,7 @@ def _missing(length: int, kernel: int, stride: int, pad: int, size: int) -> list
     return [min(max(pad - i * stride, 0) + max(i * stride - pad + kernel - length, 0), 7) for i in range(size)]
 
 
-def _reduce(x: np.ndarray, axis: int, kernel: int, stride: int, pad: int, size: int, combine) -> np.ndarray:  # noqa: ANN001
+def _reduce(x: np.ndarray, axis: int, kernel: int, stride: int, pad: int, size: int, combine) -> np.ndarray:
     """Windows along `axis` combined from the first cell to the last; cells outside of the data do not take part."""
     x = np.moveaxis(x, axis, -1)
     result = np.zeros((*x.shape[:-1], size), x.dtype)

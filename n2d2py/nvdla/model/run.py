@@ -1,4 +1,5 @@
 """Executes a whole loadable: inputs bound, tasks in the order of submission, outputs read."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -30,8 +31,14 @@ class Run:
     trace: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
 
-def run_program(program: Program, inputs: list[np.ndarray], config: Config | None = None, exact: bool = False,
-                trace: bool = False, cache: dict | None = None) -> Run:
+def run_program(
+    program: Program,
+    inputs: list[np.ndarray],
+    config: Config | None = None,
+    exact: bool = False,
+    trace: bool = False,
+    cache: dict | None = None,
+) -> Run:
     """Runs a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
 
     Inputs that are left out are zero, as in NVIDIA's runtime. `exact` follows the fp16 multipliers bit by bit. `cache`,
@@ -43,19 +50,36 @@ def run_program(program: Program, inputs: list[np.ndarray], config: Config | Non
     """
     constant = {m.id for m in program.loadable.memory_list if m.flags == 3}
     filled = {m.id for m in program.loadable.memory_list if m.flags & FLAG_SET}
-    memories = {number: data if number in constant else data.copy() if number in filled else np.zeros(len(data), np.uint8)
-                for number, data in program.memories.items()}
+    memories = {
+        number: data if number in constant else data.copy() if number in filled else np.zeros(len(data), np.uint8)
+        for number, data in program.memories.items()
+    }
     bindable = program.inputs
     if len(inputs) > len(bindable):
-        raise N2D2Error("E905", f"{len(inputs)} inputs are given, the loadable has {len(bindable)}",
-                        where=program.name, remedy="leave out the others")
+        raise N2D2Error(
+            "E905",
+            f"{len(inputs)} inputs are given, the loadable has {len(bindable)}",
+            where=program.name,
+            remedy="leave out the others",
+        )
     for (memory, tensor), data in zip(bindable, inputs):
         if len(data) > len(memories[memory]):
-            raise N2D2Error("E905", f"the input {tensor.name if tensor else memory} holds {len(memories[memory])} "
-                            f"bytes, {len(data)} are given", where=program.name, remedy="give the tensor's bytes")
-        memories[memory][:len(data)] = data
-    machine = Machine(program.name, config or config_of(program), memories, exact, {} if trace else None,
-                      {} if cache is None else cache, constant)
+            raise N2D2Error(
+                "E905",
+                f"the input {tensor.name if tensor else memory} holds {len(memories[memory])} bytes, {len(data)} are given",
+                where=program.name,
+                remedy="give the tensor's bytes",
+            )
+        memories[memory][: len(data)] = data
+    machine = Machine(
+        program.name,
+        config or config_of(program),
+        memories,
+        exact,
+        {} if trace else None,
+        {} if cache is None else cache,
+        constant,
+    )
     for task in program.tasks:
         try:
             _task(machine, program, task)
@@ -89,8 +113,11 @@ def _run(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarr
         return bdma(machine, task, operation)
     if engine == firmware.RUBIK:
         return rubik(machine, task, operation)
-    result = {firmware.SDP: sdp, firmware.PDP: pdp}[engine](machine, task, operation, source) \
-        if engine != firmware.CDP else cdp(machine, task, operation)
+    result = (
+        {firmware.SDP: sdp, firmware.PDP: pdp}[engine](machine, task, operation, source)
+        if engine != firmware.CDP
+        else cdp(machine, task, operation)
+    )
     if int(operation.surface["dst_data"]["type"]) != 2:
         machine.write_cube(task, operation, "dst_data", result)
     return result

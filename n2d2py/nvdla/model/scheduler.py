@@ -3,10 +3,11 @@
 The order of events is the firmware's: an engine takes the next operation of its chain into a free register group,
 programs it, and enables it when its counter is zero. Operations linked on the fly run together.
 """
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.firmware import COMPLETED, ENABLED, ENGINES, EVENTS, PROGRAMMED
@@ -63,15 +64,20 @@ class Scheduler:
 
     def _operation(self, number: int) -> Operation:
         if not 0 <= number < len(self._task.operations):
-            raise N2D2Error("E903", f"the dependency graph names operation {number} of {len(self._task.operations)}",
-                            where=self._name, remedy="compile it again")
+            raise N2D2Error(
+                "E903",
+                f"the dependency graph names operation {number} of {len(self._task.operations)}",
+                where=self._name,
+                remedy="compile it again",
+            )
         return self._task.operations[number]
 
     def _submit(self, engine: int, number: int) -> None:
         operation = self._operation(number)
         if operation.engine != engine:
-            raise N2D2Error("E903", f"{operation.name} is in the chain of {ENGINES[engine]}", where=self._name,
-                            remedy="compile it again")
+            raise N2D2Error(
+                "E903", f"{operation.name} is in the chain of {ENGINES[engine]}", where=self._name, remedy="compile it again"
+            )
         if len(self._groups[engine]) == 2:
             return
         self._groups[engine].append(_Group(number))
@@ -86,8 +92,9 @@ class Scheduler:
             return True
         others = [one for one in self._groups[engine] if one is not group and not one.pending]
         luts = [int(self._operation(one.number).op["lut_index"]) for one in others]
-        return all(lut < 0 or lut == int(op["lut_index"]) for lut in luts) and \
-            all(lut == int(op["lut_index"]) or not one.active for lut, one in zip(luts, others))
+        return all(lut < 0 or lut == int(op["lut_index"]) for lut in luts) and all(
+            lut == int(op["lut_index"]) or not one.active for lut, one in zip(luts, others)
+        )
 
     def _program(self, engine: int, group: _Group) -> None:
         group.pending = False
@@ -113,11 +120,19 @@ class Scheduler:
                 continue
             consumer = self._operation(number)
             if consumer.engine != engine:
-                raise N2D2Error("E903", f"{operation.name} names {consumer.name} as one of {ENGINES[engine]}",
-                                where=self._name, remedy="compile it again")
+                raise N2D2Error(
+                    "E903",
+                    f"{operation.name} names {consumer.name} as one of {ENGINES[engine]}",
+                    where=self._name,
+                    remedy="compile it again",
+                )
             if self._count[number] == 0:
-                raise N2D2Error("E903", f"{operation.name} releases {consumer.name}, whose dependency count is 0 already",
-                                where=self._name, remedy="compile it again")
+                raise N2D2Error(
+                    "E903",
+                    f"{operation.name} releases {consumer.name}, whose dependency count is 0 already",
+                    where=self._name,
+                    remedy="compile it again",
+                )
             self._count[number] -= 1
             self._enable_if_ready(number)
 
@@ -163,12 +178,21 @@ class Scheduler:
         waiting = []
         for engine, groups in enumerate(self._groups):
             for group in groups:
-                state = "is not programmed" if group.pending else "is enabled" if group.active else \
-                    f"waits for {self._count[group.number]} of {self._names(group.number)}"
+                state = (
+                    "is not programmed"
+                    if group.pending
+                    else "is enabled"
+                    if group.active
+                    else f"waits for {self._count[group.number]} of {self._names(group.number)}"
+                )
                 waiting.append(f"{self._operation(group.number).name} {state}")
         held = ", ".join(waiting) or "no engine holds an operation"
-        return N2D2Error("E904", f"a deadlock after {self._done} of {len(self._task.operations)} operations: {held}",
-                         where=self._name, remedy="correct the dependency graph; hardware would hang")
+        return N2D2Error(
+            "E904",
+            f"a deadlock after {self._done} of {len(self._task.operations)} operations: {held}",
+            where=self._name,
+            remedy="correct the dependency graph; hardware would hang",
+        )
 
     def _names(self, number: int) -> str:
         """The operations that release one, for a message."""

@@ -3,6 +3,7 @@
 X1 and X2: ALU, multiplier, activation; Y: multiplier, ALU, table. Operands are one for the layer (a register), one per
 channel, or one per element.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +19,7 @@ from n2d2py.nvdla.model.lut import SDP_WIDTHS, lookup_integers, lookup_sdp_float
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["sdp", "processing_precision"]
+__all__ = ["processing_precision", "sdp"]
 
 MUL, ADD, BOTH = 1, 2, 3
 MAX, MIN, SUM, EQL = range(4)
@@ -38,12 +39,14 @@ def sdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
     op, surface = operation.op, operation.surface
     from_, to = int(op["src_precision"]), int(op["dst_precision"])
     if from_ > FP16 or to > FP16:
-        raise N2D2Error("E903", f"{operation.name}: precisions {from_} to {to} do not exist", where=machine.name,
-                        remedy="compile it again")
+        raise N2D2Error(
+            "E903", f"{operation.name}: precisions {from_} to {to} do not exist", where=machine.name, remedy="compile it again"
+        )
     process = processing_precision(from_, to)
     if process == FP16 and to == INT8:
-        raise N2D2Error("E903", f"{operation.name}: from fp16 to int8 is not modelled", where=machine.name,
-                        remedy="keep fp16, or use int16")
+        raise N2D2Error(
+            "E903", f"{operation.name}: from fp16 to int8 is not modelled", where=machine.name, remedy="keep fp16, or use int16"
+        )
     if source is None:
         source = machine.read_cube(task, operation, "src_data", from_)
     channels = int(surface["src_data"]["channel"])
@@ -67,13 +70,25 @@ def sdp(machine: Machine, task: DlaTask, operation: Operation, source: np.ndarra
 def _lut(machine: Machine, task: DlaTask, operation: Operation) -> np.void:
     index = int(operation.op["lut_index"])
     if not 0 <= index < len(task.luts):
-        raise N2D2Error("E903", f"{operation.name}: it uses look-up table {index} of {len(task.luts)}",
-                        where=machine.name, remedy="compile it again")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: it uses look-up table {index} of {len(task.luts)}",
+            where=machine.name,
+            remedy="compile it again",
+        )
     return task.luts[index]
 
 
-def _operands(machine: Machine, task: DlaTask, operation: Operation, name: str, data: str, process: int,
-              shape: tuple[int, ...], channels: int) -> tuple[Any, Any]:
+def _operands(
+    machine: Machine,
+    task: DlaTask,
+    operation: Operation,
+    name: str,
+    data: str,
+    process: int,
+    shape: tuple[int, ...],
+    channels: int,
+) -> tuple[Any, Any]:
     """(ALU operand, multiplier operand) as read, broadcastable to (C, H, W); None where there is none."""
     op = operation.op[name]
     kind, mode = int(op["type"]), int(op["mode"])
@@ -83,8 +98,12 @@ def _operands(machine: Machine, task: DlaTask, operation: Operation, name: str, 
         return int(op["alu_operand"]), int(op["mul_operand"])
     precision = int(op["precision"])
     if precision > FP16:
-        raise N2D2Error("E903", f"{operation.name}: {name} has operands of precision {precision}, which does not exist",
-                        where=machine.name, remedy="compile it again")
+        raise N2D2Error(
+            "E903",
+            f"{operation.name}: {name} has operands of precision {precision}, which does not exist",
+            where=machine.name,
+            remedy="compile it again",
+        )
     components = 2 if kind == BOTH else 1
     memory, base = machine.place(task, operation.surface[data], f"{operation.name} {data}")
     if mode == PER_KERNEL:
@@ -92,12 +111,22 @@ def _operands(machine: Machine, task: DlaTask, operation: Operation, name: str, 
     else:
         lanes = machine.config.atom // BYTES[process]
         cube = operation.surface[data]
-        table = read_feature(memory, base, (channels, *shape[1:]), int(cube["line_stride"]), int(cube["surf_stride"]),
-                             precision, machine.config.atom, f"{operation.name} {data}", lanes, components)
+        table = read_feature(
+            memory,
+            base,
+            (channels, *shape[1:]),
+            int(cube["line_stride"]),
+            int(cube["surf_stride"]),
+            precision,
+            machine.config.atom,
+            f"{operation.name} {data}",
+            lanes,
+            components,
+        )
         table = table.reshape(components, -1, *shape[1:])
         if table.shape[1] < shape[0]:
             table = np.concatenate([table, np.zeros((components, shape[0] - table.shape[1], *shape[1:]), table.dtype)], 1)
-        table = table[:, :shape[0]]
+        table = table[:, : shape[0]]
     if kind == BOTH:
         return table[0], table[1]
     return (table[0], None) if kind == ADD else (None, table[0])
@@ -129,8 +158,15 @@ class _Integers:
         if kind in (ADD, BOTH):
             operand = _Integers._converted(operands[0], op, "alu_cvt")
             algorithm = int(op["alu_type"])
-            x = (np.maximum(x, operand) if algorithm == MAX else np.minimum(x, operand) if algorithm == MIN else
-                 (x != operand).astype(np.int64) if algorithm == EQL else saturate(x + operand, 32))
+            x = (
+                np.maximum(x, operand)
+                if algorithm == MAX
+                else np.minimum(x, operand)
+                if algorithm == MIN
+                else (x != operand).astype(np.int64)
+                if algorithm == EQL
+                else saturate(x + operand, 32)
+            )
         return x
 
     @staticmethod

@@ -1,4 +1,5 @@
 """What the operators on arrays share."""
+
 from __future__ import annotations
 
 from typing import ClassVar
@@ -42,9 +43,12 @@ class ArrayOp(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         for slot, size in zip(self.slots, self.operand_sizes()):
             if slot >= 0 and (len(inputs[slot]) != 2 or inputs[slot][1] != size):
-                raise N2D2Error("E208", f"{self.kind} '{node.name}' needs an array of {size} elements, not "
-                                f"{'x'.join(map(str, inputs[slot][1:]))}", where=node.location,
-                                remedy="check the layer before it")
+                raise N2D2Error(
+                    "E208",
+                    f"{self.kind} '{node.name}' needs an array of {size} elements, not {'x'.join(map(str, inputs[slot][1:]))}",
+                    where=node.location,
+                    remedy="check the layer before it",
+                )
         return [(1, self.output_size())]
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

@@ -1,4 +1,5 @@
 """Elements chosen by indices that are computed in the network."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -80,8 +81,7 @@ class ArrayScatter(ArrayOp):
         count = max(len(x), len(indices), len(updates))
         x, indices, updates = (np.broadcast_to(v, (count, v.shape[1])) for v in (x, indices, updates))
         result = x.reshape(count, self.outer, self.size, self.inner).copy()
-        apply = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum,
-                 "min": np.minimum}[self.combine]
+        apply = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[self.combine]
         for n in range(count):
             lines = indices[n].astype(np.int64)
             lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
@@ -92,6 +92,6 @@ class ArrayScatter(ArrayOp):
                     result[n, o, line, i] = apply(result[n, o, line, i], value)
             else:
                 for position, line in enumerate(lines):
-                    piece = updates[n][position * self.inner:(position + 1) * self.inner]
+                    piece = updates[n][position * self.inner : (position + 1) * self.inner]
                     result[n, 0, line] = apply(result[n, 0, line], piece)
         return self.typed(result, inputs)

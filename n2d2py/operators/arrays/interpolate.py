@@ -1,4 +1,5 @@
 """Resampling along one axis."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """Arrays one behind the other along an axis."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class ArrayJoin(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         count = len(inputs[0])
-        parts = [np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, length)
-                 for x, length in zip(self.operands(inputs, node), self.lengths)]
+        parts = [
+            np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, length)
+            for x, length in zip(self.operands(inputs, node), self.lengths)
+        ]
         return self.typed(np.concatenate(parts, axis=2), inputs)

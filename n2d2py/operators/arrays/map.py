@@ -1,9 +1,11 @@
 """Element by element, with NumPy's broadcasting."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Callable, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 
-__all__ = ["ArrayMap", "MAP_FUNCTIONS"]
+__all__ = ["MAP_FUNCTIONS", "ArrayMap"]
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -68,22 +70,63 @@ def _gelu_tanh(x: np.ndarray) -> np.ndarray:
 
 
 MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divide, "Pow": _power, "Max": np.maximum,
-    "Min": np.minimum, "Mod": _modulo, "Fmod": np.fmod,
-    "Equal": np.equal, "Less": np.less, "Greater": np.greater, "LessOrEqual": np.less_equal,
-    "GreaterOrEqual": np.greater_equal, "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor,
-    "Not": np.logical_not, "Where": _where, "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _divide,
+    "Pow": _power,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mod": _modulo,
+    "Fmod": np.fmod,
+    "Equal": np.equal,
+    "Less": np.less,
+    "Greater": np.greater,
+    "LessOrEqual": np.less_equal,
+    "GreaterOrEqual": np.greater_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Not": np.logical_not,
+    "Where": _where,
+    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
     "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
-    "ShiftLeft": _shift(True), "ShiftRight": _shift(False), "BitAnd": np.bitwise_and, "BitOr": np.bitwise_or,
-    "BitXor": np.bitwise_xor, "BitNot": np.invert,
-    "Cast": lambda x: x, "Neg": np.negative, "Abs": np.abs, "Sign": np.sign, "Floor": np.floor, "Ceil": np.ceil,
-    "Round": np.rint, "Sqrt": np.sqrt, "Reciprocal": lambda x: (1 / x).astype(x.dtype),
-    "IsNaN": np.isnan, "IsPosInf": np.isposinf, "IsNegInf": np.isneginf,
-    "Exp": _same(exact.exp), "Log": _same(exact.log), "Erf": _same(exact.erf), "Sigmoid": _same(exact.sigmoid),
-    "Tanh": _same(exact.tanh), "Softplus": _same(exact.softplus), "Expm1": _same(exact.expm1),
-    "Sin": _same(exact.sin), "Cos": _same(exact.cos), "Tan": _same(exact.tan), "Asin": _same(exact.asin),
-    "Acos": _same(exact.acos), "Atan": _same(exact.atan), "Sinh": _same(exact.sinh), "Cosh": _same(exact.cosh),
-    "Asinh": _same(exact.asinh), "Acosh": _same(exact.acosh), "Atanh": _same(exact.atanh),
+    "ShiftLeft": _shift(True),
+    "ShiftRight": _shift(False),
+    "BitAnd": np.bitwise_and,
+    "BitOr": np.bitwise_or,
+    "BitXor": np.bitwise_xor,
+    "BitNot": np.invert,
+    "Cast": lambda x: x,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Sign": np.sign,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sqrt": np.sqrt,
+    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
+    "IsNaN": np.isnan,
+    "IsPosInf": np.isposinf,
+    "IsNegInf": np.isneginf,
+    "Exp": _same(exact.exp),
+    "Log": _same(exact.log),
+    "Erf": _same(exact.erf),
+    "Sigmoid": _same(exact.sigmoid),
+    "Tanh": _same(exact.tanh),
+    "Softplus": _same(exact.softplus),
+    "Expm1": _same(exact.expm1),
+    "Sin": _same(exact.sin),
+    "Cos": _same(exact.cos),
+    "Tan": _same(exact.tan),
+    "Asin": _same(exact.asin),
+    "Acos": _same(exact.acos),
+    "Atan": _same(exact.atan),
+    "Sinh": _same(exact.sinh),
+    "Cosh": _same(exact.cosh),
+    "Asinh": _same(exact.asinh),
+    "Acosh": _same(exact.acosh),
+    "Atanh": _same(exact.atanh),
 }
 """Function -> what it computes of its operands."""
 
@@ -112,8 +155,10 @@ class ArrayMap(ArrayOp):
         return prod(self.dims)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        operands = [x.reshape(len(x), *(1,) * (len(self.dims) - len(shape)), *shape)
-                    for x, shape in zip(self.operands(inputs, node), self.shapes)]
+        operands = [
+            x.reshape(len(x), *(1,) * (len(self.dims) - len(shape)), *shape)
+            for x, shape in zip(self.operands(inputs, node), self.shapes)
+        ]
         with np.errstate(all="ignore"):
             values = np.asarray(MAP_FUNCTIONS[self.function](*operands))
             if self.function == "Cast" and self.result and values.dtype.kind == "f":

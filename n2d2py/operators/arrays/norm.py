@@ -1,4 +1,5 @@
 """Normalisation and softmax of lines of an array."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

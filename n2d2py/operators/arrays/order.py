@@ -1,4 +1,5 @@
 """Positions of the largest or smallest elements, in order."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class ArrayOrder(ArrayOp):
             order = self.size - 1 - np.argsort(x[:, :, ::-1], axis=2, kind="stable")[:, :, ::-1]
         else:
             order = np.argsort(x, axis=2, kind="stable")
-        return self.typed(order[:, :, :self.count], inputs)
+        return self.typed(order[:, :, : self.count], inputs)
 
     def attributes(self) -> dict[str, Any]:
         return {"size": self.size, "count": self.count, "largest": self.largest}

@@ -1,4 +1,5 @@
 """Matrix products of two arrays."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """Sums, means, extremes and their positions over axes; running sums along one."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
 
-__all__ = ["ArrayReduce", "ArrayScan", "REDUCTIONS"]
+__all__ = ["REDUCTIONS", "ArrayReduce", "ArrayScan"]
 
 
 def _last(function):
@@ -42,11 +43,20 @@ def _product(x: np.ndarray) -> np.ndarray:
 
 
 REDUCTIONS = {
-    "Sum": sequential_sum, "Mean": _mean, "Max": lambda x: x.max(-1), "Min": lambda x: x.min(-1), "Prod": _product,
-    "L1": lambda x: sequential_sum(np.abs(x)), "L2": lambda x: np.sqrt(sequential_sum(_square(x))),
-    "SumSquare": lambda x: sequential_sum(_square(x)), "LogSum": lambda x: exact.log(sequential_sum(x)),
-    "LogSumExp": _log_sum_exp, "ArgMax": lambda x: np.argmax(x, -1), "ArgMin": lambda x: np.argmin(x, -1),
-    "ArgMaxLast": _last(np.argmax), "ArgMinLast": _last(np.argmin),
+    "Sum": sequential_sum,
+    "Mean": _mean,
+    "Max": lambda x: x.max(-1),
+    "Min": lambda x: x.min(-1),
+    "Prod": _product,
+    "L1": lambda x: sequential_sum(np.abs(x)),
+    "L2": lambda x: np.sqrt(sequential_sum(_square(x))),
+    "SumSquare": lambda x: sequential_sum(_square(x)),
+    "LogSum": lambda x: exact.log(sequential_sum(x)),
+    "LogSumExp": _log_sum_exp,
+    "ArgMax": lambda x: np.argmax(x, -1),
+    "ArgMin": lambda x: np.argmin(x, -1),
+    "ArgMaxLast": _last(np.argmax),
+    "ArgMinLast": _last(np.argmin),
 }
 """Function -> its value for the last axis; sums in float64 (integers: int64) in order."""
 

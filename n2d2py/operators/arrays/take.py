@@ -1,4 +1,5 @@
 """Elements of an array in another order, repeated, left out, with a fill value around them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,8 +39,10 @@ class ArrayTake(ArrayOp):
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
         """(offset of each element of the result, whether it is filled), flat."""
         axes = [np.asarray(axis, np.int64) for axis in self.offsets]
+
         def spread(parts, combine):
             return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts)
+
         if not axes:
             return np.zeros(1, np.int64), np.zeros(1, bool)
         filled = spread([axis < 0 for axis in axes], np.logical_or)

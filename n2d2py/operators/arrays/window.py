@@ -1,4 +1,5 @@
 """Convolutions and pools over up to three axes, with weights that may be computed in the network."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -58,13 +59,16 @@ class ArrayWindow(ArrayOp):
 
     def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
         """(N, batch, channels, kernel..., D', H', W') of the elements of all windows."""
-        pads = [(before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before)) for before, n, s, k, d, size in zip(
-            self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:])]
+        pads = [
+            (before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before))
+            for before, n, s, k, d, size in zip(self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:])
+        ]
         full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
         parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
         for at in np.ndindex(*self.kernel):
-            cut = tuple(slice(k * d, k * d + (n - 1) * s + 1, s)
-                        for k, d, n, s in zip(at, self.dilation, self.size, self.stride))
+            cut = tuple(
+                slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, n, s in zip(at, self.dilation, self.size, self.stride)
+            )
             parts[(slice(None),) * 3 + at] = full[(slice(None),) * 3 + cut]
         return parts
 
@@ -80,7 +84,7 @@ class ArrayWindow(ArrayOp):
             if self.function == "Max":
                 return self.typed(parts.max(3), inputs)
             index = np.arange(prod(self.dims[2:]))
-            index = (index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:]))
+            index = index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:])
             index = index + (np.arange(prod(self.dims[:2])) * prod(self.dims[2:])).reshape(*self.dims[:2], 1, 1, 1)
             positions = self._windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
             positions = positions.reshape(*x.shape[:3], taps, *self.size)

@@ -1,4 +1,5 @@
 """One plug-in of each form."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -37,7 +38,7 @@ class L2Pool(Operator):
 
     def _squares(self, x):
         windows = np.lib.stride_tricks.sliding_window_view(pad(x, self.pads), self.kernel, (2, 3))
-        return (windows[:, :, ::self.stride[0], ::self.stride[1]] ** 2).sum(axis=(4, 5))
+        return (windows[:, :, :: self.stride[0], :: self.stride[1]] ** 2).sum(axis=(4, 5))
 
     def compute(self, x):
         return np.sqrt(self._squares(x))
@@ -82,7 +83,7 @@ class Dot(Operator):
 
     def quantize(self, layer):
         factors = layer.params["weight"].reshape(-1) * [kind.scale for kind in layer.inputs]
-        unit = float(np.abs(factors).max()) / 2 ** 12
+        unit = float(np.abs(factors).max()) / 2**12
         whole = np.rint(factors / unit).astype(int)
         return Integers(unit, sum(abs(int(m)) * layer.peak(i) for i, m in enumerate(whole)), {"weight": whole})
 

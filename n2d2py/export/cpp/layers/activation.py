@@ -1,8 +1,9 @@
 """A layer that only applies an activation function: a table of integers, lines between its entries, or the function itself."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Mapping
 
 import numpy as np
 
@@ -35,12 +36,14 @@ def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identi
     if "knots" in node.params:
         knots = node.params["knots"]
         name = build.array("knots", knots, "std::int32_t")
-        config = build.config(f"{node.name}: {node.op.function.kind} by a table of {knots.size} knots", types,
-                              {"Serial": build.serial, "Segments": knots.size - 1, "Low": build.output.qmin,
-                               "High": build.output.qmax})
+        config = build.config(
+            f"{node.name}: {node.op.function.kind} by a table of {knots.size} knots",
+            types,
+            {"Serial": build.serial, "Segments": knots.size - 1, "Low": build.output.qmin, "High": build.output.qmax},
+        )
         return build.code("lookup", f"n2d2::interpolated<{config}>(in0, out, {name});")
     table = _complete(node.params["table"], kind.signed)
-    if table.size != 2 ** kind.bits:
+    if table.size != 2**kind.bits:
         raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
     name = build.array("table", table, build.output.cpp)
     build.table()

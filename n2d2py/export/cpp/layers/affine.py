@@ -1,4 +1,5 @@
 """Gain and shift per channel."""
+
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
@@ -17,6 +18,13 @@ def code(*layer) -> LayerCode:
     bias = build.bias(sum_type)
     config = build.config(
         f"{build.node.name}: gain and shift per channel",
-        {"Input": build.input_plane, "Output": build.output_plane, "Weight": weight_type, "Sum": sum_type,
-         "Stage": build.stage()}, {"Serial": build.serial})
+        {
+            "Input": build.input_plane,
+            "Output": build.output_plane,
+            "Weight": weight_type,
+            "Sum": sum_type,
+            "Stage": build.stage(),
+        },
+        {"Serial": build.serial},
+    )
     return build.code("affine", f"n2d2::affine<{config}>(in0, out, {name}, {bias});")

@@ -1,19 +1,37 @@
 """Operators on arrays: their loops as C++ types, their constants as arrays."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Sequence
 
 import numpy as np
 
 from n2d2py.export.cpp.code import LayerCode, float_literal
 from n2d2py.export.cpp.layers.builder import LayerBuilder
 
-__all__ = ["map_code", "take_code", "join_code", "reduce_code", "order_code", "scan_code", "softmax_code", "norm_code",
-           "product_code", "window_code", "interpolate_code", "gather_code", "scatter_code"]
+__all__ = [
+    "gather_code",
+    "interpolate_code",
+    "join_code",
+    "map_code",
+    "norm_code",
+    "order_code",
+    "product_code",
+    "reduce_code",
+    "scan_code",
+    "scatter_code",
+    "softmax_code",
+    "take_code",
+    "window_code",
+]
 
-_CTYPES = {"bool": "std::uint8_t", "float32": "float", "float64": "double",
-           **{f"{sign}int{bits}": f"std::{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
+_CTYPES = {
+    "bool": "std::uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"std::{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
 
 
 def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> str:
@@ -35,7 +53,7 @@ def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> str:
 
 
 def _strides(dims: Sequence[int]) -> list[int]:
-    return [prod(dims[axis + 1:]) for axis in range(len(dims))]
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def _broadcast(dims: Sequence[int]) -> list[int]:
@@ -71,8 +89,11 @@ def map_code(*layer) -> LayerCode:
         function = "CastBool"
     axes = loops(op.dims, [_broadcast(shape) for shape in op.shapes])
     operands = _operands(build)
-    config = build.config(f"{build.node.name}: {op.function} of arrays", {
-        "Output": build.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes}, {})
+    config = build.config(
+        f"{build.node.name}: {op.function} of arrays",
+        {"Output": build.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes},
+        {},
+    )
     return build.code("array_map", f"n2d2::arrayMap<{config}>({', '.join(operands)}, out);")
 
 
@@ -108,8 +129,11 @@ def take_code(*layer) -> LayerCode:
     literal = float_literal(fill, kind) if build.output.is_float else str(int(fill))
     struct = f"{build.identifier}_fill"
     build.text(f"struct {struct} {{\n    static {kind} value() {{ return {literal}; }}\n}};\n")
-    config = build.config(f"{build.node.name}: elements in another order", {
-        "Input": build.input_plane, "Output": build.output_plane, "Axes": text, "Fill": struct}, {"First": first})
+    config = build.config(
+        f"{build.node.name}: elements in another order",
+        {"Input": build.input_plane, "Output": build.output_plane, "Axes": text, "Fill": struct},
+        {"First": first},
+    )
     return build.code("array_move", f"n2d2::arrayTake<{config}>(in0, out);")
 
 
@@ -130,9 +154,12 @@ def reduce_code(*layer) -> LayerCode:
     steps = _strides(op.dims)
     kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
     element = build.inputs[0].cpp
-    types = {"Input": build.input_plane, "Output": build.output_plane,
-             "Kept": loops([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
-             "Reduced": loops([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]])}
+    types = {
+        "Input": build.input_plane,
+        "Output": build.output_plane,
+        "Kept": loops([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
+        "Reduced": loops([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
+    }
     if op.function == "LogSumExp":
         config = build.config(f"{build.node.name}: {op.function}", types, {})
         return build.code("array_reduce", f"n2d2::arrayLogSumExp<{config}>(in0, out);")
@@ -153,8 +180,11 @@ def order_code(*layer) -> LayerCode:
     """The C++ of positions in order."""
     build = LayerBuilder(*layer)
     op = build.node.op
-    return build.code("array_reduce", f"n2d2::arrayOrder<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.largest)}>("
-                      f"{_in(build)}, {_output(build)});")
+    return build.code(
+        "array_reduce",
+        f"n2d2::arrayOrder<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.largest)}>("
+        f"{_in(build)}, {_output(build)});",
+    )
 
 
 def scan_code(*layer) -> LayerCode:
@@ -162,16 +192,18 @@ def scan_code(*layer) -> LayerCode:
     build = LayerBuilder(*layer)
     op = build.node.op
     flags = ", ".join(map(_flag, (op.exclusive, op.reverse, op.product)))
-    return build.code("array_reduce", f"n2d2::arrayScan<{op.outer}, {op.size}, {op.inner}, {flags}>("
-                      f"{_in(build)}, {_output(build)});")
+    return build.code(
+        "array_reduce", f"n2d2::arrayScan<{op.outer}, {op.size}, {op.inner}, {flags}>({_in(build)}, {_output(build)});"
+    )
 
 
 def softmax_code(*layer) -> LayerCode:
     """The C++ of a softmax."""
     build = LayerBuilder(*layer)
     op = build.node.op
-    return build.code("array_norm", f"n2d2::arraySoftmax<{op.outer}, {op.size}, {op.inner}, {_flag(op.log)}>("
-                      f"{_in(build)}, {_output(build)});")
+    return build.code(
+        "array_norm", f"n2d2::arraySoftmax<{op.outer}, {op.size}, {op.inner}, {_flag(op.log)}>({_in(build)}, {_output(build)});"
+    )
 
 
 def norm_code(*layer) -> LayerCode:
@@ -179,8 +211,11 @@ def norm_code(*layer) -> LayerCode:
     build = LayerBuilder(*layer)
     op = build.node.op
     part = ("", "mean", "inverse").index(op.part)
-    return build.code("array_norm", f"n2d2::arrayNorm<{op.outer}, {op.inner}, {_flag(op.centred)}, {part}>("
-                      f"{_in(build)}, {op.epsilon!r}, {_output(build)});")
+    return build.code(
+        "array_norm",
+        f"n2d2::arrayNorm<{op.outer}, {op.inner}, {_flag(op.centred)}, {part}>("
+        f"{_in(build)}, {op.epsilon!r}, {_output(build)});",
+    )
 
 
 def interpolate_code(*layer) -> LayerCode:
@@ -189,8 +224,11 @@ def interpolate_code(*layer) -> LayerCode:
     op = build.node.op
     positions = build.array("positions", np.array(op.positions), "std::int32_t")
     weights = build.array("weights", np.array(op.weights).astype(build.output.dtype), build.output.cpp)
-    return build.code("array_norm", f"n2d2::arrayInterpolate<{op.outer}, {op.size}, {op.inner}, {len(op.positions)}, "
-                      f"{len(op.positions[0])}>({_in(build)}, {positions}, {weights}, {_output(build)});")
+    return build.code(
+        "array_norm",
+        f"n2d2::arrayInterpolate<{op.outer}, {op.size}, {op.inner}, {len(op.positions)}, "
+        f"{len(op.positions[0])}>({_in(build)}, {positions}, {weights}, {_output(build)});",
+    )
 
 
 def product_code(*layer) -> LayerCode:
@@ -199,8 +237,10 @@ def product_code(*layer) -> LayerCode:
     op = build.node.op
     axes = loops(op.batch, [_outer(op.left), _outer(op.right)])
     left, right = _operands(build)
-    return build.code("array_product", f"n2d2::arrayProduct<{axes}, {op.left[-2]}, {op.left[-1]}, {op.right[-1]}>("
-                      f"{left}, {right}, {_output(build)});")
+    return build.code(
+        "array_product",
+        f"n2d2::arrayProduct<{axes}, {op.left[-2]}, {op.left[-1]}, {op.right[-1]}>({left}, {right}, {_output(build)});",
+    )
 
 
 def _outer(dims: tuple[int, ...]) -> list[int]:
@@ -212,37 +252,52 @@ def window_code(*layer) -> LayerCode:
     """The C++ of a convolution or a pool of up to three axes."""
     build = LayerBuilder(*layer)
     op = build.node.op
-    constants = {"Batch": op.dims[0], "Outputs": op.outputs, "Groups": op.groups, "ColumnMajor": op.column_major,
-                 "Depth": op.dims[1] // op.groups if op.function == "Conv" else 1}
+    constants = {
+        "Batch": op.dims[0],
+        "Outputs": op.outputs,
+        "Groups": op.groups,
+        "ColumnMajor": op.column_major,
+        "Depth": op.dims[1] // op.groups if op.function == "Conv" else 1,
+    }
     for index, axis in enumerate("DHW"):
         counted = op.counted is not None
-        constants.update({
-            f"Input{axis}": op.dims[2 + index], f"Output{axis}": op.size[index], f"Kernel{axis}": op.kernel[index],
-            f"Stride{axis}": op.stride[index], f"Pad{axis}": op.pads[index], f"Dilation{axis}": op.dilation[index],
-            f"First{axis}": -op.pads[index] if counted else 0,
-            f"Last{axis}": op.dims[2 + index] + (op.counted[index] if counted else 0)})
+        constants.update(
+            {
+                f"Input{axis}": op.dims[2 + index],
+                f"Output{axis}": op.size[index],
+                f"Kernel{axis}": op.kernel[index],
+                f"Stride{axis}": op.stride[index],
+                f"Pad{axis}": op.pads[index],
+                f"Dilation{axis}": op.dilation[index],
+                f"First{axis}": -op.pads[index] if counted else 0,
+                f"Last{axis}": op.dims[2 + index] + (op.counted[index] if counted else 0),
+            }
+        )
     config = build.config(f"{build.node.name}: {op.function} over windows", {}, constants)
-    operands = ", ".join(_operands(build)[:2 if op.function == "Conv" else 1])
+    operands = ", ".join(_operands(build)[: 2 if op.function == "Conv" else 1])
     if op.function == "Conv":
         return build.code("array_product", f"n2d2::arrayConvolution<{config}>({operands}, {_output(build)});")
     pool = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
-    return build.code("array_product",
-                      f"n2d2::arrayPool<{config}, n2d2::{pool[op.function]} >({operands}, {_output(build)});")
+    return build.code("array_product", f"n2d2::arrayPool<{config}, n2d2::{pool[op.function]} >({operands}, {_output(build)});")
 
 
 def gather_code(*layer) -> LayerCode:
     """The C++ of elements at computed positions."""
     build = LayerBuilder(*layer)
     op = build.node.op
-    return build.code("array_move", f"n2d2::arrayGather<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.each)}>("
-                      f"{', '.join(_operands(build))}, {_output(build)});")
+    return build.code(
+        "array_move",
+        f"n2d2::arrayGather<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.each)}>("
+        f"{', '.join(_operands(build))}, {_output(build)});",
+    )
 
 
 def scatter_code(*layer) -> LayerCode:
     """The C++ of updates at computed positions."""
     build = LayerBuilder(*layer)
     op = build.node.op
-    return build.code("array_move", f"n2d2::arrayScatter<{op.size}, {op.inner}, {op.count}, "
-                      f"n2d2::Scatter{op.combine.capitalize()}>({', '.join(_operands(build))}, {_output(build)});")
-
-
+    return build.code(
+        "array_move",
+        f"n2d2::arrayScatter<{op.size}, {op.inner}, {op.count}, "
+        f"n2d2::Scatter{op.combine.capitalize()}>({', '.join(_operands(build))}, {_output(build)});",
+    )

@@ -1,15 +1,16 @@
 """What the layer modules share: names, accumulators, output stages and the text of config structs."""
+
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Mapping
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import numpy as np
 
 from n2d2py import resources
-from n2d2py.arithmetic import (FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale,
-                               StepRescale)
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
 from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
@@ -20,13 +21,33 @@ from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unp
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.sums import folded_offset
-from n2d2py.operators import (Abs, Clip, Elu, Erf, Exp, Function, Gelu, GeluTanh, HardSigmoid, HardSwish,
-                              LeakyRectifier, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Step, Swish, Tanh)
+from n2d2py.operators import (
+    Abs,
+    Clip,
+    Elu,
+    Erf,
+    Exp,
+    Function,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    LeakyRectifier,
+    Log,
+    Logistic,
+    Mish,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Step,
+    Swish,
+    Tanh,
+)
 
 if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
-__all__ = ["LayerBuilder", "register_activation", "function_kinds"]
+__all__ = ["LayerBuilder", "function_kinds", "register_activation"]
 
 _PLAIN = (Abs, Erf, Exp, Gelu, GeluTanh, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Swish)
 """Activation functions without parameters."""
@@ -42,28 +63,35 @@ def register_activation(kind: str, header: str, template: str, attributes: list[
 
 def function_kinds() -> set[str]:
     """The kinds of all activation functions."""
+
     def below(made: type) -> list[type]:
         return [found for child in made.__subclasses__() for found in (child, *below(child))]
 
     return {made.kind for made in below(Function) if made.__module__.startswith("n2d2py.operators.")} | set(_FUNCTIONS)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _environment() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp" / "layers")
-    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+    return jinja2.Environment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
 
 
-def _overlap(a: "Plane", b: "Plane") -> bool:
-    return any(begin < other_end and other < end for begin, end in a.intervals()
-               for other, other_end in b.intervals())
+def _overlap(a: Plane, b: Plane) -> bool:
+    return any(begin < other_end and other < end for begin, end in a.intervals() for other, other_end in b.intervals())
 
 
-def _same_place(a: "Plane", b: "Plane") -> bool:
+def _same_place(a: Plane, b: Plane) -> bool:
     """Whether element i of both is at the same address, for every i."""
     return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
-        (a.offset, a.size, a.stride, a.length, a.count) == (b.offset, b.size, b.stride, b.length, b.count))
+        (a.offset, a.size, a.stride, a.length, a.count) == (b.offset, b.size, b.stride, b.length, b.count)
+    )
 
 
 class LayerBuilder:
@@ -83,7 +111,7 @@ class LayerBuilder:
         output: the type of the output.
     """
 
-    def __init__(self, node: QuantNode, graph: QuantGraph, planes: "Mapping[str, Plane]", identifiers: Identifiers):
+    def __init__(self, node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers):
         self.node, self.graph, self.identifiers = node, graph, identifiers
         self.identifier = identifiers.layer(node.name)
         self.integer = graph.is_integer(node)
@@ -96,8 +124,10 @@ class LayerBuilder:
         self.streamed = planes[node.output].streamed
         self.external = planes[node.output].external
         self.kept = planes[node.output].kept
-        self.total = next((LayerBuilder(each, graph, planes, identifiers) for each in graph.nodes
-                           if each.name == planes[node.output].sum), None)
+        self.total = next(
+            (LayerBuilder(each, graph, planes, identifiers) for each in graph.nodes if each.name == planes[node.output].sum),
+            None,
+        )
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
@@ -134,11 +164,18 @@ class LayerBuilder:
         """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
         if not self.integer:
             return self.output.cpp
-        return "std::int32_t" if max(bound, self.node.bound) < 2 ** 31 else "std::int64_t"
+        return "std::int32_t" if max(bound, self.node.bound) < 2**31 else "std::int64_t"
 
     # ---- constant data --------------------------------------------------------------------
-    def array(self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None,
-              dots: np.ndarray | None = None, dots_where: str = "N2D2_NEON_DOT") -> str:
+    def array(
+        self,
+        role: str,
+        values: np.ndarray,
+        ctype: str,
+        panels: np.ndarray | None = None,
+        dots: np.ndarray | None = None,
+        dots_where: str = "N2D2_NEON_DOT",
+    ) -> str:
         """Adds an array with the flattened `values`, and `panels` and `dots` for SIMD kernels; returns its name."""
         array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots, dots_where)
         self._arrays.append(array)
@@ -151,13 +188,24 @@ class LayerBuilder:
         """
         dense = kernel != "depthwise"
         inputs = weights.shape[-1] if dense else 1
-        facts = Facts(kernel, self.inputs[0], self.output, self._weight_type(weights), self.sum_type(), groups,
-                      len(weights) // groups, inputs, weights[0].size // inputs)
+        facts = Facts(
+            kernel,
+            self.inputs[0],
+            self.output,
+            self._weight_type(weights),
+            self.sum_type(),
+            groups,
+            len(weights) // groups,
+            inputs,
+            weights[0].size // inputs,
+        )
         found, self._reason = choose(facts)
         self._panels, self.byte_sums = None, 0
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
-            self._reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if self.integer else "sums in one order")
+            self._reason = f"{facts.input.name} inputs, " + (
+                "int8 weights, int32 sums" if self.integer else "sums in one order"
+            )
             self._panels = found.pack(weights, self.node.params["bias"], facts)
             if self.integer and dense and facts.input.bits == 8:
                 self.byte_sums = byte_sums(weights.reshape(len(weights), -1), facts.input)
@@ -198,7 +246,7 @@ class LayerBuilder:
         if not self.integer:
             return HALF if values.dtype == np.float16 else self.output.cpp
         low, high = int(values.min(initial=0)), int(values.max(initial=0))
-        return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -2 ** (bits - 1) <= low <= high < 2 ** (bits - 1))
+        return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -(2 ** (bits - 1)) <= low <= high < 2 ** (bits - 1))
 
     def weights(self, values: np.ndarray, suffix: str = "") -> tuple[str, str]:
         """Adds the array "weights" (and `suffix`), already in the kernel's order; returns its address and element type.
@@ -218,8 +266,14 @@ class LayerBuilder:
 
     def bias(self, sum_type: str, suffix: str = "") -> str:
         """Adds the array "bias" (and `suffix`) in the accumulator's type; returns its name."""
-        return self.array("bias" + suffix, self.node.params["bias"], sum_type, self._panels and self._panels.bias,
-                          self._panels and self._panels.signed_bias, self._panels.signed_where if self._panels else "")
+        return self.array(
+            "bias" + suffix,
+            self.node.params["bias"],
+            sum_type,
+            self._panels and self._panels.bias,
+            self._panels and self._panels.signed_bias,
+            self._panels.signed_where if self._panels else "",
+        )
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
         panels = None if self._panels is None else self._panels.sorted(np.asarray(values).reshape(-1))
@@ -231,27 +285,39 @@ class LayerBuilder:
         return NATIVE if self.integer else REAL_NATIVE
 
     # ---- structs --------------------------------------------------------------------------
-    def config(self, description: str, types: dict[str, str], constants: dict[str, int],
-               suffix: str = "config") -> str:
+    def config(self, description: str, types: dict[str, str], constants: dict[str, int], suffix: str = "config") -> str:
         """Adds a config struct; returns its name. `types` is completed with the instruction set,
         `constants` with the direction of the lines wherever they have an order.
         """
         name = f"{self.identifier}_{suffix}"
         if "Serial" in constants:
-            constants = {**constants, "Serial": self.serial or self.streamed, "Reverse": self.backwards,
-                         "Streamed": self.streamed}
-        self._structs.append(_environment().get_template("config.hpp.j2").render(
-            name=name, description=comment(description), types={**types, "Isa": self._isa()},
-            constants={key: int(value) for key, value in constants.items()}))
+            constants = {
+                **constants,
+                "Serial": self.serial or self.streamed,
+                "Reverse": self.backwards,
+                "Streamed": self.streamed,
+            }
+        self._structs.append(
+            _environment()
+            .get_template("config.hpp.j2")
+            .render(
+                name=name,
+                description=comment(description),
+                types={**types, "Isa": self._isa()},
+                constants={key: int(value) for key, value in constants.items()},
+            )
+        )
         return name
 
     def constants(self, suffix: str, type: str, functions: dict[str, Any], types: dict[str, str]) -> str:
         """Adds a struct of constant functions of `type`; returns its name."""
         name = f"{self.identifier}_{suffix}"
         literal = (lambda value: float_literal(value, type)) if type in ("float", "double") else str
-        self._structs.append(_environment().get_template("constants.hpp.j2").render(
-            name=name, type=type, types=types,
-            functions={key: literal(value) for key, value in functions.items()}))
+        self._structs.append(
+            _environment()
+            .get_template("constants.hpp.j2")
+            .render(name=name, type=type, types=types, functions={key: literal(value) for key, value in functions.items()})
+        )
         return name
 
     def text(self, struct: str) -> None:
@@ -276,13 +342,16 @@ class LayerBuilder:
         stage = f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
         return stage if self.total is None else self._adding(stage, self.total)
 
-    def _adding(self, stage: str, total: "LayerBuilder") -> str:
+    def _adding(self, stage: str, total: LayerBuilder) -> str:
         """`stage`, and the sum of what it gives and the bytes at the place where that is stored."""
         weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
         old = next(name for name in total.node.inputs if name != self.node.output)
-        operand = self.constants("sum", "std::int32_t", {
-            "weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
-            {"Old": self.graph.type(old).cpp})
+        operand = self.constants(
+            "sum",
+            "std::int32_t",
+            {"weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
+            {"Old": self.graph.type(old).cpp},
+        )
         last = total.stage()
         self._structs += total._structs
         self._arrays += total._arrays
@@ -295,8 +364,10 @@ class LayerBuilder:
             scale = self.constants("scale", target.cpp, {"scale": source.scale}, {})
             return f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>"
         low, high = self._clamp()
-        return (f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescale)}, {low}, {high}, "
-                f"{source.zero_point}, {target.zero_point}>")
+        return (
+            f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescale)}, {low}, {high}, "
+            f"{source.zero_point}, {target.zero_point}>"
+        )
 
     def moving_stage(self, clamped: bool = False) -> str:
         """The C++ type for layers that move values: activation in floating point, the value (clamped) in integers."""
@@ -306,7 +377,7 @@ class LayerBuilder:
             raise InternalError(f"{self.node.name} moves values, but its tensors have different types")
         kind, limits = self.output.cpp, self._clamp()
         everything = (self.output.qmin, self.output.qmax)
-        if not clamped or limits == everything and (self.output.full or not self.output.signed):
+        if not clamped or (limits == everything and (self.output.full or not self.output.signed)):
             return f"n2d2::Moved<{kind}>"
         return f"n2d2::Clamped<{kind}, {limits[0]}, {limits[1]}>"
 
@@ -317,14 +388,16 @@ class LayerBuilder:
     def _rescale(self, rescale: Rescale, suffix: str = "") -> str:
         if isinstance(rescale, FloatRescale):
             name = self._per_output("factors" + suffix, rescale.factors, "float")
-            bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2 ** 30
+            bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2**30
             return f"n2d2::FloatRescale<{name}, {rescale.count}{', true' if bounded else ''}>"
         if isinstance(rescale, FractionRescale):
-            names = [self._per_output(role + suffix, values, "float")
-                     for role, values in (("factors", rescale.factors), ("fractions", rescale.fractions))]
+            names = [
+                self._per_output(role + suffix, values, "float")
+                for role, values in (("factors", rescale.factors), ("fractions", rescale.fractions))
+            ]
             return f"n2d2::FractionRescale<{', '.join(names)}, {rescale.count}>"
         if isinstance(rescale, StepRescale):
-            bounded = ", true" if self._real_reach() / float(rescale.step) < 2 ** 21 else ""
+            bounded = ", true" if self._real_reach() / float(rescale.step) < 2**21 else ""
             return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}{bounded}>"
         multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
         if isinstance(rescale, FixedPointRescale):
@@ -385,6 +458,19 @@ class LayerBuilder:
             other = call.replace(f"n2d2::{header}<", "n2d2::winograd<").replace(f"{self.identifier}_weights", name)
             winograd = Winograd(other, name, weights, sets, streamed=self.streamed)
             self._headers.append("n2d2/winograd.hpp")
-        return LayerCode(self.node.name, self.identifier, (first, *self._headers), "\n".join(self._structs), call,
-                         tuple(self._arrays), self.serial, self._kernel, self._sets, self._reason, self.streamed,
-                         self.kept is not None, winograd, self.total.node.name if self.total else "")
+        return LayerCode(
+            self.node.name,
+            self.identifier,
+            (first, *self._headers),
+            "\n".join(self._structs),
+            call,
+            tuple(self._arrays),
+            self.serial,
+            self._kernel,
+            self._sets,
+            self._reason,
+            self.streamed,
+            self.kept is not None,
+            winograd,
+            self.total.node.name if self.total else "",
+        )

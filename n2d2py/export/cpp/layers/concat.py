@@ -1,4 +1,5 @@
 """Concatenation of channels, line by line; every input with its own rescale."""
+
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
@@ -18,10 +19,14 @@ def code(*layer) -> LayerCode:
     configs, first = [], 0
     for i, name in enumerate(build.node.inputs):
         stage = build.stage(only=i) if rescaled else build.moving_stage()
-        configs.append(build.config(
-            f"{build.node.name}: channels from {first} on, of {name}",
-            {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Stage": stage},
-            {"Channel": first, "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial}, suffix=f"config{i}"))
+        configs.append(
+            build.config(
+                f"{build.node.name}: channels from {first} on, of {name}",
+                {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Stage": stage},
+                {"Channel": first, "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial},
+                suffix=f"config{i}",
+            )
+        )
         first += channels(build.graph.shape(name))
     bases = ", ".join(f"in{i}" for i in range(len(configs)))
     call = f"const unsigned char* const inputs[] = {{{bases}}};\nn2d2::concat<{', '.join(configs)}>(inputs, out);"

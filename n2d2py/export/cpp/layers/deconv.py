@@ -1,4 +1,5 @@
 """Transposed convolution: convolutions, one for each phase of its stride; else kernels of its own, which gather what reaches an output."""
+
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
@@ -21,22 +22,45 @@ def code(*layer) -> LayerCode:
     kernel = "deconvolutionDepthwise" if depthwise else "deconvolution"
     config = build.config(
         f"{build.node.name}: transposed convolution {weights.shape[2]} x {weights.shape[3]}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Weight": weight_type, "Sum": sum_type,
-         "Stage": build.stage()},
-        {"KernelHeight": weights.shape[2], "KernelWidth": weights.shape[3],
-         "StrideHeight": op.stride[0], "StrideWidth": op.stride[1],
-         "DilationHeight": op.dilation[0], "DilationWidth": op.dilation[1],
-         "PadTop": op.pads[0], "PadLeft": op.pads[1], "Groups": op.groups, "Serial": build.serial,
-         "InputZero": build.inputs[0].zero_point})
+        {
+            "Input": build.input_plane,
+            "Output": build.output_plane,
+            "Weight": weight_type,
+            "Sum": sum_type,
+            "Stage": build.stage(),
+        },
+        {
+            "KernelHeight": weights.shape[2],
+            "KernelWidth": weights.shape[3],
+            "StrideHeight": op.stride[0],
+            "StrideWidth": op.stride[1],
+            "DilationHeight": op.dilation[0],
+            "DilationWidth": op.dilation[1],
+            "PadTop": op.pads[0],
+            "PadLeft": op.pads[1],
+            "Groups": op.groups,
+            "Serial": build.serial,
+            "InputZero": build.inputs[0].zero_point,
+        },
+    )
     return build.code("deconvolution", f"n2d2::{kernel}<{config}>(in0, out, {name}, {bias});")
 
 
 def _has_phases(build: LayerBuilder, op: Deconv) -> bool:
     """Whether its phases are convolutions with one output plane each, all of which have taps and outputs."""
     kernel, size = build.node.params["weights"].shape[2:], build.output_shape[2:]
-    return (build.integer and op.groups == 1 and tuple(op.dilation) == (1, 1) and max(op.stride) > 1 and min(op.pads[:2]) >= 0
-            and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size)) and build.inputs[0].zero_point == 0
-            and not build.serial and not build.streamed and build.whole_output)
+    return (
+        build.integer
+        and op.groups == 1
+        and tuple(op.dilation) == (1, 1)
+        and max(op.stride) > 1
+        and min(op.pads[:2]) >= 0
+        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size))
+        and build.inputs[0].zero_point == 0
+        and not build.serial
+        and not build.streamed
+        and build.whole_output
+    )
 
 
 def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
@@ -60,10 +84,29 @@ def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
             stage = stage or build.stage()
             config = build.config(
                 f"{build.node.name}: phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
-                {"Input": build.input_plane, "Output": f"n2d2::PhasePlane<{build.output_plane}, {height}, {width}, {y}, {x}>",
-                 "Weight": weight_type, "Sum": sum_type, "Stage": stage},
-                {"KernelHeight": len(lines), "KernelWidth": len(columns), "StrideHeight": 1, "StrideWidth": 1,
-                 "DilationHeight": 1, "DilationWidth": 1, "PadTop": top, "PadLeft": left, "Groups": 1, "InputZero": 0,
-                 "FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0}, suffix=f"config{number}")
+                {
+                    "Input": build.input_plane,
+                    "Output": f"n2d2::PhasePlane<{build.output_plane}, {height}, {width}, {y}, {x}>",
+                    "Weight": weight_type,
+                    "Sum": sum_type,
+                    "Stage": stage,
+                },
+                {
+                    "KernelHeight": len(lines),
+                    "KernelWidth": len(columns),
+                    "StrideHeight": 1,
+                    "StrideWidth": 1,
+                    "DilationHeight": 1,
+                    "DilationWidth": 1,
+                    "PadTop": top,
+                    "PadLeft": left,
+                    "Groups": 1,
+                    "InputZero": 0,
+                    "FullWeights": build.full_weights(),
+                    "ByteSums": build.byte_sums,
+                    "Serial": 0,
+                },
+                suffix=f"config{number}",
+            )
             calls.append(f"n2d2::convolution<{config}>(in0, out, {name}, {bias});")
     return build.code("phases", "\n".join(calls))

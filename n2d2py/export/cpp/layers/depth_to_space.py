@@ -1,4 +1,5 @@
 """Blocks of pixels from groups of channels, and back."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError
@@ -17,6 +18,7 @@ def code(*layer) -> LayerCode:
     config = build.config(
         f"{build.node.name}: {op.kind} with blocks of {op.block}",
         {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.moving_stage()},
-        {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0})
+        {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0},
+    )
     function = op.kind[0].lower() + op.kind[1:]
     return build.code("depth_to_space", f"n2d2::{function}<{config}>(in0, out);")

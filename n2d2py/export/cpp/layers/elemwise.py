@@ -1,4 +1,5 @@
 """Element-wise combination of several tensors: one operand struct per input."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError
@@ -7,8 +8,14 @@ from n2d2py.export.cpp.layers.builder import LayerBuilder
 
 __all__ = ["code"]
 
-_TERMS = {"Sum": "SumTerms", "AbsSum": "AbsSumTerms", "Max": "MaxTerms", "Min": "MinTerms", "Prod": "ProdTerms",
-          "EuclideanSum": "EuclideanTerms"}
+_TERMS = {
+    "Sum": "SumTerms",
+    "AbsSum": "AbsSumTerms",
+    "Max": "MaxTerms",
+    "Min": "MinTerms",
+    "Prod": "ProdTerms",
+    "EuclideanSum": "EuclideanTerms",
+}
 
 
 def _coefficients(build: LayerBuilder) -> tuple[list, list]:
@@ -40,15 +47,19 @@ def code(*layer) -> LayerCode:
     operands = []
     for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build))):
         values = {"zero": build.inputs[i].zero_point, "weight": weight, "shift": shift}
-        operands.append(build.constants(f"operand{i}", sum_type, values,
-                                        {"Plane": build.identifiers.plane(name), "Extent": build.output_plane}))
+        operands.append(
+            build.constants(
+                f"operand{i}", sum_type, values, {"Plane": build.identifiers.plane(name), "Extent": build.output_plane}
+            )
+        )
     terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *operands])
     build.vectors()
     per_channel = build.integer and build.node.rescale.count > 1
     config = build.config(
         f"{build.node.name}: {operation} of {len(operands)}",
         {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Stage": build.stage()},
-        {"PerChannel": per_channel, "Serial": build.serial})
+        {"PerChannel": per_channel, "Serial": build.serial},
+    )
     bases = ", ".join(f"in{i}" for i in range(len(operands)))
     call = f"const unsigned char* const operands[] = {{{bases}}};\nn2d2::elemwise<{config}>(operands, out);"
     return build.code("elemwise", call)

@@ -1,4 +1,5 @@
 """Fully connected: weights reordered from the flattened C, H, W to the H, W, C of the memory."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError
@@ -23,6 +24,13 @@ def code(*layer) -> LayerCode:
     bias = build.bias(sum_type)
     config = build.config(
         f"{build.node.name}: fully connected, {weights.shape[1]} to {weights.shape[0]}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Weight": weight_type, "Sum": sum_type,
-         "Stage": build.stage()}, {"FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0})
+        {
+            "Input": build.input_plane,
+            "Output": build.output_plane,
+            "Weight": weight_type,
+            "Sum": sum_type,
+            "Stage": build.stage(),
+        },
+        {"FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0},
+    )
     return build.code("fullyconnected", f"n2d2::fullyConnected<{config}>(in0, out, {name}, {bias});")

@@ -1,4 +1,5 @@
 """Layers that move values: identity, padding, reshape, transpose."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError, N2D2Error
@@ -15,15 +16,20 @@ _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 def _move(build: LayerBuilder, kernel: str, description: str, constants: dict[str, int]) -> LayerCode:
     config = build.config(
         f"{build.node.name}: {description}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.moving_stage()}, constants)
+        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.moving_stage()},
+        constants,
+    )
     return build.code(kernel, f"n2d2::{kernel}<{config}>(in0, out);")
 
 
 def _axes(build: LayerBuilder, shape: Shape) -> tuple[int, ...]:
     if len(shape) not in _AXES:
-        raise N2D2Error("E703", f"layer '{build.node.name}': {build.node.op.kind} of a tensor of rank {len(shape)} "
-                        f"({'x'.join(map(str, shape))})", where=build.node.location,
-                        remedy="the C++ export holds tensors of at most channels, height and width")
+        raise N2D2Error(
+            "E703",
+            f"layer '{build.node.name}': {build.node.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))})",
+            where=build.node.location,
+            remedy="the C++ export holds tensors of at most channels, height and width",
+        )
     return _AXES[len(shape)]
 
 
@@ -43,8 +49,12 @@ def padding_code(*layer) -> LayerCode:
     """The C++ of a padding or a crop."""
     build = LayerBuilder(*layer)
     pads = build.node.op.pads
-    return _move(build, "padding", "padding", {"PadTop": pads[0], "PadLeft": pads[1],
-                                               "InputZero": build.inputs[0].zero_point, "Serial": build.serial})
+    return _move(
+        build,
+        "padding",
+        "padding",
+        {"PadTop": pads[0], "PadLeft": pads[1], "InputZero": build.inputs[0].zero_point, "Serial": build.serial},
+    )
 
 
 def reshape_code(*layer) -> LayerCode:

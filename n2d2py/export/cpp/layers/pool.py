@@ -1,4 +1,5 @@
 """Max and average pooling."""
+
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
@@ -12,9 +13,15 @@ def code(*layer) -> LayerCode:
     build = LayerBuilder(*layer)
     op, kind = build.node.op, build.inputs[0]
     types = {"Input": build.input_plane, "Output": build.output_plane}
-    constants = {"KernelHeight": op.kernel[0], "KernelWidth": op.kernel[1],
-                 "StrideHeight": op.stride[0], "StrideWidth": op.stride[1],
-                 "PadTop": op.pads[0], "PadLeft": op.pads[1], "Serial": build.serial}
+    constants = {
+        "KernelHeight": op.kernel[0],
+        "KernelWidth": op.kernel[1],
+        "StrideHeight": op.stride[0],
+        "StrideWidth": op.stride[1],
+        "PadTop": op.pads[0],
+        "PadLeft": op.pads[1],
+        "Serial": build.serial,
+    }
     kernel = "poolMax" if op.mode == "Max" else "poolAverage"
     if "scales" in build.node.params:
         kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(build.input_shape[2:]))
@@ -27,10 +34,10 @@ def code(*layer) -> LayerCode:
         build.vectors()
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Stage=build.stage())
-        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad,
-                         PerCount=build.integer and build.node.rescale.count > 1)
+        constants.update(
+            InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescale.count > 1
+        )
     if build.kept is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", build.kept
-    config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}",
-                          types, constants)
+    config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants)
     return build.code("pool", f"n2d2::{kernel}<{config}>(in0, out);")

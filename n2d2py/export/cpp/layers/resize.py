@@ -1,4 +1,5 @@
 """Resampling of images: nearest neighbour, or bilinear from tables of positions and weights."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,11 +21,12 @@ def code(*layer) -> LayerCode:
         return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
     build.vectors()
     weight = "std::int16_t" if build.integer else build.output.cpp
-    config = build.config(title, {**types, "Weight": weight, "Sum": build.sum_type(),
-                                  "Stage": build.stage(centred=False)},
-                          {"Serial": build.serial})
-    axes = [_axis(build, role, *sizes, weight) for role, *sizes in
-            zip(("lines", "columns"), build.input_shape[2:], op.size)]
+    config = build.config(
+        title,
+        {**types, "Weight": weight, "Sum": build.sum_type(), "Stage": build.stage(centred=False)},
+        {"Serial": build.serial},
+    )
+    axes = [_axis(build, role, *sizes, weight) for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size)]
     declared = "\n".join(axes)
     return build.code("resize", f"{declared}\nn2d2::resizeBilinear<{config}>(in0, out, lines, columns);")
 
@@ -34,6 +36,9 @@ def _axis(build: LayerBuilder, role: str, inputs: int, outputs: int, weight: str
     op = build.node.op
     first, second, fraction = op.taps(inputs, outputs)
     weights = op.integer_weights(inputs, outputs) if build.integer else np.stack([1 - fraction, fraction])
-    names = [build.array(f"{role}_first", first, "std::uint16_t"), build.array(f"{role}_second", second, "std::uint16_t"),
-             build.array(f"{role}_weights", weights, weight)]
+    names = [
+        build.array(f"{role}_first", first, "std::uint16_t"),
+        build.array(f"{role}_second", second, "std::uint16_t"),
+        build.array(f"{role}_weights", weights, weight),
+    ]
     return f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(names)}}};"

@@ -1,4 +1,5 @@
 """Softmax, in floating point only."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError, N2D2Error
@@ -17,12 +18,18 @@ def code(*layer) -> LayerCode:
     """
     build = LayerBuilder(*layer)
     if build.integer:
-        raise N2D2Error("E702", f"layer '{build.node.name}': Softmax has no integer form", where=build.node.location,
-                        remedy="remove it, its argument has the same largest element, or export with -nbbits -32")
+        raise N2D2Error(
+            "E702",
+            f"layer '{build.node.name}': Softmax has no integer form",
+            where=build.node.location,
+            remedy="remove it, its argument has the same largest element, or export with -nbbits -32",
+        )
     if build.serial:
         raise InternalError(f"{build.node.name}: the output of a softmax lies over its input")
     group = build.node.op.group_size or channels(build.input_shape)
     config = build.config(
         f"{build.node.name}: softmax over {group} channels",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.stage()}, {"Group": group, "Log": build.node.op.log})
+        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.stage()},
+        {"Group": group, "Log": build.node.op.log},
+    )
     return build.code("softmax", f"n2d2::softmax<{config}>(in0, out);")

@@ -1,4 +1,5 @@
 """Chosen positions of each axis: arithmetic progressions as constants, others as tables."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,9 +23,12 @@ def code(*layer) -> LayerCode:
     build = LayerBuilder(*layer)
     rank = len(build.input_shape)
     if rank not in _AXES:
-        raise N2D2Error("E703", f"layer '{build.node.name}': Take of a tensor of rank {rank} "
-                        f"({'x'.join(map(str, build.input_shape))})", where=build.node.location,
-                        remedy="the C++ export holds tensors of at most channels, height and width")
+        raise N2D2Error(
+            "E703",
+            f"layer '{build.node.name}': Take of a tensor of rank {rank} ({'x'.join(map(str, build.input_shape))})",
+            where=build.node.location,
+            remedy="the C++ export holds tensors of at most channels, height and width",
+        )
     if build.serial:
         raise InternalError(f"{build.node.name}: the output of a Take lies over its input")
     taken = dict.fromkeys(("channels", "lines", "columns"), "n2d2::TakeRange<0, 1>")
@@ -33,8 +37,16 @@ def code(*layer) -> LayerCode:
             taken[role] = _positions(build, role, positions)
     config = build.config(
         f"{build.node.name}: chosen positions",
-        {"Input": build.input_plane, "Output": build.output_plane, "Lines": taken["lines"],
-         "Columns": taken["columns"], "Taken": taken["channels"], "Stage": build.moving_stage()}, {"Serial": 0})
+        {
+            "Input": build.input_plane,
+            "Output": build.output_plane,
+            "Lines": taken["lines"],
+            "Columns": taken["columns"],
+            "Taken": taken["channels"],
+            "Stage": build.moving_stage(),
+        },
+        {"Serial": 0},
+    )
     return build.code("take", f"n2d2::take<{config}>(in0, out);")
 
 

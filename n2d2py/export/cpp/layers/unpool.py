@@ -1,4 +1,5 @@
 """Max unpooling."""
+
 from __future__ import annotations
 
 from n2d2py.errors import InternalError
@@ -18,9 +19,21 @@ def code(*layer) -> LayerCode:
     build.inputs = [first]  # what the pool read only says where the values go; its type may be another
     config = build.config(
         f"{node.name}: unpooling {op.kernel[0]} x {op.kernel[1]}",
-        {"Input": build.input_plane, "Pooled": build.identifiers.plane(node.inputs[1]), "Output": build.output_plane,
-         "Stage": build.moving_stage(clamped=True)},
-        {"KernelHeight": op.kernel[0], "KernelWidth": op.kernel[1], "StrideHeight": op.stride[0],
-         "StrideWidth": op.stride[1], "PadTop": op.pads[0], "PadLeft": op.pads[1],
-         "OutputZero": kind.zero_point, "Serial": build.serial})
+        {
+            "Input": build.input_plane,
+            "Pooled": build.identifiers.plane(node.inputs[1]),
+            "Output": build.output_plane,
+            "Stage": build.moving_stage(clamped=True),
+        },
+        {
+            "KernelHeight": op.kernel[0],
+            "KernelWidth": op.kernel[1],
+            "StrideHeight": op.stride[0],
+            "StrideWidth": op.stride[1],
+            "PadTop": op.pads[0],
+            "PadLeft": op.pads[1],
+            "OutputZero": kind.zero_point,
+            "Serial": build.serial,
+        },
+    )
     return build.code("unpool", f"n2d2::unpool<{config}>(in0, in1, out);")

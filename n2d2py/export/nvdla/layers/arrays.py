@@ -1,4 +1,5 @@
 """Layers between two reshapes that hardware has all the same: channels in another order, a constant for every element."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -24,7 +25,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    done = (_channels if middle.op.kind == "ArrayTake" else _addition if middle.op.kind == "ArrayMap" else None)
+    done = _channels if middle.op.kind == "ArrayTake" else _addition if middle.op.kind == "ArrayMap" else None
     if done is None or not done(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
@@ -55,8 +56,14 @@ def _addition(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNo
     value = state.values[node.inputs[0]]
     constant = middle.params.get("operand1")
     shape = value.region.shape
-    if middle.op.function != "Add" or tuple(middle.op.slots) != (0, -1) or constant is None or \
-            constant.size != int(np.prod(shape)) or chw(state.graph.shape(last.output)) != shape or state.integer:
+    if (
+        middle.op.function != "Add"
+        or tuple(middle.op.slots) != (0, -1)
+        or constant is None
+        or constant.size != int(np.prod(shape))
+        or chw(state.graph.shape(last.output)) != shape
+        or state.integer
+    ):
         return False
     buffer = value.region.buffer
     atom, lanes = buffer.atom, buffer.lanes

@@ -3,6 +3,7 @@
 y[s q + r] = sum over v of w[m + s v] x[q + t - v] with t = (r + pad) div s, m = (r + pad) mod s: for every r a convolution
 of the input as it is. Their kernels are laid over each other with zeros where they do not reach.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,8 +26,12 @@ def _deconv(state: Lowering, node: QuantNode) -> None:
     if not state.config.has_rubik:
         raise refuse(node, f"{state.config.name} has no RUBIK engine to put the positions together", "use nv_full")
     if op.dilation != (1, 1) or min(op.pads) < 0 or h % op.stride[0] or w % op.stride[1] or max(op.stride) > 8:
-        raise refuse(node, f"{w}x{h} positions with stride {op.stride[1]}x{op.stride[0]}, dilation {op.dilation[1]}x"
-                     f"{op.dilation[0]}, paddings {op.pads}", "make the output a multiple of the stride, without dilation")
+        raise refuse(
+            node,
+            f"{w}x{h} positions with stride {op.stride[1]}x{op.stride[0]}, dilation {op.dilation[1]}x"
+            f"{op.dilation[0]}, paddings {op.pads}",
+            "make the output a multiple of the stride, without dilation",
+        )
     lanes = state.lanes
     step = -(-c // lanes) * lanes
     weights, pads = _phases(_dense(node).astype(np.int8 if state.integer else np.float16), op.stride, op.pads[:2], step)
@@ -53,7 +58,7 @@ def _dense(node: QuantNode) -> np.ndarray:
     dense = np.zeros((outputs, per_group * groups, *weights.shape[2:]), weights.dtype)
     each = outputs // groups
     for g in range(groups):
-        dense[g * each:(g + 1) * each, g * per_group:(g + 1) * per_group] = weights[g * each:(g + 1) * each]
+        dense[g * each : (g + 1) * each, g * per_group : (g + 1) * per_group] = weights[g * each : (g + 1) * each]
     return dense
 
 
@@ -66,7 +71,7 @@ def _axis(kernel: int, stride: int, pad: int) -> tuple[list[list[tuple[int, int]
     return [[(tap + before, index) for tap, index in phase] for phase in taps], reach + before + 1, before
 
 
-def _phases(weights: np.ndarray, stride: tuple[int, int], pads, step: int):  # noqa: ANN001, ANN202
+def _phases(weights: np.ndarray, stride: tuple[int, int], pads, step: int):
     """(weights of all positions within a stride, `step` outputs for each; padding (top, left))."""
     (rows, high, top), (columns, wide, left) = (_axis(k, s, p) for k, s, p in zip(weights.shape[2:], stride, pads))
     c = len(weights)
@@ -76,12 +81,13 @@ def _phases(weights: np.ndarray, stride: tuple[int, int], pads, step: int):  # n
             at = (j * stride[1] + i) * step
             for y, u in row:
                 for x, v in column:
-                    laid[at:at + c, :, y, x] = weights[:, :, u, v]
+                    laid[at : at + c, :, y, x] = weights[:, :, u, v]
     return laid, (top, left)
 
 
-def _post(state: Lowering, node: QuantNode, value, c: int, step: int, phases: int) -> Post:  # noqa: ANN001
+def _post(state: Lowering, node: QuantNode, value, c: int, step: int, phases: int) -> Post:
     """Bias, scale and activation, repeated for every position."""
+
     def repeated(values: np.ndarray) -> np.ndarray:
         filled = np.zeros(step)
         filled[:c] = np.broadcast_to(values, (c,))

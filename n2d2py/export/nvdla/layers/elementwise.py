@@ -1,4 +1,5 @@
 """Layers that one SDP operation from memory computes: sums, products, gains, activations."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,11 +21,16 @@ def _elemwise(state: Lowering, node: QuantNode) -> None:
         _scaled(state, node, weights[0], shifts[0])
         return
     if op.operation not in _COMBINE or len(node.inputs) != 2 or any(shifts):
-        raise refuse(node, f"{op.operation} of {len(node.inputs)} inputs{' with shifts' if any(shifts) else ''}",
-                     "use sums, products, maxima or minima of two tensors")
+        raise refuse(
+            node,
+            f"{op.operation} of {len(node.inputs)} inputs{' with shifts' if any(shifts) else ''}",
+            "use sums, products, maxima or minima of two tensors",
+        )
     if op.operation != "Sum" and any(weight != 1 for weight in weights):
         raise refuse(node, f"{op.operation} with weights", "leave out the weights")
-    order = sorted(range(2), key=lambda i: -state.values[node.inputs[i]].region.rows * state.values[node.inputs[i]].region.width)
+    order = sorted(
+        range(2), key=lambda i: -state.values[node.inputs[i]].region.rows * state.values[node.inputs[i]].region.width
+    )
     first, second = (state.values[node.inputs[i]] for i in order)
     repeated = first.region.shape != second.region.shape
     if repeated and second.region.shape != (first.region.channels, 1, 1):
@@ -34,10 +40,18 @@ def _elemwise(state: Lowering, node: QuantNode) -> None:
         if own != 1:
             raise refuse(node, "a sum of two weighted inputs in fp16", "fold the weights into the layers before")
         (first, second), (own, its) = (second, first), (its, own)
-    post = Post(np.array([first.scale * own]), None, state.scale_of(node.output), operand=second.region,
-                operand_scale=second.scale * its, combine=_COMBINE[op.operation], repeated=repeated)
-    state.from_memory(node, node.output, first.region,
-                      state.activated(node, post, None if state.integer else node.activation, node.clamp))
+    post = Post(
+        np.array([first.scale * own]),
+        None,
+        state.scale_of(node.output),
+        operand=second.region,
+        operand_scale=second.scale * its,
+        combine=_COMBINE[op.operation],
+        repeated=repeated,
+    )
+    state.from_memory(
+        node, node.output, first.region, state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    )
 
 
 def _scaled(state: Lowering, node: QuantNode, weight: float, shift: float) -> None:
@@ -45,8 +59,9 @@ def _scaled(state: Lowering, node: QuantNode, weight: float, shift: float) -> No
     value = state.values[node.inputs[0]]
     shifts = np.full(value.region.channels, shift)
     post = Post(np.array([value.scale * weight]), None, state.scale_of(node.output), after=shifts if shift else None)
-    state.from_memory(node, node.output, value.region,
-                      state.activated(node, post, None if state.integer else node.activation, node.clamp))
+    state.from_memory(
+        node, node.output, value.region, state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    )
 
 
 def _text(value: Value) -> str:
@@ -77,10 +92,14 @@ def _activation(state: Lowering, node: QuantNode) -> None:
     if simple or not state.integer:
         post = state.activated(node, post, function, None)
     elif not state.config.has_y:
-        raise refuse(node, f"{state.config.name} has no look-up table for {function.kind}",
-                     "use a rectifier, or a configuration with look-up tables such as nv_large")
+        raise refuse(
+            node,
+            f"{state.config.name} has no look-up table for {function.kind}",
+            "use a rectifier, or a configuration with look-up tables such as nv_large",
+        )
     else:
         kind = state.graph.type(node.inputs[0])
-        post = Post(np.array([value.scale]), None, scale, table=int8_table(node.params["table"], kind.qmin),
-                    table_scale=kind.scale)
+        post = Post(
+            np.array([value.scale]), None, scale, table=int8_table(node.params["table"], kind.qmin), table_scale=kind.scale
+        )
     state.from_memory(node, node.output, value.region, post)

@@ -1,4 +1,5 @@
 """Layers that move values: concatenation, reshape; and the softmax, which the CPU computes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -88,7 +89,7 @@ def _shifted(state: Lowering, value: Value, result: Region, at: int, scale: floa
     weights[at - begin + np.arange(channels), np.arange(channels)] = unit
     chains = []
     for first in range(0, outputs, state.lanes):
-        block = weights[first:first + state.lanes]
+        block = weights[first : first + state.lanes]
         place = result.part(begin + first, len(block))
         gain = np.array([value.scale / unit if state.integer else 1.0])
         shared = first == 0 and at != begin
@@ -117,8 +118,11 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     if node.output in state.graph.outputs:
         raise refuse(node, "a reshape of a map at the end of the network", "leave it out")
     if not same and not flat:
-        raise refuse(node, f"from {c}x{h}x{w} to {'x'.join(map(str, target[1:]))} elements change their place",
-                     "keep channels, height and width")
+        raise refuse(
+            node,
+            f"from {c}x{h}x{w} to {'x'.join(map(str, target[1:]))} elements change their place",
+            "keep channels, height and width",
+        )
     state.values[node.output] = value
 
 
@@ -132,6 +136,7 @@ def _softmax(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, "a softmax inside of the network", "take the logits")
     scale = state.scale_of(node.output)
     result = Region.whole(state.buffer(node.output, "output"))
-    state.out.emulated.append(EmuLayer(node.name, (node.output,), (value.region,), (result,), value.scale, scale,
-                                       len(state.out.layers)))
+    state.out.emulated.append(
+        EmuLayer(node.name, (node.output,), (value.region,), (result,), value.scale, scale, len(state.out.layers))
+    )
     state.values[node.output] = Value(result, scale)

@@ -1,4 +1,5 @@
 """Local response normalization on the CDP."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,11 +22,18 @@ _COMPUTED = ("Conv", "Fc", "Deconv", "Affine")
 def _lrn(state: Lowering, node: QuantNode) -> None:
     op, value = node.op, state.values[node.inputs[0]]
     if op.size not in (3, 5, 7, 9) or node.activation is not None or op.k <= 0 or op.alpha < 0:
-        raise refuse(node, f"LRN over {op.size} channels, alpha {op.alpha:g}, k {op.k:g}" +
-                     (", with an activation" if node.activation is not None else ""), "use 3, 5, 7 or 9 channels")
+        raise refuse(
+            node,
+            f"LRN over {op.size} channels, alpha {op.alpha:g}, k {op.k:g}"
+            + (", with an activation" if node.activation is not None else ""),
+            "use 3, 5, 7 or 9 channels",
+        )
     if value.region.channels % state.lanes and not _zero_behind(state, node.inputs[0]):
-        raise refuse(node, f"{value.region.channels} channels end inside of an atom of {state.lanes}, and what fills it is not 0",
-                     "use a multiple of the atom's channels")
+        raise refuse(
+            node,
+            f"{value.region.channels} channels end inside of an atom of {state.lanes}, and what fills it is not 0",
+            "use a multiple of the atom's channels",
+        )
     cdp = np.zeros((), firmware.CDP_OP)
     cdp["in_precision"] = cdp["out_precision"] = state.precision
     cdp["local_size"] = op.size
@@ -33,8 +41,8 @@ def _lrn(state: Lowering, node: QuantNode) -> None:
         cdp[name]["scale"], cdp[name]["enable"] = 1, 1
     scale = state.scale_of(node.output)
     if state.integer:
-        lut, fraction = integer_normalization_table(op.alpha * value.scale ** 2, op.beta, op.k, op.size)
-        factor, shift = fixed_point(value.scale / scale / 2.0 ** fraction)
+        lut, fraction = integer_normalization_table(op.alpha * value.scale**2, op.beta, op.k, op.size)
+        factor, shift = fixed_point(value.scale / scale / 2.0**fraction)
         cdp["out_cvt"]["scale"], cdp["out_cvt"]["truncate"] = int(factor[0]), shift
     else:
         lut = normalization_table(op.alpha, op.beta, op.k)

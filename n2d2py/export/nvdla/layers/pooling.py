@@ -1,6 +1,6 @@
 """Pools on the PDP; averages that it cannot form as convolutions."""
-from __future__ import annotations
 
+from __future__ import annotations
 
 from dataclasses import replace
 
@@ -38,8 +38,11 @@ def _pool(state: Lowering, node: QuantNode) -> None:
     stages = _stages(node, kernel, stride, pads, source.shape[1:])
     if stages is None:
         if op.mode == "Max":
-            raise refuse(node, f"a maximum over {kernel[1]}x{kernel[0]}, stride {stride[1]}x{stride[0]}, paddings "
-                         f"{pads}; the limits are {LARGEST_KERNEL}, {LARGEST_STRIDE} and {LARGEST_PAD}")
+            raise refuse(
+                node,
+                f"a maximum over {kernel[1]}x{kernel[0]}, stride {stride[1]}x{stride[0]}, paddings "
+                f"{pads}; the limits are {LARGEST_KERNEL}, {LARGEST_STRIDE} and {LARGEST_PAD}",
+            )
         _average_by_convolution(state, node)
         return
     result = state.result(node.output)
@@ -61,7 +64,7 @@ def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
     return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride))
 
 
-def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:  # noqa: ANN001
+def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
     """Whether an int8 average is worth a convolution: the PDP keeps the scale of the input, averages are smaller."""
     op = node.op
     if not state.integer or op.mode != "Average" or (not op.count_pad and any(op.pads)):
@@ -69,20 +72,22 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:  # n
     area = op.kernel[0] * op.kernel[1]
     if max(op.kernel) > 32 or max(_stride(state, node)) > LARGEST_STRIDE:
         return False
-    return area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and \
-        value.region.channels * 32 * area <= LARGEST_WEIGHTS
+    return (
+        area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and value.region.channels * 32 * area <= LARGEST_WEIGHTS
+    )
 
 
 def _activated_by_moving(state: Lowering, node: QuantNode) -> bool:
     """Whether the pool leaves values as they are: no activation, or one that its input has met already."""
     if not state.integer:
-        return node.activation is None or (isinstance(node.activation, Clip) and node.activation.low == -np.inf
-                                           and node.activation.high == np.inf)
+        return node.activation is None or (
+            isinstance(node.activation, Clip) and node.activation.low == -np.inf and node.activation.high == np.inf
+        )
     kind = state.graph.type(node.output)
     return node.clamp is None or (node.clamp[0] <= kind.qmin and node.clamp[1] >= kind.qmax)
 
 
-def _stages(node: QuantNode, kernel, stride, pads, size):  # noqa: ANN001, ANN202
+def _stages(node: QuantNode, kernel, stride, pads, size):
     """[(kernel, stride, pads)] of pools that together are this one; None when there are none."""
     if max(kernel) <= LARGEST_KERNEL and max(stride) <= LARGEST_STRIDE and max(pads) <= LARGEST_PAD:
         return [(kernel, stride, pads)]
@@ -109,7 +114,7 @@ def _factors(k: int) -> list[int] | None:
     return factors + [k]
 
 
-def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):  # noqa: ANN001, ANN202
+def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):
     """Operations for as many columns each as the engine's line buffer has room for."""
     width = result.width
     count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
@@ -120,22 +125,45 @@ def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel,
         begin = first * stride[1] - pads[1]
         left = max(0, begin)
         part = replace(result, column=first, columns=min(each, width - first))
-        chains.append([_pdp(state, replace(source, column=left, columns=source.width - left), part, mode, kernel, stride,
-                            (pads[0], max(0, -begin), *pads[2:]))])
+        chains.append(
+            [
+                _pdp(
+                    state,
+                    replace(source, column=left, columns=source.width - left),
+                    part,
+                    mode,
+                    kernel,
+                    stride,
+                    (pads[0], max(0, -begin), *pads[2:]),
+                )
+            ]
+        )
     return chains
 
 
-def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads) -> HwOp:  # noqa: ANN001
+def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads) -> HwOp:
     op = np.zeros((), firmware.PDP_OP)
     # Lines and columns that no window reaches are left out: the engine wants windows that end where the data end.
-    h, w = (min(n, (out - 1) * step + size - pad) for n, out, step, size, pad in
-            zip(source.shape[1:], result.shape[1:], stride, kernel, pads))
+    h, w = (
+        min(n, (out - 1) * step + size - pad)
+        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads)
+    )
     source = replace(source, rows=h, columns=w)
     bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])
     right = max(0, (result.width - 1) * stride[1] + kernel[1] - w - pads[1])
-    values = {"split_num": 1, "pool_mode": mode, "pool_width": kernel[1] - 1, "pool_height": kernel[0] - 1,
-              "stride_x": stride[1], "stride_y": stride[0], "pad_left": pads[1], "pad_right": right, "pad_top": pads[0],
-              "pad_bottom": bottom, "precision": state.precision}
+    values = {
+        "split_num": 1,
+        "pool_mode": mode,
+        "pool_width": kernel[1] - 1,
+        "pool_height": kernel[0] - 1,
+        "stride_x": stride[1],
+        "stride_y": stride[0],
+        "pad_left": pads[1],
+        "pad_right": right,
+        "pad_top": pads[0],
+        "pad_bottom": bottom,
+        "precision": state.precision,
+    }
     for name, value in values.items():
         op[name] = value
     return HwOp(PDP, op[()], {"src_data": source, "dst_data": result})

@@ -1,4 +1,5 @@
 """Convolutions and fully connected layers, with what follows them in the same pass."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -30,7 +31,7 @@ def _fc(state: Lowering, node: QuantNode) -> None:
     _weighted(state, node, weights, Window(), 1, value)
 
 
-def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value) -> None:  # noqa: ANN001
+def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value) -> None:
     if state.integer:
         kind = state.graph.type(node.inputs[0])
         # The factor of the rescale is s_x s_w / s_y; the input may lie in another scale than its type says.
@@ -77,8 +78,13 @@ def _addition(state: Lowering, node: QuantNode, reader: QuantNode, post: Post) -
     own, its = (weights[reader.inputs.index(name)] for name in (node.output, others[0]))
     if other.region.shape != chw(state.graph.shape(reader.output)) or (not state.integer and (own, its) != (1, 1)):
         return None
-    joined = replace(post, gain=np.asarray(post.gain) * own, operand=other.region,
-                     operand_scale=other.scale * its, scale=state.scale_of(reader.output))
+    joined = replace(
+        post,
+        gain=np.asarray(post.gain) * own,
+        operand=other.region,
+        operand_scale=other.scale * its,
+        scale=state.scale_of(reader.output),
+    )
     return state.activated(reader, joined, None if state.integer else reader.activation, reader.clamp)
 
 

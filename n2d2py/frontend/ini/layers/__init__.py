@@ -1,6 +1,23 @@
 """The layer types of the INI, one module each."""
-from n2d2py.frontend.ini.layers import (activation, batchnorm, conv, deconv, dropout, elemwise, fc, layout,
-                                        normalizations, outlined, padding, pool, resize, softmax, unpool, values)
+
+from n2d2py.frontend.ini.layers import (
+    activation,
+    batchnorm,
+    conv,
+    deconv,
+    dropout,
+    elemwise,
+    fc,
+    layout,
+    normalizations,
+    outlined,
+    padding,
+    pool,
+    resize,
+    softmax,
+    unpool,
+    values,
+)
 from n2d2py.frontend.ini.registry import register_layer
 
 for _module in (conv, deconv, fc, pool, unpool, batchnorm, elemwise, activation, dropout, softmax, padding, resize):

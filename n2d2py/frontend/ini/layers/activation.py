@@ -1,4 +1,5 @@
 """[section] Type=Activation: an activation, and with several inputs their concatenation."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -11,16 +12,21 @@ from n2d2py.operators import Activation, Identity
 __all__ = ["LAYER_TYPE"]
 
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
-_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, _TANH, name="Activation",
-                             doc="Activation function (Tanh by default); several inputs are concatenated.")
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (Tanh by default); several inputs are concatenated."
+)
 
 
 def _build(context: LayerContext) -> None:
     tensor = context.joined()
     count = channels(context.graph.shape(tensor))
     if context.values["NbOutputs"] != count:
-        raise context.fail("E216", f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
-                           f"set NbOutputs to {count}", "NbOutputs")
+        raise context.fail(
+            "E216",
+            f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
+            f"set NbOutputs to {count}",
+            "NbOutputs",
+        )
     function = read_activation(context.values)
     context.add(Identity() if function is None else Activation(function), [tensor])
 

@@ -1,4 +1,5 @@
 """[section] Type=BatchNorm."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +15,9 @@ __all__ = ["LAYER_TYPE"]
 _SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalisation with stored statistics.")
 _CONFIG = TRAINING_CONFIG.extended(
     Key("Epsilon", Kind.FLOAT, 1e-5, "added to the variance; 0 means the default", minimum=0),
-    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training"), name="BatchNorm configuration")
+    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training"),
+    name="BatchNorm configuration",
+)
 
 
 def _build(context: LayerContext) -> None:
@@ -22,13 +25,16 @@ def _build(context: LayerContext) -> None:
     tensor = context.joined()
     count = channels(context.graph.shape(tensor))
     if count != outputs:
-        raise context.fail("E216", f"NbOutputs={outputs}, but the input has {count} channels",
-                           f"set NbOutputs to {count}", "NbOutputs")
+        raise context.fail(
+            "E216", f"NbOutputs={outputs}, but the input has {count} channels", f"set NbOutputs to {count}", "NbOutputs"
+        )
     ones, zeros = np.ones(outputs, np.float32), np.zeros(outputs, np.float32)
-    params = {"scale": context.parameter("scales", (outputs,), ones),
-              "bias": context.parameter("biases", (outputs,), zeros),
-              "mean": context.parameter("means", (outputs,), zeros),
-              "variance": context.parameter("variances", (outputs,), ones)}
+    params = {
+        "scale": context.parameter("scales", (outputs,), ones),
+        "bias": context.parameter("biases", (outputs,), zeros),
+        "mean": context.parameter("means", (outputs,), zeros),
+        "variance": context.parameter("variances", (outputs,), ones),
+    }
     context.add(BatchNorm(values["Epsilon"] or 1e-5), [tensor], params, read_activation(values))
 
 

@@ -1,4 +1,5 @@
 """[section] Type=Conv."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import read_activation, read_window, window_keys
@@ -8,8 +9,9 @@ from n2d2py.operators import Conv
 
 __all__ = ["LAYER_TYPE"]
 
-_SCHEMA = CONVOLUTION.extended(*window_keys("SubSample", 1), name="Conv",
-                               doc="Convolution; with one value in KernelDims, along a single line.")
+_SCHEMA = CONVOLUTION.extended(
+    *window_keys("SubSample", 1), name="Conv", doc="Convolution; with one value in KernelDims, along a single line."
+)
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
 
 
@@ -19,8 +21,9 @@ def _build(context: LayerContext) -> None:
     subsample = read_window(context.values, "SubSample", 1, line=1 if geometry.line else None)
     stride = (geometry.stride[0] * subsample[0], geometry.stride[1] * subsample[1])
     params, groups = read_parameters(context, geometry.kernel)
-    context.add(Conv(stride, geometry.pads, geometry.dilation, groups), [context.joined()], params,
-                read_activation(context.values))
+    context.add(
+        Conv(stride, geometry.pads, geometry.dilation, groups), [context.joined()], params, read_activation(context.values)
+    )
 
 
 LAYER_TYPE = LayerType("Conv", _SCHEMA, _CONFIG, _build)

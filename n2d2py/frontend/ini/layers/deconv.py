@@ -1,4 +1,5 @@
 """[section] Type=Deconv."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import read_activation
@@ -8,16 +9,22 @@ from n2d2py.operators import Deconv
 
 __all__ = ["LAYER_TYPE"]
 
-_SCHEMA = CONVOLUTION.extended(name="Deconv", doc="Transposed convolution; its result has (input - 1) * stride + "
-                               "kernel - 2 * padding positions along each axis.")
+_SCHEMA = CONVOLUTION.extended(
+    name="Deconv",
+    doc="Transposed convolution; its result has (input - 1) * stride + kernel - 2 * padding positions along each axis.",
+)
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
 
 
 def _build(context: LayerContext) -> None:
     geometry = read_geometry(context)
     params, groups = read_parameters(context, geometry.kernel)
-    context.add(Deconv(geometry.stride, geometry.pads, geometry.dilation, groups), [context.joined()], params,
-                read_activation(context.values))
+    context.add(
+        Deconv(geometry.stride, geometry.pads, geometry.dilation, groups),
+        [context.joined()],
+        params,
+        read_activation(context.values),
+    )
 
 
 LAYER_TYPE = LayerType("Deconv", _SCHEMA, _CONFIG, _build)

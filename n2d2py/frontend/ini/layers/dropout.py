@@ -1,4 +1,5 @@
 """[section] Type=Dropout."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG

@@ -1,4 +1,5 @@
 """[section] Type=ElemWise."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,12 +14,15 @@ from n2d2py.operators import Affine, ElemWise
 __all__ = ["LAYER_TYPE"]
 
 _SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, *WINDOW_KEYS, Key("Operation", Kind.ENUM, "Sum", "how the inputs are combined", ElemWise.OPERATIONS),
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Operation", Kind.ENUM, "Sum", "how the inputs are combined", ElemWise.OPERATIONS),
     Key("Weights", Kind.FLOATS, (1.0,), "factor of each input; one for all when a single value"),
     Key("Shifts", Kind.FLOATS, (0.0,), "added to each weighted input"),
-    Key("CoeffMode", Kind.ENUM, "PerInput", "what Weights and Shifts are listed for",
-        ("PerLayer", "PerInput", "PerChannel")),
-    name="ElemWise", doc="Element-wise combination of inputs of the same dimensions.")
+    Key("CoeffMode", Kind.ENUM, "PerInput", "what Weights and Shifts are listed for", ("PerLayer", "PerInput", "PerChannel")),
+    name="ElemWise",
+    doc="Element-wise combination of inputs of the same dimensions.",
+)
 
 
 def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
@@ -31,30 +35,43 @@ def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list
     if mode == "PerChannel" and len(given) == count:
         return [given] * inputs
     if mode == "PerChannel" and len(given) == inputs * count:
-        return [given[index * count:(index + 1) * count] for index in range(inputs)]
-    wanted = {"PerLayer": "one value", "PerInput": f"one value, or {inputs} values",
-              "PerChannel": f"one value, {count} values, or {inputs * count} values input by input"}[mode]
-    raise context.fail("E217", f"{key} has {len(given)} values for {inputs} inputs of {count} channels, "
-                       f"CoeffMode={mode}", f"give {wanted}", key)
+        return [given[index * count : (index + 1) * count] for index in range(inputs)]
+    wanted = {
+        "PerLayer": "one value",
+        "PerInput": f"one value, or {inputs} values",
+        "PerChannel": f"one value, {count} values, or {inputs * count} values input by input",
+    }[mode]
+    raise context.fail(
+        "E217",
+        f"{key} has {len(given)} values for {inputs} inputs of {count} channels, CoeffMode={mode}",
+        f"give {wanted}",
+        key,
+    )
 
 
 def _build(context: LayerContext) -> None:
     values, tensors = context.values, context.aligned()
     count = channels(context.shapes[0])
     if values["NbOutputs"] != count:
-        raise context.fail("E216", f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels",
-                           f"set NbOutputs to {count}", "NbOutputs")
+        raise context.fail(
+            "E216",
+            f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels",
+            f"set NbOutputs to {count}",
+            "NbOutputs",
+        )
     weights, shifts = (_per_input(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
     if max(map(len, weights)) > 1 or max(map(len, shifts)) > 1:
-        tensors = [_scaled(context, index, tensor, weights[index], shifts[index], count)
-                   for index, tensor in enumerate(tensors)]
+        tensors = [
+            _scaled(context, index, tensor, weights[index], shifts[index], count) for index, tensor in enumerate(tensors)
+        ]
         weights = shifts = []
-    op = ElemWise(values["Operation"], tuple(w for w, in weights), tuple(s for s, in shifts))
+    op = ElemWise(values["Operation"], tuple(w for (w,) in weights), tuple(s for (s,) in shifts))
     context.add(op, tensors, activation=read_activation(values))
 
 
-def _scaled(context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...],
-            count: int) -> str:
+def _scaled(
+    context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
+) -> str:
     """The input with its own gain and shift for each channel.
 
     Raises:
@@ -62,13 +79,19 @@ def _scaled(context: LayerContext, index: int, tensor: str, weights: tuple[float
     """
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
-        raise context.fail("E217", f"CoeffMode=PerChannel has no meaning for {operation}"
-                           + (" with negative weights" if operation == "AbsSum" else ""),
-                           "give one weight to each input", "CoeffMode")
+        raise context.fail(
+            "E217",
+            f"CoeffMode=PerChannel has no meaning for {operation}"
+            + (" with negative weights" if operation == "AbsSum" else ""),
+            "give one weight to each input",
+            "CoeffMode",
+        )
     # AbsSum: w |x| = |w x|; N2D2 does not shift there
     used = (0.0,) if operation == "AbsSum" else shifts
-    params = {role: np.broadcast_to(np.array(given, np.float32), count).copy()
-              for role, given in (("weights", weights), ("bias", used))}
+    params = {
+        role: np.broadcast_to(np.array(given, np.float32), count).copy()
+        for role, given in (("weights", weights), ("bias", used))
+    }
     return context.helper(f"coefficients{index}", Affine(), [tensor], params)
 
 

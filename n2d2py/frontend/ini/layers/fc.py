@@ -1,10 +1,10 @@
 """[section] Type=Fc."""
+
 from __future__ import annotations
 
-
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
-from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
+from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements
@@ -13,14 +13,22 @@ from n2d2py.operators import Concat, Fc, Reshape
 
 __all__ = ["LAYER_TYPE"]
 
-_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, *WINDOW_KEYS, *filler_keys("Weights"), *filler_keys("Bias"), name="Fc",
-                             doc="Fully connected layer; its input is flattened in C, H, W order.")
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    *filler_keys("Weights"),
+    *filler_keys("Bias"),
+    name="Fc",
+    doc="Fully connected layer; its input is flattened in C, H, W order.",
+)
 _CONFIG = TRAINING_CONFIG.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
     Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
     REMAP,
-    Key("Normalize", Kind.BOOL, False, "training"), Key("DropConnect", Kind.FLOAT, 1.0, "training"),
-    name="Fc configuration")
+    Key("Normalize", Kind.BOOL, False, "training"),
+    Key("DropConnect", Kind.FLOAT, 1.0, "training"),
+    name="Fc configuration",
+)
 
 
 def _flattened(context: LayerContext) -> str:

@@ -1,4 +1,5 @@
 """[section] Type=Reshape and Type=Transpose."""
+
 from __future__ import annotations
 
 from math import prod
@@ -15,22 +16,41 @@ __all__ = ["LAYER_TYPES"]
 _BATCH = 3
 
 _RESHAPE = LAYER.extended(
-    NB_OUTPUTS, *WINDOW_KEYS,
-    Key("Dims", Kind.INTS, doc="dimensions X Y C of the result; 0 keeps that of the input, one -1 takes what is left",
-        minimum=-1), name="Reshape",
-    doc="The elements in the order x + X * (y + Y * c), in another shape.")
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key(
+        "Dims",
+        Kind.INTS,
+        doc="dimensions X Y C of the result; 0 keeps that of the input, one -1 takes what is left",
+        minimum=-1,
+    ),
+    name="Reshape",
+    doc="The elements in the order x + X * (y + Y * c), in another shape.",
+)
 _TRANSPOSE = LAYER.extended(
-    NB_OUTPUTS, *WINDOW_KEYS, Key("Perm", Kind.UINTS, doc="for each of the axes X Y C B of the result the axis of the "
-                                  "input that it is, such as 1 0 2 3 to swap X and Y; B (3) stays last"),
-    name="Transpose", doc="Axes in another order.")
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key(
+        "Perm",
+        Kind.UINTS,
+        doc="for each of the axes X Y C B of the result the axis of the "
+        "input that it is, such as 1 0 2 3 to swap X and Y; B (3) stays last",
+    ),
+    name="Transpose",
+    doc="Axes in another order.",
+)
 
 
 def _reshape(context: LayerContext) -> None:
     tensor, dims = context.joined(), list(context.values["Dims"])
     shape = context.graph.shape(tensor)
     if not 1 <= len(dims) <= 3 or dims.count(-1) > 1:
-        raise context.fail("E208", f"Dims of {len(dims)} values, {dims.count(-1)} of them -1, are no shape",
-                           "give X Y C, at most one of them -1", "Dims")
+        raise context.fail(
+            "E208",
+            f"Dims of {len(dims)} values, {dims.count(-1)} of them -1, are no shape",
+            "give X Y C, at most one of them -1",
+            "Dims",
+        )
     if len(dims) == 1:
         dims = [1, 1, dims[0] or shape[1]]  # a vector
     elif len(dims) == 2:
@@ -46,12 +66,18 @@ def _transpose(context: LayerContext) -> None:
     as_images(context)
     tensor, perm = context.joined(), context.values["Perm"]
     if sorted(perm) != [0, 1, 2, _BATCH] or perm[_BATCH] != _BATCH:
-        raise context.fail("E209", f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
-                           "give 0, 1 and 2 in some order, then 3", "Perm")
+        raise context.fail(
+            "E209",
+            f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
+            "give 0, 1 and 2 in some order, then 3",
+            "Perm",
+        )
     # counted from the end, the axes X Y C B are those of (N, C, H, W)
     context.add(Transpose(tuple(_BATCH - perm[_BATCH - axis] for axis in range(4))), [tensor])
     require_channels(context, context.name)
 
 
-LAYER_TYPES = (LayerType("Reshape", _RESHAPE, TRAINING_CONFIG, _reshape),
-               LayerType("Transpose", _TRANSPOSE, TRAINING_CONFIG, _transpose))
+LAYER_TYPES = (
+    LayerType("Reshape", _RESHAPE, TRAINING_CONFIG, _reshape),
+    LayerType("Transpose", _TRANSPOSE, TRAINING_CONFIG, _transpose),
+)

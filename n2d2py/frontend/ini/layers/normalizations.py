@@ -1,4 +1,5 @@
 """[section] Type=LRN and Type=Normalize: normalisations over channels, in floating point."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
@@ -12,10 +13,16 @@ __all__ = ["LAYER_TYPES"]
 _LRN_CONFIG = TRAINING_CONFIG.extended(
     Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
     Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
-    Key("Beta", Kind.FLOAT, 0.75, "exponent"), Key("K", Kind.FLOAT, 2.0, "added to the sum"), name="LRN configuration")
-_NORMALIZE = LAYER.extended(NB_OUTPUTS, Key("Norm", Kind.ENUM, doc="the norm that becomes 1", choices=("L1", "L2")),
-                            name="Normalize", doc="Each position divided by its norm over the channels; floating "
-                            "point only.")
+    Key("Beta", Kind.FLOAT, 0.75, "exponent"),
+    Key("K", Kind.FLOAT, 2.0, "added to the sum"),
+    name="LRN configuration",
+)
+_NORMALIZE = LAYER.extended(
+    NB_OUTPUTS,
+    Key("Norm", Kind.ENUM, doc="the norm that becomes 1", choices=("L1", "L2")),
+    name="Normalize",
+    doc="Each position divided by its norm over the channels; floating point only.",
+)
 
 
 def _lrn(context: LayerContext) -> None:
@@ -31,8 +38,16 @@ def _normalize(context: LayerContext) -> None:
 
 
 LAYER_TYPES = (
-    LayerType("LRN", LAYER.extended(NB_OUTPUTS, name="LRN", doc="Local response normalisation: x / (K + Alpha * sum "
-                                    "of x^2)^Beta over N neighbouring channels; floating point only."),
-              _LRN_CONFIG, _lrn),
+    LayerType(
+        "LRN",
+        LAYER.extended(
+            NB_OUTPUTS,
+            name="LRN",
+            doc="Local response normalisation: x / (K + Alpha * sum "
+            "of x^2)^Beta over N neighbouring channels; floating point only.",
+        ),
+        _LRN_CONFIG,
+        _lrn,
+    ),
     LayerType("Normalize", _NORMALIZE, TRAINING_CONFIG, _normalize),
 )

@@ -1,7 +1,8 @@
 """Detection heads and layers of training: their dimensions are known, their arithmetic is not part of the tool."""
+
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
 from n2d2py.frontend.ini.outline import Outline
@@ -44,8 +45,7 @@ def _roi_pooling(context: LayerContext) -> Shape:
 
 def _fractional(context: LayerContext) -> Shape:
     values, ratio = context.values, context.values["ScalingRatio"]
-    return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]),
-                                                                         width(context.shapes[0]))))
+    return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]), width(context.shapes[0]))))
 
 
 def _vector(context: LayerContext) -> Shape:
@@ -56,29 +56,41 @@ def _same(context: LayerContext) -> Shape:
     return context.shapes[0]
 
 
-def _type(name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str,
-          config: str = "") -> LayerType:
+def _type(
+    name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = ""
+) -> LayerType:
     def build(context: LayerContext) -> None:
-        context.cannot_run("E231", f"layers of type {name} are not computed by this tool",
-                           "end the network before it, and compute the rest in the application", "Type")
+        context.cannot_run(
+            "E231",
+            f"layers of type {name} are not computed by this tool",
+            "end the network before it, and compute the rest in the application",
+            "Type",
+        )
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
 
     schema = LAYER.extended(*keys, accepted=accepted.split(), name=name, doc="Only its dimensions, by -describe.")
-    return LayerType(name, schema, Schema(f"{name} configuration", (), (*TRAINING_CONFIG.accepted, *config.split())),
-                     build)
+    return LayerType(name, schema, Schema(f"{name} configuration", (), (*TRAINING_CONFIG.accepted, *config.split())), build)
 
 
-_SIZES = (Key("OutputsWidth", Kind.UINT, doc="width of each result", minimum=1),
-          Key("OutputsHeight", Kind.UINT, doc="height of each result", minimum=1))
-_SHAPES = (Key("NumParts", Kind.UINTS, (), "parts of an object of each class"),
-           Key("NumTemplates", Kind.UINTS, (), "templates of each class"))
-_ANCHORS = (Key("Anchor[*", Kind.STRING, None, "Anchor[i]: root area and ratio of an anchor"),
-            Key("Ratios", Kind.FLOATS, (), "width to height of the anchors"),
-            Key("Scales", Kind.FLOATS, (1.0,), "sizes of the anchors"))
+_SIZES = (
+    Key("OutputsWidth", Kind.UINT, doc="width of each result", minimum=1),
+    Key("OutputsHeight", Kind.UINT, doc="height of each result", minimum=1),
+)
+_SHAPES = (
+    Key("NumParts", Kind.UINTS, (), "parts of an object of each class"),
+    Key("NumTemplates", Kind.UINTS, (), "templates of each class"),
+)
+_ANCHORS = (
+    Key("Anchor[*", Kind.STRING, None, "Anchor[i]: root area and ratio of an anchor"),
+    Key("Ratios", Kind.FLOATS, (), "width to height of the anchors"),
+    Key("Scales", Kind.FLOATS, (1.0,), "sizes of the anchors"),
+)
 _WINDOW = "InputOffset* InputWidth InputHeight"
-_DETECTION = f"{_WINDOW} DetectorType InputFormat PixelFormat Anchoring AnchorJSON JSONFormat RootArea LabelMapping " \
-             "ScoresCls GenerateAnchors FeatureMap* NbAnchors NbProposals NbClass NMS_Threshold Score_Threshold " \
-             "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
+_DETECTION = (
+    f"{_WINDOW} DetectorType InputFormat PixelFormat Anchoring AnchorJSON JSONFormat RootArea LabelMapping "
+    "ScoresCls GenerateAnchors FeatureMap* NbAnchors NbProposals NbClass NMS_Threshold Score_Threshold "
+    "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
+)
 
 LAYER_TYPES = (
     _type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*"),
@@ -86,9 +98,13 @@ LAYER_TYPES = (
     _type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*"),
     _type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "a class beside each box")), _DETECTION),
     _type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling"),
-    _type("FMP", _fractional, (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="input extent by output extent",
-                                               minimum=1)),
-          "ActivationFunction* Mapping*", "Overlapping PseudoRandom"),
+    _type(
+        "FMP",
+        _fractional,
+        (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="input extent by output extent", minimum=1)),
+        "ActivationFunction* Mapping*",
+        "Overlapping PseudoRandom",
+    ),
     _type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*"),
     _type("TargetBias", _same, (NB_OUTPUTS,), "Bias"),
 )

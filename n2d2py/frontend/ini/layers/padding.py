@@ -1,4 +1,5 @@
 """[section] Type=Padding."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
@@ -10,8 +11,11 @@ __all__ = ["LAYER_TYPE"]
 
 _SIDES = ("Top", "Left", "Bottom", "Right")
 _SCHEMA = LAYER.extended(
-    NB_OUTPUTS, *(Key(f"{side}Padding", Kind.INT, doc=f"{side.lower()} zeros; negative crops") for side in _SIDES),
-    name="Padding", doc="Zeros around the image, or a crop.")
+    NB_OUTPUTS,
+    *(Key(f"{side}Padding", Kind.INT, doc=f"{side.lower()} zeros; negative crops") for side in _SIDES),
+    name="Padding",
+    doc="Zeros around the image, or a crop.",
+)
 
 
 def _build(context: LayerContext) -> None:

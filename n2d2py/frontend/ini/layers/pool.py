@@ -1,4 +1,5 @@
 """[section] Type=Pool."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,10 +17,16 @@ from n2d2py.operators.base import Op
 __all__ = ["LAYER_TYPE"]
 
 _SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, Key("Pooling", Kind.ENUM, doc="what is taken of a window", choices=("Max", "Average")),
-    *window_keys("Pool", None, size=True), *window_keys("Stride", 1), *window_keys("Padding", 0), *MAPPING_KEYS,
-    name="Pool", doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
-    "without one and as many outputs as channels, channel by channel.")
+    NB_OUTPUTS,
+    Key("Pooling", Kind.ENUM, doc="what is taken of a window", choices=("Max", "Average")),
+    *window_keys("Pool", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0),
+    *MAPPING_KEYS,
+    name="Pool",
+    doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
+    "without one and as many outputs as channels, channel by channel.",
+)
 
 
 _AT_ONCE = 8
@@ -36,8 +43,13 @@ def _build(context: LayerContext) -> None:
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)
     pads = read_window(values, "Padding", 0)
-    op = Pool(values["Pooling"], read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1),
-              (*pads, *pads), count_pad=True)
+    op = Pool(
+        values["Pooling"],
+        read_window(values, "Pool", None, size=True),
+        read_window(values, "Stride", 1),
+        (*pads, *pads),
+        count_pad=True,
+    )
     if mapping is None and outputs == count:
         log.notice("%s: no Mapping; each output pools the channel of its own number", values.section.location)
     elif mapping is None:
@@ -51,8 +63,12 @@ def _build(context: LayerContext) -> None:
 
 def _check_size(context: LayerContext, size: int, limit: int) -> None:
     if size > limit:
-        raise context.fail("E229", f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
-                           "check NbOutputs and the Mapping keys", "NbOutputs")
+        raise context.fail(
+            "E229",
+            f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
+            "check NbOutputs and the Mapping keys",
+            "NbOutputs",
+        )
 
 
 def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
@@ -67,8 +83,9 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     """
     fed = mapping.sum(axis=1)
     if not fed.all():
-        raise context.fail("E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys",
-                           "NbOutputs")
+        raise context.fail(
+            "E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys", "NbOutputs"
+        )
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rows, tensor, activation = mapping[first[order]], context.joined(), read_activation(context.values)
@@ -79,9 +96,11 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     context.add(Take((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
 
 
-def _add(context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: Function | None,
-         suffix: str | None) -> str:
+def _add(
+    context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: Function | None, suffix: str | None
+) -> str:
     """The pool of a mapping as the layer itself, or as the helper `suffix`; its tensor."""
+
     def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         if suffix is None:
             return context.add(op, inputs, params, activation).output
@@ -95,10 +114,11 @@ def _add(context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, acti
         connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
         share = connected / (fed * op.kernel[0] * op.kernel[1])[:, None]
         weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
-        return last(Conv(op.stride, op.pads, (1, 1), groups), [tensor],
-                    {"weights": weights, "bias": np.zeros(len(mapping), np.float32)})
+        return last(
+            Conv(op.stride, op.pads, (1, 1), groups), [tensor], {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
+        )
     _check_size(context, len(mapping) * int(fed.max()), MAX_WINDOWS)
-    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, :fed.max()]
+    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fed.max()]
     chosen = np.where(chosen < count, chosen, chosen[:, :1])  # fewer channels: the first one again
     ways = chosen.T
     if len(ways) == 1:
@@ -109,8 +129,10 @@ def _add(context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, acti
         return last(ElemWise("Max"), parts)
     while True:  # all in one tensor, folded until one is left
         half = -(-len(ways) // 2)
-        parts = [context.helper(f"channels{len(ways)}_{index}", _channels(part.reshape(-1)), [pooled])
-                 for index, part in enumerate((ways[:half], ways[-half:]))]
+        parts = [
+            context.helper(f"channels{len(ways)}_{index}", _channels(part.reshape(-1)), [pooled])
+            for index, part in enumerate((ways[:half], ways[-half:]))
+        ]
         if half == 1:
             return last(ElemWise("Max"), parts)
         pooled = context.helper(f"maximum{half}", ElemWise("Max"), parts)

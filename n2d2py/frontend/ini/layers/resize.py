@@ -1,4 +1,5 @@
 """[section] Type=Resize."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
@@ -10,14 +11,27 @@ from n2d2py.operators import Resize
 __all__ = ["LAYER_TYPE"]
 
 _SCHEMA = LAYER.extended(
-    NB_OUTPUTS, Key("OutputWidth", Kind.UINT, doc="width of the result", minimum=1),
+    NB_OUTPUTS,
+    Key("OutputWidth", Kind.UINT, doc="width of the result", minimum=1),
     Key("OutputHeight", Kind.UINT, doc="height of the result", minimum=1),
-    Key("Mode", Kind.ENUM, doc="NearestNeighbor; Bilinear between half-pixel centres, as OpenCV; BilinearTF as "
-        "TensorFlow 1", choices=("Bilinear", "BilinearTF", "NearestNeighbor")),
-    name="Resize", doc="Resampling of images to a size.")
+    Key(
+        "Mode",
+        Kind.ENUM,
+        doc="NearestNeighbor; Bilinear between half-pixel centres, as OpenCV; BilinearTF as TensorFlow 1",
+        choices=("Bilinear", "BilinearTF", "NearestNeighbor"),
+    ),
+    name="Resize",
+    doc="Resampling of images to a size.",
+)
 _CONFIG = TRAINING_CONFIG.extended(
-    Key("AlignCorners", Kind.BOOL, True, "BilinearTF: the corners of input and output coincide; else the left and "
-        "upper edges of their first pixels"), name="Resize configuration")
+    Key(
+        "AlignCorners",
+        Kind.BOOL,
+        True,
+        "BilinearTF: the corners of input and output coincide; else the left and upper edges of their first pixels",
+    ),
+    name="Resize configuration",
+)
 
 
 def _build(context: LayerContext) -> None:

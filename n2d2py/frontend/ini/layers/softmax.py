@@ -1,4 +1,5 @@
 """[section] Type=Softmax."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
@@ -10,20 +11,33 @@ from n2d2py.operators import Softmax
 
 __all__ = ["LAYER_TYPE"]
 
-_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, Key("WithLoss", Kind.BOOL, False, "training"),
-                         Key("GroupSize", Kind.UINT, 0, "channels normalised together; 0 for all"),
-                         name="Softmax", doc="Softmax over the channels of each position.")
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("WithLoss", Kind.BOOL, False, "training"),
+    Key("GroupSize", Kind.UINT, 0, "channels normalised together; 0 for all"),
+    name="Softmax",
+    doc="Softmax over the channels of each position.",
+)
 
 
 def _build(context: LayerContext) -> None:
     tensor = context.joined()
     count, size = channels(context.graph.shape(tensor)), context.values["GroupSize"]
     if context.values["NbOutputs"] != count:
-        raise context.fail("E216", f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
-                           f"set NbOutputs to {count}", "NbOutputs")
+        raise context.fail(
+            "E216",
+            f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
+            f"set NbOutputs to {count}",
+            "NbOutputs",
+        )
     if size and count % size:
-        raise context.fail("E218", f"GroupSize={size} does not divide the {count} channels",
-                           "choose a divisor of the number of channels", "GroupSize")
+        raise context.fail(
+            "E218",
+            f"GroupSize={size} does not divide the {count} channels",
+            "choose a divisor of the number of channels",
+            "GroupSize",
+        )
     context.add(Softmax(0 if size == count else size), [tensor])
 
 

@@ -1,4 +1,5 @@
 """[section] Type=Unpool: max unpooling with the positions of a pool, or average unpooling."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,11 +16,16 @@ from n2d2py.operators import Deconv, Pool, Unpool
 __all__ = ["LAYER_TYPE"]
 
 _SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, Key("Pooling", Kind.ENUM, doc="Max: values return to their maxima; Average: they are spread",
-                    choices=("Max", "Average")),
+    NB_OUTPUTS,
+    Key("Pooling", Kind.ENUM, doc="Max: values return to their maxima; Average: they are spread", choices=("Max", "Average")),
     Key("ArgMax", Kind.STRING, "", "the max pool whose positions are used"),
-    *window_keys("Pool", None, size=True), *window_keys("Stride", 1), *window_keys("Padding", 0), *MAPPING_KEYS,
-    name="Unpool", doc="The reverse of a pool, channel by channel.")
+    *window_keys("Pool", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0),
+    *MAPPING_KEYS,
+    name="Unpool",
+    doc="The reverse of a pool, channel by channel.",
+)
 
 
 def _build(context: LayerContext) -> None:
@@ -29,21 +35,32 @@ def _build(context: LayerContext) -> None:
     count = sum(c for _, c in parents)
     mapping = read_mapping(values, parents, outputs)
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
-        raise context.fail("E215", f"an unpooling of {count} channels into {outputs} outputs is not channel by channel",
-                           "use Mapping.Size=1 and as many outputs as channels", "NbOutputs")
+        raise context.fail(
+            "E215",
+            f"an unpooling of {count} channels into {outputs} outputs is not channel by channel",
+            "use Mapping.Size=1 and as many outputs as channels",
+            "NbOutputs",
+        )
     pads = read_window(values, "Padding", 0)
     kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
     if values["Pooling"] == "Average":
         share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
-        context.add(Deconv(stride, (*pads, *pads), groups=count), [context.joined()],
-                    {"weights": share, "bias": np.zeros(count, np.float32)}, read_activation(values))
+        context.add(
+            Deconv(stride, (*pads, *pads), groups=count),
+            [context.joined()],
+            {"weights": share, "bias": np.zeros(count, np.float32)},
+            read_activation(values),
+        )
         return
     pool = _pool(context)
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
-        raise context.fail("E210", f"its window differs from that of [{pool.name}], which ArgMax names",
-                           "give both the same PoolDims, Stride and Padding", "ArgMax")
-    context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]],
-                activation=read_activation(values))
+        raise context.fail(
+            "E210",
+            f"its window differs from that of [{pool.name}], which ArgMax names",
+            "give both the same PoolDims, Stride and Padding",
+            "ArgMax",
+        )
+    context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
 
 
 def _pool(context: LayerContext) -> Node:
@@ -56,8 +73,9 @@ def _pool(context: LayerContext) -> Node:
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":
             return node
-    raise context.fail("E210", f"ArgMax='{name}' is not a max pool before this layer",
-                       "name the max pool that it reverses", "ArgMax")
+    raise context.fail(
+        "E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool that it reverses", "ArgMax"
+    )
 
 
 LAYER_TYPE = LayerType("Unpool", _SCHEMA, TRAINING_CONFIG, _build)

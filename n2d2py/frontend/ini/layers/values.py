@@ -1,7 +1,8 @@
 """[section] Type=Scaling, Type=Threshold and Type=Transformation: functions of single values, and crops."""
+
 from __future__ import annotations
 
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,26 +11,41 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import (Activation, Affine, Clip, Conv, Function, Identity, Padding, Reshape, Resize, Step,
-                               Take)
+from n2d2py.operators import Activation, Affine, Clip, Conv, Function, Identity, Padding, Reshape, Resize, Step, Take
 
 __all__ = ["LAYER_TYPES"]
 
 _OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
-_SCALING = LAYER.extended(NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="what every value is multiplied by"),
-                          name="Scaling", doc="All values times a factor.")
-_THRESHOLD = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, Key("Threshold", Kind.FLOAT, doc="values above it are high"),
-                            name="Threshold", doc="Two levels, or values cut at a threshold.")
+_SCALING = LAYER.extended(
+    NB_OUTPUTS,
+    Key("Factor", Kind.FLOAT, doc="what every value is multiplied by"),
+    name="Scaling",
+    doc="All values times a factor.",
+)
+_THRESHOLD = LAYER.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+    name="Threshold",
+    doc="Two levels, or values cut at a threshold.",
+)
 _THRESHOLD_CONFIG = TRAINING_CONFIG.extended(
     Key("Operation", Kind.ENUM, "Binary", "what becomes of high and low values", _OPERATIONS),
     Key("MaxValue", Kind.FLOAT, 1.0, "what high values (BinaryInverted: low ones) become"),
-    name="Threshold configuration")
+    name="Threshold configuration",
+)
 _TRANSFORMATION = LAYER.extended(
-    NB_OUTPUTS, *WINDOW_KEYS, Key("Transformation", Kind.STRING, doc="RangeAffine, RangeClipping, Threshold, Rescale, "
-                                  "PadCrop, SliceExtraction, Flip, ColorSpace, ChannelExtraction or Reshape, with the "
-                                  "keys of that transformation"),
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key(
+        "Transformation",
+        Kind.STRING,
+        doc="RangeAffine, RangeClipping, Threshold, Rescale, "
+        "PadCrop, SliceExtraction, Flip, ColorSpace, ChannelExtraction or Reshape, with the "
+        "keys of that transformation",
+    ),
     Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation", _SIGNS),
     Key("FirstValue", Kind.FLOATS, (), "RangeAffine: its value, one or one per channel"),
     Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation", _SIGNS),
@@ -51,23 +67,32 @@ _TRANSFORMATION = LAYER.extended(
     Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of an input in the order BGR"),
     Key("NbRows", Kind.UINT, None, "Reshape: rows of the result"),
     Key("NbCols", Kind.UINT, 0, "Reshape: its columns; 0: what is left"),
-    name="Transformation", doc="A transformation of the stimuli, as a layer.")
+    name="Transformation",
+    doc="A transformation of the stimuli, as a layer.",
+)
 
 
 def threshold_function(operation: str, threshold: float, maximum: float) -> Function:
     """The function of a Threshold layer or transformation."""
     if operation == "Truncate":
         return Clip(high=threshold)
-    below, above = {"Binary": (0.0, maximum), "BinaryInverted": (maximum, 0.0), "ToZero": (0.0, None),
-                    "ToZeroInverted": (None, 0.0)}[operation]
+    below, above = {
+        "Binary": (0.0, maximum),
+        "BinaryInverted": (maximum, 0.0),
+        "ToZero": (0.0, None),
+        "ToZeroInverted": (None, 0.0),
+    }[operation]
     return Step(threshold, below, above)
 
 
 def _scaling(context: LayerContext) -> None:
     tensor = context.joined()
     count = require_channels(context, tensor)
-    context.add(Affine(), [tensor], {"weights": np.full(count, context.values["Factor"], np.float32),
-                                     "bias": np.zeros(count, np.float32)})
+    context.add(
+        Affine(),
+        [tensor],
+        {"weights": np.full(count, context.values["Factor"], np.float32), "bias": np.zeros(count, np.float32)},
+    )
 
 
 def _threshold(context: LayerContext) -> None:
@@ -80,9 +105,12 @@ def _threshold(context: LayerContext) -> None:
 def _transformation(context: LayerContext) -> None:
     name = context.values["Transformation"].removesuffix("Transformation")
     if name not in _TRANSFORMATIONS:
-        raise context.fail("E234", f"{context.values['Transformation']} cannot be a layer",
-                           "apply it to the stimuli in [sp.Transformation], or use one of "
-                           + ", ".join(_TRANSFORMATIONS), "Transformation")
+        raise context.fail(
+            "E234",
+            f"{context.values['Transformation']} cannot be a layer",
+            "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS),
+            "Transformation",
+        )
     as_images(context)
     _TRANSFORMATIONS[name](context, context.joined())
     require_channels(context, context.name)
@@ -92,8 +120,9 @@ def _given(context: LayerContext, *names: str) -> list:
     """The values of keys that this transformation needs."""
     for name in names:
         if context.values[name] in (None, ()):
-            raise context.fail("E234", f"the transformation {context.values['Transformation']} needs {name}",
-                               f"add {name}", "Transformation")
+            raise context.fail(
+                "E234", f"the transformation {context.values['Transformation']} needs {name}", f"add {name}", "Transformation"
+            )
     return [context.values[name] for name in names]
 
 
@@ -106,8 +135,12 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
         if not operands:
             continue
         if len(operands) not in (1, count) or (values[f"{which}Operator"] == "Divides" and 0.0 in operands):
-            raise context.fail("E234", f"{which}Value has {len(operands)} values for {count} channels, or divides by 0",
-                               "give one value, or one per channel", f"{which}Value")
+            raise context.fail(
+                "E234",
+                f"{which}Value has {len(operands)} values for {count} channels, or divides by 0",
+                "give one value, or one per channel",
+                f"{which}Value",
+            )
         operand, operator = np.broadcast_to(np.array(operands), count), values[f"{which}Operator"]
         if operator in ("Plus", "Minus"):
             shift = shift + (operand if operator == "Plus" else -operand)
@@ -122,8 +155,12 @@ def _range_clipping(context: LayerContext, tensor: str) -> None:
     if low >= high:
         raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "exchange them", "RangeMin")
     count = channels(context.graph.shape(tensor))
-    context.add(Affine(), [tensor], {"weights": np.full(count, 1 / (high - low), np.float32),
-                                     "bias": np.full(count, -low / (high - low), np.float32)}, Clip(0.0, 1.0))
+    context.add(
+        Affine(),
+        [tensor],
+        {"weights": np.full(count, 1 / (high - low), np.float32), "bias": np.full(count, -low / (high - low), np.float32)},
+        Clip(0.0, 1.0),
+    )
 
 
 def _threshold_transformation(context: LayerContext, tensor: str) -> None:
@@ -144,8 +181,9 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
     h, w = context.graph.shape(tensor)[2:]
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
-        raise context.fail("E234", f"BorderType={context.values['BorderType']} cannot be part of a layer",
-                           "use ConstantBorder", "BorderType")
+        raise context.fail(
+            "E234", f"BorderType={context.values['BorderType']} cannot be part of a layer", "use ConstantBorder", "BorderType"
+        )
     top, left = -(-down // 2), -(-across // 2)
     context.add(Padding((top, left, down - top, across - left)), [tensor])
 
@@ -156,8 +194,9 @@ def _slice(context: LayerContext, tensor: str) -> None:
     h, w = context.graph.shape(tensor)[2:]
     width, height = width or w - x, height or h - y
     if width < 1 or height < 1 or x + width > w or y + height > h:
-        raise context.fail("E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}",
-                           "make it smaller, or move it", "Width")
+        raise context.fail(
+            "E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}", "make it smaller, or move it", "Width"
+        )
     context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
 
 
@@ -175,15 +214,20 @@ _GRAY = (0.114, 0.587, 0.299)
 def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
     count = channels(context.graph.shape(tensor))
     if count != 3:
-        raise context.fail("E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}",
-                           "check the layer before it", key)
+        raise context.fail(
+            "E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}", "check the layer before it", key
+        )
 
 
 def _color_space(context: LayerContext, tensor: str) -> None:
     space = context.values["ColorSpace"]
     if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
-        raise context.fail("E234", f"ColorSpace={space} cannot be part of a layer", "use RGB, or convert the stimuli in "
-                           "[sp.Transformation]", "Transformation")
+        raise context.fail(
+            "E234",
+            f"ColorSpace={space} cannot be part of a layer",
+            "use RGB, or convert the stimuli in [sp.Transformation]",
+            "Transformation",
+        )
     _three_channels(context, tensor, "ColorSpace")
     context.add(Identity() if space == "BGR" else Take(((2, 1, 0), None, None)), [tensor])
 
@@ -191,8 +235,12 @@ def _color_space(context: LayerContext, tensor: str) -> None:
 def _channel_extraction(context: LayerContext, tensor: str) -> None:
     name = context.values["CSChannel"]
     if name not in ("Blue", "Green", "Red", "Gray"):
-        raise context.fail("E234", f"CSChannel={name} cannot be part of a layer", "use Blue, Green, Red or Gray, or "
-                           "convert the stimuli in [sp.Transformation]", "Transformation")
+        raise context.fail(
+            "E234",
+            f"CSChannel={name} cannot be part of a layer",
+            "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]",
+            "Transformation",
+        )
     _three_channels(context, tensor, "CSChannel")
     if name != "Gray":
         context.add(Take(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
@@ -206,16 +254,25 @@ def _reshaped(context: LayerContext, tensor: str) -> None:
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows < 1 or rows * columns != h * w:
-        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols",
-                           "NbRows")
+        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows")
     context.add(Reshape((count, rows, columns)), [tensor])
 
 
 _TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
-    "RangeAffine": _range_affine, "RangeClipping": _range_clipping, "Threshold": _threshold_transformation,
-    "Rescale": _rescale, "PadCrop": _pad_crop, "SliceExtraction": _slice, "Flip": _flip,
-    "ColorSpace": _color_space, "ChannelExtraction": _channel_extraction, "Reshape": _reshaped}
+    "RangeAffine": _range_affine,
+    "RangeClipping": _range_clipping,
+    "Threshold": _threshold_transformation,
+    "Rescale": _rescale,
+    "PadCrop": _pad_crop,
+    "SliceExtraction": _slice,
+    "Flip": _flip,
+    "ColorSpace": _color_space,
+    "ChannelExtraction": _channel_extraction,
+    "Reshape": _reshaped,
+}
 
-LAYER_TYPES = (LayerType("Scaling", _SCALING, TRAINING_CONFIG, _scaling),
-               LayerType("Threshold", _THRESHOLD, _THRESHOLD_CONFIG, _threshold),
-               LayerType("Transformation", _TRANSFORMATION, TRAINING_CONFIG, _transformation))
+LAYER_TYPES = (
+    LayerType("Scaling", _SCALING, TRAINING_CONFIG, _scaling),
+    LayerType("Threshold", _THRESHOLD, _THRESHOLD_CONFIG, _threshold),
+    LayerType("Transformation", _TRANSFORMATION, TRAINING_CONFIG, _transformation),
+)

@@ -2,6 +2,7 @@
 
 They take what the converters to image layers leave: those make the fast layers of an image network.
 """
+
 from n2d2py.frontend.onnx.arrays import indices, integers, maps, matrices, norms, reductions, resize, shapes, windows
 from n2d2py.frontend.onnx.arrays.values import Arrays
 from n2d2py.frontend.onnx.registry import register_array_converter

@@ -1,4 +1,5 @@
 """Operators that read or write at positions: constant ones, or computed in the network."""
+
 from __future__ import annotations
 
 from math import prod
@@ -20,9 +21,10 @@ def _gather(a: Arrays) -> None:
     if indices.is_constant:
         GATHER(a)
         return
-    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1:])
-    op = ArrayGather(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:]), indices.size, False,
-                     a.slots([x, indices]), x.kind)
+    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
+    op = ArrayGather(
+        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.size, False, a.slots([x, indices]), x.kind
+    )
     a.bind(a.add(op, [x, indices], dims, label="gathered"))
 
 
@@ -32,8 +34,9 @@ def _gather_elements(a: Arrays) -> None:
     if len(indices.dims) != len(x.dims):
         raise Unsupported("its indices have another rank than its input")
     x = a.axes(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
-    op = ArrayGather(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:]), indices.dims[axis], True,
-                     a.slots([x, indices]), x.kind)
+    op = ArrayGather(
+        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
+    )
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
 
 
@@ -45,8 +48,8 @@ def _top(a: Arrays) -> None:
     count = int(a.node.constant(1, "K").reshape(-1)[0]) if a.has(1) else int(a.node.attribute("k", 0))
     if not 0 < count <= x.dims[axis]:
         raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
-    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:])
-    dims = (*x.dims[:axis], count, *x.dims[axis + 1:])
+    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
+    dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
     found = a.add(ArrayOrder(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
     if a.node.outputs[0]:
         values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
@@ -60,8 +63,13 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     total = None
     for position, (size, step) in enumerate(zip(dims, steps)):
         part = a.axes(indices, {len(indices.dims) - 1: [position]})
-        wrapped = a.map("Where", a.map("Less", part, a.const(0, part), result="bool"),
-                        a.map("Add", part, a.const(size, part)), part, result=part.kind)
+        wrapped = a.map(
+            "Where",
+            a.map("Less", part, a.const(0, part), result="bool"),
+            a.map("Add", part, a.const(size, part)),
+            part,
+            result=part.kind,
+        )
         part = a.map("Mul", wrapped, a.const(step, part))
         total = part if total is None else a.map("Add", total, part)
     return a.reshape(total, total.dims[:-1])  # type: ignore[union-attr]
@@ -73,12 +81,12 @@ def _gather_nd(a: Arrays) -> None:
     if batch:
         outer = prod(x.dims[:batch])
         offsets = np.arange(outer).reshape(*x.dims[:batch], *(1,) * (len(indices.dims) - batch - 1))
-        line = _linear(a, indices, x.dims[batch:batch + depth])
-        line = a.map("Add", line, a.const(offsets * prod(x.dims[batch:batch + depth]), line))
-        size = prod(x.dims[:batch + depth])
+        line = _linear(a, indices, x.dims[batch : batch + depth])
+        line = a.map("Add", line, a.const(offsets * prod(x.dims[batch : batch + depth]), line))
+        size = prod(x.dims[: batch + depth])
     else:
         line, size = _linear(a, indices, x.dims[:depth]), prod(x.dims[:depth])
-    rest = x.dims[batch + depth:]
+    rest = x.dims[batch + depth :]
     op = ArrayGather(1, size, prod(rest), line.size, False, a.slots([x, line]), x.kind)
     if x.is_constant and line.is_constant:
         raise Unsupported("all its inputs are constants")
@@ -96,8 +104,13 @@ def _scatter_elements(a: Arrays) -> None:
     size, region = x.dims[axis], tuple(indices.dims[i] for i in order)
     places = np.arange(prod(outer.dims[:-1])).reshape(outer.dims[:-1])[tuple(slice(0, n) for n in region)]
     line = a.transpose(indices, [*order, axis])
-    line = a.map("Where", a.map("Less", line, a.const(0, line), result="bool"),
-                 a.map("Add", line, a.const(size, line)), line, result=line.kind)
+    line = a.map(
+        "Where",
+        a.map("Less", line, a.const(0, line), result="bool"),
+        a.map("Add", line, a.const(size, line)),
+        line,
+        result=line.kind,
+    )
     line = a.map("Add", line, a.const(places[..., None] * size, line))
     values = a.transpose(updates, [*order, axis])
     flat = [a.reshape(v, (v.size,)) for v in (outer, line, values)]
@@ -118,8 +131,9 @@ def _scatter_nd(a: Arrays) -> None:
     depth = indices.dims[-1]
     line = _linear(a, indices, x.dims[:depth])
     operands = [x, line, updates]
-    op = ArrayScatter(1, prod(x.dims[:depth]), prod(x.dims[depth:]), line.size, combine=_combine(a),
-                      slots=a.slots(operands), result=x.kind)
+    op = ArrayScatter(
+        1, prod(x.dims[:depth]), prod(x.dims[depth:]), line.size, combine=_combine(a), slots=a.slots(operands), result=x.kind
+    )
     a.bind(a.add(op, operands, x.dims, label="scattered"))
 
 
@@ -130,13 +144,25 @@ def _one_hot(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", -1), rank)
     wide = a.reshape(indices, (*indices.dims[:axis], 1, *indices.dims[axis:]))
     places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(rank)])
-    wrapped = a.map("Where", a.map("Less", wide, a.const(0, wide), result="bool"),
-                    a.map("Add", wide, a.const(depth, wide)), wide, result=wide.kind)
+    wrapped = a.map(
+        "Where",
+        a.map("Less", wide, a.const(0, wide), result="bool"),
+        a.map("Add", wide, a.const(depth, wide)),
+        wide,
+        result=wide.kind,
+    )
     hit = a.map("Equal", wrapped, a.const(places, wide), result="bool")
     off, on = (a.axes(values, {0: [index]}) for index in (0, 1))
     a.bind(a.map("Where", hit, on, off, result=values.kind))
 
 
-CONVERTERS = {"Gather": _gather, "GatherElements": _gather_elements, "GatherND": _gather_nd, "TopK": _top,
-              "ScatterElements": _scatter_elements, "Scatter": _scatter_elements, "ScatterND": _scatter_nd,
-              "OneHot": _one_hot}
+CONVERTERS = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "TopK": _top,
+    "ScatterElements": _scatter_elements,
+    "Scatter": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "OneHot": _one_hot,
+}

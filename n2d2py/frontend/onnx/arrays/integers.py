@@ -4,6 +4,7 @@ So networks whose activations are quantized dynamically run as they are (Dynamic
 ConvInteger), and single QuantizeLinear and DequantizeLinear nodes with the integers of the file as inputs and outputs.
 Networks with static scales do not come here: their integers are those of the export (converters/quantized.py).
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -30,11 +31,17 @@ def has_plain_integers(graph: onnx.GraphProto) -> bool:
         if set(node.input) <= constants:
             constants.update(node.output)
     written = {name for node in graph.node for name in node.output}
-    static = [node for node in graph.node if node.op_type == "DequantizeLinear" and node.input[0] not in constants
-              and node.input[1] in constants]
+    static = [
+        node
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
+    ]
     real = {name for node in static for name in node.output}
-    return not any(is_qoperator(node) for node in graph.node) and not any(node.input[0] in written for node in static) \
+    return (
+        not any(is_qoperator(node) for node in graph.node)
+        and not any(node.input[0] in written for node in static)
         and not any(name in real for node in graph.node for name in node.input)
+    )
 
 
 def _centred(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
@@ -132,5 +139,10 @@ def _dynamic(a: Arrays) -> None:
     a.bind(zero, 2)
 
 
-CONVERTERS = {"MatMulInteger": _matmul_integer, "ConvInteger": _conv_integer, "QuantizeLinear": _quantize,
-              "DequantizeLinear": _dequantize, "DynamicQuantizeLinear": _dynamic}
+CONVERTERS = {
+    "MatMulInteger": _matmul_integer,
+    "ConvInteger": _conv_integer,
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic,
+}

@@ -1,4 +1,5 @@
 """Element-wise operators of any rank and kind, with every form of broadcasting."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -89,7 +90,9 @@ def cast_kind(target: int) -> str:
     except (KeyError, TypeError):
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        raise Unsupported(f"it casts to {TensorProto.DataType.Name(target) if target in TensorProto.DataType.values() else target}")
+        raise Unsupported(
+            f"it casts to {TensorProto.DataType.Name(target) if target in TensorProto.DataType.values() else target}"
+        )
     return name
 
 
@@ -123,8 +126,11 @@ def _identity(a: Arrays) -> None:
 
 def _dropout(a: Arrays) -> None:
     x = a.value(0)
-    if a.has(2) and bool(a.node.constant(2, "training mode").reshape(-1)[0]) and not (
-            a.node.is_constant(1) and float(a.node.constant(1, "ratio").reshape(-1)[0]) == 0):
+    if (
+        a.has(2)
+        and bool(a.node.constant(2, "training mode").reshape(-1)[0])
+        and not (a.node.is_constant(1) and float(a.node.constant(1, "ratio").reshape(-1)[0]) == 0)
+    ):
         raise Unsupported("it is in training mode", "export the model for inference")
     a.bind(x)
     if len(a.node.outputs) > 1:
@@ -144,14 +150,69 @@ def _gelu(a: Arrays) -> None:
 
 
 CONVERTERS = {
-    **{name: _map(name) for name in ("Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sign", "Floor", "Ceil", "Round",
-                                     "Sqrt", "Reciprocal", "Exp", "Log", "Erf", "Sigmoid", "Tanh", "Softplus", "Sin",
-                                     "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh")},
-    **{name: _map(name, "bool") for name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or",
-                                             "Xor", "Not")},
-    **{name: _map(function) for name, function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"),
-                                                   ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot"))},
-    "IsNaN": _map("IsNaN", "bool"), "IsInf": _is_inf, "Sum": _fold("Add"), "Max": _fold("Max"), "Min": _fold("Min"),
-    "Mean": _mean, "Clip": _clip, "Relu": _relu, "PRelu": _prelu, "Mod": _mod, "BitShift": _shift, "Pow": _power,
-    "Cast": _cast, "CastLike": _cast_like, "Where": _where, "Identity": _identity, "Dropout": _dropout, "Gelu": _gelu,
+    **{
+        name: _map(name)
+        for name in (
+            "Add",
+            "Sub",
+            "Mul",
+            "Div",
+            "Neg",
+            "Abs",
+            "Sign",
+            "Floor",
+            "Ceil",
+            "Round",
+            "Sqrt",
+            "Reciprocal",
+            "Exp",
+            "Log",
+            "Erf",
+            "Sigmoid",
+            "Tanh",
+            "Softplus",
+            "Sin",
+            "Cos",
+            "Tan",
+            "Asin",
+            "Acos",
+            "Atan",
+            "Sinh",
+            "Cosh",
+            "Asinh",
+            "Acosh",
+            "Atanh",
+        )
+    },
+    **{
+        name: _map(name, "bool")
+        for name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not")
+    },
+    **{
+        name: _map(function)
+        for name, function in (
+            ("BitwiseAnd", "BitAnd"),
+            ("BitwiseOr", "BitOr"),
+            ("BitwiseXor", "BitXor"),
+            ("BitwiseNot", "BitNot"),
+        )
+    },
+    "IsNaN": _map("IsNaN", "bool"),
+    "IsInf": _is_inf,
+    "Sum": _fold("Add"),
+    "Max": _fold("Max"),
+    "Min": _fold("Min"),
+    "Mean": _mean,
+    "Clip": _clip,
+    "Relu": _relu,
+    "PRelu": _prelu,
+    "Mod": _mod,
+    "BitShift": _shift,
+    "Pow": _power,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Where": _where,
+    "Identity": _identity,
+    "Dropout": _dropout,
+    "Gelu": _gelu,
 }

@@ -1,4 +1,5 @@
 """MatMul and Gemm of two tensors, or of a tensor and weights that the plain layers do not take; Einsum of products."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -36,8 +37,10 @@ def _matmul(a: Arrays) -> None:
 
 
 def _gemm(a: Arrays) -> None:
-    left, right = (a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
-                   for index, name in ((0, "transA"), (1, "transB")))
+    left, right = (
+        a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
+        for index, name in ((0, "transA"), (1, "transB"))
+    )
     total = product(a, left, right)
     if a.node.attribute("alpha", 1.0) != 1.0:
         total = a.map("Mul", total, a.const(a.node.attribute("alpha"), total))
@@ -86,8 +89,9 @@ def _einsum(a: Arrays) -> None:
 
     x = a.transpose(x, [left.index(c) for c in (*batch, *rows, *shared)])
     y = a.transpose(y, [right.index(c) for c in (*batch, *shared, *columns)])
-    made = product(a, a.reshape(x, (size(batch), size(rows), size(shared))),
-                   a.reshape(y, (size(batch), size(shared), size(columns))))
+    made = product(
+        a, a.reshape(x, (size(batch), size(rows), size(shared))), a.reshape(y, (size(batch), size(shared), size(columns)))
+    )
     order = [*batch, *rows, *columns]
     made = a.reshape(made, [sizes[c] for c in order])
     a.bind(a.transpose(made, [order.index(c) for c in result]))

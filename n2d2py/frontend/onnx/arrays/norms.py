@@ -1,4 +1,5 @@
 """Normalisations and softmax over any axes, with parameters that may be computed in the network."""
+
 from __future__ import annotations
 
 from math import prod
@@ -50,8 +51,9 @@ def _group(a: Arrays) -> None:
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     if scale.size == groups != x.dims[1]:
-        scale, shift = (a.reshape(a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)), (x.dims[1],))
-                        for v in (scale, shift))
+        scale, shift = (
+            a.reshape(a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)), (x.dims[1],)) for v in (scale, shift)
+        )
     a.bind(_affine(a, made, a.reshape(scale, shape), a.reshape(shift, shape)))
 
 
@@ -106,7 +108,7 @@ def _softmax(a: Arrays) -> None:
     axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
     a.builder.guard_batch(a.node, 0, axis, "normalises over", flattens)
     outer = prod(x.dims[:axis])
-    size, inner = (x.size // outer, 1) if flattens else (x.dims[axis], prod(x.dims[axis + 1:]))
+    size, inner = (x.size // outer, 1) if flattens else (x.dims[axis], prod(x.dims[axis + 1 :]))
     a.bind(a.add(ArraySoftmax(outer, size, inner, a.node.type == "LogSoftmax"), [x], x.dims, label="softmax"))
 
 
@@ -122,6 +124,16 @@ def _hardmax(a: Arrays) -> None:
     a.bind(a.reshape(a.cast(hit, x.kind), x.dims))
 
 
-CONVERTERS = {"LayerNormalization": _layer, "RMSNormalization": _layer, "InstanceNormalization": _instance,
-              "GroupNormalization": _group, "BatchNormalization": _batch, "LRN": _lrn, "LpNormalization": _lp, "MeanVarianceNormalization": _mean_variance,
-              "Softmax": _softmax, "LogSoftmax": _softmax, "Hardmax": _hardmax}
+CONVERTERS = {
+    "LayerNormalization": _layer,
+    "RMSNormalization": _layer,
+    "InstanceNormalization": _instance,
+    "GroupNormalization": _group,
+    "BatchNormalization": _batch,
+    "LRN": _lrn,
+    "LpNormalization": _lp,
+    "MeanVarianceNormalization": _mean_variance,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Hardmax": _hardmax,
+}

@@ -1,4 +1,5 @@
 """Reductions over any axes, positions of extremes, running sums."""
+
 from __future__ import annotations
 
 from math import prod
@@ -24,8 +25,9 @@ def _reduce(function: str):
         x = a.value(0)
         axes = a.node.axes(len(x.dims))
         if not axes:
-            if a.node.attribute("noop_with_empty_axes", 0) and a.node.opset >= 18 or (
-                    a.node.attribute("noop_with_empty_axes", 0) and function == "Sum"):
+            if (a.node.attribute("noop_with_empty_axes", 0) and a.node.opset >= 18) or (
+                a.node.attribute("noop_with_empty_axes", 0) and function == "Sum"
+            ):
                 if function in ("Sum", "Mean", "Max", "Min", "Prod"):
                     a.bind(x)
                     return
@@ -62,15 +64,27 @@ def _scan(product: bool):
     def convert(a: Arrays) -> None:
         x = a.tensor(a.value(0))
         axis = a.node.axis_of(int(a.node.constant(1, "axis").reshape(-1)[0]), len(x.dims))
-        op = ArrayScan(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:]),
-                       bool(a.node.attribute("exclusive", 0)), bool(a.node.attribute("reverse", 0)), product, x.kind)
+        op = ArrayScan(
+            prod(x.dims[:axis]),
+            x.dims[axis],
+            prod(x.dims[axis + 1 :]),
+            bool(a.node.attribute("exclusive", 0)),
+            bool(a.node.attribute("reverse", 0)),
+            product,
+            x.kind,
+        )
         a.bind(a.add(op, [x], x.dims, label="running"))
 
     return convert
 
 
 CONVERTERS = {
-    **{f"Reduce{name}": _reduce(name) for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare",
-                                                   "LogSum", "LogSumExp")},
-    "ArgMax": _argument("ArgMax"), "ArgMin": _argument("ArgMin"), "CumSum": _scan(False), "CumProd": _scan(True)}
-
+    **{
+        f"Reduce{name}": _reduce(name)
+        for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
+    },
+    "ArgMax": _argument("ArgMax"),
+    "ArgMin": _argument("ArgMin"),
+    "CumSum": _scan(False),
+    "CumProd": _scan(True),
+}

@@ -1,4 +1,5 @@
 """Resize and Upsample along any axes: nearest, linear and cubic, with or without a filter against aliasing."""
+
 from __future__ import annotations
 
 from math import ceil, floor, prod
@@ -30,8 +31,9 @@ def _resize(a: Arrays) -> None:
         if coordinates == "tf_crop_and_resize" and axis not in chosen:
             continue
         at = _coordinates(x.dims[axis], sizes[axis], scales[axis], coordinates, roi[axis])
-        lines = _lines(a, at, x.dims[axis], scales[axis], mode, "floor" if old else
-                       a.node.attribute("nearest_mode", "round_prefer_floor"))
+        lines = _lines(
+            a, at, x.dims[axis], scales[axis], mode, "floor" if old else a.node.attribute("nearest_mode", "round_prefer_floor")
+        )
         if coordinates == "tf_crop_and_resize":
             beyond = (at < 0) | (at > x.dims[axis] - 1)
             if beyond.any():
@@ -113,8 +115,12 @@ def _coordinates(n: int, m: int, scale: float, mode: str, region: tuple[float, f
 def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding: str) -> list[tuple[list[int], list[float]]]:
     """For each result line the input lines and their weights."""
     if mode == "nearest":
-        rules = {"floor": floor, "ceil": ceil, "round_prefer_floor": lambda v: ceil(v - 0.5),
-                 "round_prefer_ceil": lambda v: floor(v + 0.5)}
+        rules = {
+            "floor": floor,
+            "ceil": ceil,
+            "round_prefer_floor": lambda v: ceil(v - 0.5),
+            "round_prefer_ceil": lambda v: floor(v + 0.5),
+        }
         if rounding not in rules:
             raise Unsupported(f"its nearest_mode is {rounding}")
         return [([min(max(rules[rounding](round(float(v), 10)), 0), n - 1)], [1.0]) for v in at]
@@ -128,14 +134,18 @@ def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding:
     result = []
     for v in at:
         base = floor(v)
-        taps = range(ceil(v - reach), floor(v + reach) + 1) if antialias else (
-            range(base, base + 2) if mode == "linear" else range(base - 1, base + 3))
+        taps = (
+            range(ceil(v - reach), floor(v + reach) + 1)
+            if antialias
+            else (range(base, base + 2) if mode == "linear" else range(base - 1, base + 3))
+        )
         weights = [_kernel((t - v) * factor, mode, coefficient) for t in taps]
         if leaves_out:
             weights = [w if 0 <= t < n else 0.0 for t, w in zip(taps, weights)]
         total = sum(weights)
-        result.append(([min(max(t, 0), n - 1) for t in taps],
-                       [w / total for w in weights] if leaves_out or antialias else weights))
+        result.append(
+            ([min(max(t, 0), n - 1) for t in taps], [w / total for w in weights] if leaves_out or antialias else weights)
+        )
     return result
 
 
@@ -155,8 +165,8 @@ def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[flo
     most = max(len(taps) for taps, _ in lines)
     positions = tuple(tuple(taps + [taps[-1]] * (most - len(taps))) for taps, _ in lines)
     weights = tuple(tuple(w + [0.0] * (most - len(w))) for _, w in lines)
-    dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1:])
-    op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1:]), positions, weights, x.kind)
+    dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
+    op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), positions, weights, x.kind)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
 
 

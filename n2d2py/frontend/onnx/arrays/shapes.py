@@ -1,11 +1,12 @@
 """Operators that move, repeat, cut and join elements, along any axis."""
+
 from __future__ import annotations
 
 from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, check_lines, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import ArrayJoin, Concat
 
@@ -74,7 +75,7 @@ def _slice(a: Arrays) -> None:
     chosen = {}
     for start, end, axis, step in zip(starts, ends, axes, steps):
         axis = a.node.axis_of(axis, len(x.dims))
-        a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= 2 ** 31 - 1)
+        a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= 2**31 - 1)
         chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
     a.bind(a.axes(x, chosen))
 
@@ -141,7 +142,7 @@ def _pad(a: Arrays) -> None:
     check_lines(abs(int(pad)) for pad in pads)
     for index, axis in enumerate(axes):
         before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
-        line = np.arange(size)[max(0, -before):size - max(0, -after)]
+        line = np.arange(size)[max(0, -before) : size - max(0, -after)]
         before, after = max(0, before), max(0, after)
         if mode == "constant":
             line = np.pad(line, (before, after), constant_values=-1)
@@ -160,15 +161,16 @@ def _gather(a: Arrays) -> Value | None:
     if flat.size and (flat.min() < -x.dims[axis] or flat.max() >= x.dims[axis]):
         raise Unsupported("its indices are outside the axis")
     taken = a.axes(x, {axis: (flat % x.dims[axis]).tolist()})
-    a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1:])))
+    a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :])))
     return None
 
 
 def join(a: Arrays, values: list[Value], axis: int) -> Value:
     """The values one behind the other along `axis`."""
     first = values[0].dims
-    if any(len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first)) if i != axis)
-           for v in values):
+    if any(
+        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first)) if i != axis) for v in values
+    ):
         raise Unsupported("its inputs have shapes that do not fit each other")
     values = [value for value in values if value.dims[axis]]
     if all(value.is_constant for value in values):
@@ -176,12 +178,11 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
         return Value(made.shape, values[0].kind, None, made)
     if len(values) == 1:
         return values[0]
-    dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1:])
-    inner = prod(first[axis + 1:])
+    dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
+    inner = prod(first[axis + 1 :])
     if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
         return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
-    op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values),
-                   values[0].kind)
+    op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
     return a.add(op, values, dims, label="joined")
 
 
@@ -214,7 +215,20 @@ def _trilu(a: Arrays) -> None:
     a.bind(a.map("Where", a.const(mask), x, a.const(0, x), result=x.kind))
 
 
-CONVERTERS = {"Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
-              "Transpose": _transpose, "Slice": _slice, "Split": _split, "Expand": _expand, "Tile": _tile, "Pad": _pad,
-              "Concat": _concat, "DepthToSpace": _depth_to_space, "SpaceToDepth": _depth_to_space, "Trilu": _trilu}
+CONVERTERS = {
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Split": _split,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Pad": _pad,
+    "Concat": _concat,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _depth_to_space,
+    "Trilu": _trilu,
+}
 GATHER = _gather

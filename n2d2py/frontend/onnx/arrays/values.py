@@ -1,9 +1,11 @@
 """What a converter on arrays works with: values (tensors or constants) with the dimensions that ONNX gives them."""
+
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from n2d2py.frontend.onnx.builder import Builder
     from n2d2py.frontend.onnx.node import OnnxNode
 
-__all__ = ["Value", "Arrays", "constant_kind", "check_lines"]
+__all__ = ["Arrays", "Value", "check_lines", "constant_kind"]
 
 _LONGEST = 1 << 22
 """Positions along one axis."""
@@ -60,7 +62,7 @@ class Value:
 class Arrays:
     """Adds operators on arrays for one ONNX node."""
 
-    def __init__(self, node: "OnnxNode", builder: "Builder"):
+    def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
 
     def has(self, index: int) -> bool:
@@ -142,8 +144,10 @@ class Arrays:
             if filled.any():
                 made[filled] = np.asarray(fill).astype(made.dtype)
             return Value(tuple(dims), value.kind, None, made.reshape(dims))
-        if op.output_size() == value.size and all(list(axis) == list(range(0, len(axis) * step, step) if step else [0])
-                                                  for axis, step in zip(op.offsets, _steps(op.offsets))):
+        if op.output_size() == value.size and all(
+            list(axis) == list(range(0, len(axis) * step, step) if step else [0])
+            for axis, step in zip(op.offsets, _steps(op.offsets))
+        ):
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
@@ -153,8 +157,10 @@ class Arrays:
         check_lines(lengths)
         check_size(lengths)
         steps = strides(value.dims)
-        offsets = [[p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
-                   for axis, (size, step) in enumerate(zip(value.dims, steps))]
+        offsets = [
+            [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
+            for axis, (size, step) in enumerate(zip(value.dims, steps))
+        ]
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
@@ -169,8 +175,7 @@ class Arrays:
         check_size(dims)
         own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
         steps = strides(own)
-        offsets = [[p * step for p in range(size)] if size == new else [0] * new
-                   for size, new, step in zip(own, dims, steps)]
+        offsets = [[p * step for p in range(size)] if size == new else [0] * new for size, new, step in zip(own, dims, steps)]
         return self.take(value, offsets, tuple(dims))
 
     @staticmethod
@@ -205,8 +210,11 @@ def check_size(dims: Iterable[int]) -> None:
     """Raises Unsupported for results without elements or with more than a tensor may have."""
     count = prod(dims)
     if not 0 < count <= MAX_TENSOR:
-        raise Unsupported(f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported" if count
-                          else "its result has no elements")
+        raise Unsupported(
+            f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported"
+            if count
+            else "its result has no elements"
+        )
 
 
 def check_lines(lengths: Iterable[int]) -> None:
@@ -218,7 +226,7 @@ def check_lines(lengths: Iterable[int]) -> None:
 
 def strides(dims: Sequence[int]) -> list[int]:
     """Elements between neighbours of each axis of a row-major array."""
-    return [prod(dims[axis + 1:]) for axis in range(len(dims))]
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:

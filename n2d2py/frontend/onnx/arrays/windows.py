@@ -1,7 +1,8 @@
 """Convolutions and pools of up to three axes, with weights computed in the network, dilated pools, positions."""
+
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
@@ -47,18 +48,44 @@ def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequenc
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 
 
-def window(a: Arrays, function: str, x: Value, weights: Value | None, outputs: int, size: Sequence[int],
-           kernel: Sequence[int], stride: Sequence[int], before: Sequence[int], dilation: Sequence[int],
-           groups: int = 1, counted: Sequence[int] | None = None, order: int = 2, column_major: bool = False,
-           result: str | None = None) -> Value:
+def window(
+    a: Arrays,
+    function: str,
+    x: Value,
+    weights: Value | None,
+    outputs: int,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    before: Sequence[int],
+    dilation: Sequence[int],
+    groups: int = 1,
+    counted: Sequence[int] | None = None,
+    order: int = 2,
+    column_major: bool = False,
+    result: str | None = None,
+) -> Value:
     """An ArrayWindow whose result has the axes of x."""
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
     dims = (*x.dims[:2], *_three(x.dims[2:]))
-    op = ArrayWindow(function, dims, outputs, _three(size), _three(kernel), _three(stride), _three(before, 0),
-                     _three(dilation), groups, None if counted is None else _three(counted, 0), order, column_major,
-                     a.slots(operands), x.kind if result is None else result)
+    op = ArrayWindow(
+        function,
+        dims,
+        outputs,
+        _three(size),
+        _three(kernel),
+        _three(stride),
+        _three(before, 0),
+        _three(dilation),
+        groups,
+        None if counted is None else _three(counted, 0),
+        order,
+        column_major,
+        a.slots(operands),
+        x.kind if result is None else result,
+    )
     return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
 
 
@@ -111,10 +138,10 @@ def _deconv(a: Arrays) -> None:
     for axis in range(spatial):
         lead = extent[axis] - 1 - begin[axis]
         line = [-1] * ((x.dims[2 + axis] - 1) * stride[axis] + 1)
-        line[::stride[axis]] = range(x.dims[2 + axis])
-        chosen[2 + axis] = [-1] * max(0, lead) + line[max(0, -lead):]
+        line[:: stride[axis]] = range(x.dims[2 + axis])
+        chosen[2 + axis] = [-1] * max(0, lead) + line[max(0, -lead) :]
         short = size[axis] + extent[axis] - 1 - len(chosen[2 + axis])
-        chosen[2 + axis] = (chosen[2 + axis] + [-1] * max(0, short))[:size[axis] + extent[axis] - 1]
+        chosen[2 + axis] = (chosen[2 + axis] + [-1] * max(0, short))[: size[axis] + extent[axis] - 1]
     spread = a.axes(x, chosen)
     inputs, outputs = weights.dims[0], weights.dims[1] * groups
     mirrored = a.axes(weights, {2 + axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel)})
@@ -142,13 +169,40 @@ def _pool(function: str):
                 size.append((n + b + c - e) // s + 1)
             counted.append(c)
         include = bool(a.node.attribute("count_include_pad", 0))
-        made = window(a, function, x, None, x.dims[1], size, kernel, stride, before, dilation, order=int(
-            a.node.attribute("p", 2)), counted=counted if include else None)
+        made = window(
+            a,
+            function,
+            x,
+            None,
+            x.dims[1],
+            size,
+            kernel,
+            stride,
+            before,
+            dilation,
+            order=int(a.node.attribute("p", 2)),
+            counted=counted if include else None,
+        )
         _check_windows(size, kernel, stride, before, dilation, x)
         a.bind(made)
         if function == "Max" and len(a.node.outputs) > 1 and a.node.outputs[1]:
-            a.bind(window(a, "MaxIndex", x, None, x.dims[1], size, kernel, stride, before, dilation, result="int64",
-                          column_major=bool(a.node.attribute("storage_order", 0))), 1)
+            a.bind(
+                window(
+                    a,
+                    "MaxIndex",
+                    x,
+                    None,
+                    x.dims[1],
+                    size,
+                    kernel,
+                    stride,
+                    before,
+                    dilation,
+                    result="int64",
+                    column_major=bool(a.node.attribute("storage_order", 0)),
+                ),
+                1,
+            )
 
     return convert
 
@@ -165,12 +219,32 @@ def _global(function: str):
         x = a.value(0)
         spatial = _spatial(x)
         ones = [1] * spatial
-        a.bind(window(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones,
-                      order=int(a.node.attribute("p", 2))))
+        a.bind(
+            window(
+                a,
+                function,
+                x,
+                None,
+                x.dims[1],
+                ones,
+                x.dims[2:],
+                ones,
+                [0] * spatial,
+                ones,
+                order=int(a.node.attribute("p", 2)),
+            )
+        )
 
     return convert
 
 
-CONVERTERS = {"Conv": _conv, "ConvTranspose": _deconv, "MaxPool": _pool("Max"), "AveragePool": _pool("Average"),
-              "LpPool": _pool("Lp"), "GlobalMaxPool": _global("Max"), "GlobalAveragePool": _global("Average"),
-              "GlobalLpPool": _global("Lp")}
+CONVERTERS = {
+    "Conv": _conv,
+    "ConvTranspose": _deconv,
+    "MaxPool": _pool("Max"),
+    "AveragePool": _pool("Average"),
+    "LpPool": _pool("Lp"),
+    "GlobalMaxPool": _global("Max"),
+    "GlobalAveragePool": _global("Average"),
+    "GlobalLpPool": _global("Lp"),
+}

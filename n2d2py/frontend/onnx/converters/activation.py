@@ -1,4 +1,5 @@
 """Activation functions as layers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,9 +8,30 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import (Abs, Activation, Affine, Clip, ElemWise, Elu, Erf, Exp, Function, Gelu, GeluTanh,
-                              HardSigmoid, HardSwish, LeakyRectifier, Log, Logistic, Mish, Softplus, Softsign, Sqrt,
-                              Step, Tanh)
+from n2d2py.operators import (
+    Abs,
+    Activation,
+    Affine,
+    Clip,
+    ElemWise,
+    Elu,
+    Erf,
+    Exp,
+    Function,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    LeakyRectifier,
+    Log,
+    Logistic,
+    Mish,
+    Softplus,
+    Softsign,
+    Sqrt,
+    Step,
+    Tanh,
+)
 
 __all__ = ["CONVERTERS"]
 
@@ -44,8 +66,12 @@ def _prelu(node: OnnxNode, builder: Builder) -> None:
     if slope.size and (slope == slope.flat[0]).all():
         builder.layer(node, Activation(LeakyRectifier(float(slope.flat[0]))), [x])
         return
-    if slope.size != shape[1] or slope.ndim > len(shape) or slope.ndim < len(shape) - 1 or \
-            slope.shape[slope.ndim - len(shape) + 1] != shape[1]:
+    if (
+        slope.size != shape[1]
+        or slope.ndim > len(shape)
+        or slope.ndim < len(shape) - 1
+        or slope.shape[slope.ndim - len(shape) + 1] != shape[1]
+    ):
         raise Unsupported("its slope differs within a channel", "use one slope for each channel")
     params = {"weights": slope.reshape(-1), "bias": np.zeros(slope.size)}
     if slope.max() <= 1:
@@ -67,8 +93,9 @@ def _elu(node: OnnxNode, builder: Builder) -> None:
 
 
 def _selu(node: OnnxNode, builder: Builder) -> None:
-    function = Elu(float(node.attribute("alpha", 1.67326319217681884765625)),
-                   float(node.attribute("gamma", 1.05070102214813232421875)))
+    function = Elu(
+        float(node.attribute("alpha", 1.67326319217681884765625)), float(node.attribute("gamma", 1.05070102214813232421875))
+    )
     builder.layer(node, Activation(function), [node.tensor()])
 
 
@@ -96,10 +123,32 @@ def _neg(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, Affine(), [node.tensor()], {"weights": np.full(count, -1.0), "bias": np.zeros(count)})
 
 
-CONVERTERS = {"Relu": _apply(Clip(0.0)), "Sigmoid": _apply(Logistic()), "Tanh": _apply(Tanh()),
-              "Softplus": _apply(Softplus()), "Clip": _clip, "LeakyRelu": _leaky, "PRelu": _prelu,
-              "HardSigmoid": _hard_sigmoid, "HardSwish": _apply(HardSwish()), "Elu": _elu, "Selu": _selu,
-              "Celu": _celu, "ThresholdedRelu": _thresholded, "Gelu": _gelu, "Neg": _neg,
-              **{kind: _apply(function) for kind, function in (
-                  ("Abs", Abs()), ("Erf", Erf()), ("Exp", Exp()), ("Log", Log()), ("Mish", Mish()),
-                  ("Softsign", Softsign()), ("Sqrt", Sqrt()))}}
+CONVERTERS = {
+    "Relu": _apply(Clip(0.0)),
+    "Sigmoid": _apply(Logistic()),
+    "Tanh": _apply(Tanh()),
+    "Softplus": _apply(Softplus()),
+    "Clip": _clip,
+    "LeakyRelu": _leaky,
+    "PRelu": _prelu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _apply(HardSwish()),
+    "Elu": _elu,
+    "Selu": _selu,
+    "Celu": _celu,
+    "ThresholdedRelu": _thresholded,
+    "Gelu": _gelu,
+    "Neg": _neg,
+    **{
+        kind: _apply(function)
+        for kind, function in (
+            ("Abs", Abs()),
+            ("Erf", Erf()),
+            ("Exp", Exp()),
+            ("Log", Log()),
+            ("Mish", Mish()),
+            ("Softsign", Softsign()),
+            ("Sqrt", Sqrt()),
+        )
+    },
+}

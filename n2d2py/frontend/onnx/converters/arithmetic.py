@@ -1,8 +1,9 @@
 """Add, Sub, Mul, Div, Pow, Sum, Mean, Max, Min: of tensors, or of a tensor and constants."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Callable
 
 import numpy as np
 
@@ -22,6 +23,7 @@ _Coefficients = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 
 def _binary(op: Op | None, coefficients: _Coefficients):
     """Converter of an operator with two operands; `op` combines two tensors, None: it cannot."""
+
     def convert(node: OnnxNode, builder: Builder) -> None:
         constant = next((index for index in (0, 1) if node.is_constant(index)), None)
         if constant is None:
@@ -38,11 +40,12 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
     """The tensors, of one shape but for axes of length 1 in all but one of them."""
     shapes = [node.shape(index) for index in indexes]
     full = max(shapes, key=prod)
-    if any(len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full))
-           for shape in shapes):
+    if any(len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)) for shape in shapes):
         text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
-        raise Unsupported(f"its operands have the shapes {text}, and none of them has the shape of the result",
-                          "give the operands one rank, and one of them the shape of the result")
+        raise Unsupported(
+            f"its operands have the shapes {text}, and none of them has the shape of the result",
+            "give the operands one rank, and one of them the shape of the result",
+        )
     return [node.tensor(index) for index in indexes]
 
 
@@ -58,9 +61,11 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, coeffic
     if vector is None and source != tensor:
         vector, moved = _per_channel(values, node.shape(index), permutation.index(1)), True
     if vector is None:
-        raise Unsupported(f"its constant of shape {list(values.shape)} is neither one value nor one per channel of a "
-                          f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
-                          "use one value for each channel")
+        raise Unsupported(
+            f"its constant of shape {list(values.shape)} is neither one value nor one per channel of a "
+            f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
+            "use one value for each channel",
+        )
     gain, shift = coefficients(vector, constant == 0)
     if not moved:
         function = None
@@ -162,6 +167,7 @@ def _variadic(op: Op):
 
 def _limit(op: Op, is_low: bool):
     """Max or Min: with constants of one value it limits a single tensor."""
+
     def convert(node: OnnxNode, builder: Builder) -> None:
         constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
         if not constants:
@@ -180,7 +186,14 @@ def _limit(op: Op, is_low: bool):
     return convert
 
 
-CONVERTERS = {"Add": _binary(ElemWise("Sum"), _add), "Sub": _binary(ElemWise("Sum", (1.0, -1.0)), _sub),
-              "Mul": _product, "Div": _binary(None, _div), "Sum": _sum,
-              "Mean": _mean, "Pow": _pow,
-              "Max": _limit(ElemWise("Max"), True), "Min": _limit(ElemWise("Min"), False)}
+CONVERTERS = {
+    "Add": _binary(ElemWise("Sum"), _add),
+    "Sub": _binary(ElemWise("Sum", (1.0, -1.0)), _sub),
+    "Mul": _product,
+    "Div": _binary(None, _div),
+    "Sum": _sum,
+    "Mean": _mean,
+    "Pow": _pow,
+    "Max": _limit(ElemWise("Max"), True),
+    "Min": _limit(ElemWise("Min"), False),
+}

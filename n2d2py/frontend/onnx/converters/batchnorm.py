@@ -1,4 +1,5 @@
 """BatchNormalization with stored statistics."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder
@@ -24,8 +25,7 @@ def _batchnorm(node: OnnxNode, builder: Builder) -> None:
     epsilon = float(node.attribute("epsilon", 1e-5))
     if float(params["variance"].min()) + epsilon <= 0:
         raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
-    builder.layer(node, BatchNorm(epsilon), [node.tensor()],
-                  {role: array.reshape(-1) for role, array in params.items()})
+    builder.layer(node, BatchNorm(epsilon), [node.tensor()], {role: array.reshape(-1) for role, array in params.items()})
 
 
 CONVERTERS = {"BatchNormalization": _batchnorm}

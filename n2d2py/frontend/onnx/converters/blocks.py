@@ -1,4 +1,5 @@
 """DepthToSpace and SpaceToDepth."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder

@@ -1,4 +1,5 @@
 """Concat; along another axis than channels between transpositions."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder
@@ -35,8 +36,9 @@ def _turned(node: OnnxNode, builder: Builder, tensors: list[str], axis: int) -> 
     """Joins any axis: it changes places with the channels before and after."""
     swap = list(range(len(node.shape())))
     swap[1], swap[axis] = axis, 1
-    turned = [builder.layer(node, Transpose(tuple(swap)), [tensor], part=f"turned{index}")
-              for index, tensor in enumerate(tensors)]
+    turned = [
+        builder.layer(node, Transpose(tuple(swap)), [tensor], part=f"turned{index}") for index, tensor in enumerate(tensors)
+    ]
     joined = builder.layer(node, Concat(), turned, part="channels")
     builder.layer(node, Transpose(tuple(swap)), [joined])
 

@@ -1,6 +1,6 @@
 """Conv."""
-from __future__ import annotations
 
+from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.windows import image_size, pair, read_pads, windowed_layer

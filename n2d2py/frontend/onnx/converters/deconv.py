@@ -1,6 +1,6 @@
 """ConvTranspose."""
-from __future__ import annotations
 
+from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.windows import image_size, pair, windowed_layer
@@ -17,8 +17,9 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
     groups, channels = int(node.attribute("group", 1)), node.shape()[1]
     if groups < 1 or weights.shape[0] != channels or channels % groups:
-        raise Unsupported(f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of "
-                          f"{channels} channels")
+        raise Unsupported(
+            f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of {channels} channels"
+        )
     # (C, O / groups, ...) in ONNX
     per_group, kernel = weights.shape[1], (*(1,) * (4 - weights.ndim), *weights.shape[2:])
     parts = weights.reshape(groups, channels // groups, per_group, *kernel)

@@ -1,4 +1,5 @@
 """Operators that change nothing at inference: Identity, Dropout, Cast between floating-point types."""
+
 from __future__ import annotations
 
 from onnx import TensorProto
@@ -30,8 +31,10 @@ def _dropout(node: OnnxNode, builder: Builder) -> None:
 def _cast(node: OnnxNode, builder: Builder) -> None:
     target = node.attribute("to")
     if target not in _FLOATS:
-        raise Unsupported(f"it casts to {TensorProto.DataType.Name(target)}, which changes values",
-                          "keep the tensors of the network in floating point")
+        raise Unsupported(
+            f"it casts to {TensorProto.DataType.Name(target)}, which changes values",
+            "keep the tensors of the network in floating point",
+        )
     builder.layer(node, Identity(), [node.tensor()])
 
 

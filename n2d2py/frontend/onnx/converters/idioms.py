@@ -7,6 +7,7 @@
 
 The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
 """
+
 from __future__ import annotations
 
 from math import isclose, sqrt
@@ -14,8 +15,21 @@ from math import isclose, sqrt
 import numpy as np
 
 from n2d2py.graph import Graph
-from n2d2py.operators import (Activation, Affine, Clip, Erf, Function, Gelu, HardSigmoid, HardSwish, Logistic, Mish,
-                              Softplus, Swish, Tanh)
+from n2d2py.operators import (
+    Activation,
+    Affine,
+    Clip,
+    Erf,
+    Function,
+    Gelu,
+    HardSigmoid,
+    HardSwish,
+    Logistic,
+    Mish,
+    Softplus,
+    Swish,
+    Tanh,
+)
 
 __all__ = ["gated", "merged_gain"]
 
@@ -46,11 +60,13 @@ def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Funct
         product = np.where(np.abs(product - 1) < 1e-6, 1.0, product)
         x, function = _applied(graph, producer.inputs[0])
         return (x, function, product) if (product == 1).all() else (producer.inputs[0], None, product)
-    if isinstance(producer.op, Activation) and isinstance(producer.op.function, HardSwish) and \
-            gain.min() == gain.max() > 0:
+    if isinstance(producer.op, Activation) and isinstance(producer.op.function, HardSwish) and gain.min() == gain.max() > 0:
         function, factor = producer.op.function, float(gain.flat[0])
-        return producer.inputs[0], HardSwish(function.gain * factor, function.shift * factor,
-                                             function.high * factor), np.ones_like(gain)
+        return (
+            producer.inputs[0],
+            HardSwish(function.gain * factor, function.shift * factor, function.high * factor),
+            np.ones_like(gain),
+        )
     return tensor, None, gain
 
 
@@ -79,13 +95,17 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[Function, float] | None:
     if function is None:
         return None
     before, gain, shift = _scaled(graph, source)
-    if isinstance(function, Erf) and before == x and shift == 0 and isclose(gain, sqrt(0.5), rel_tol=1e-5) \
-            and isclose(factor, offset):
+    if (
+        isinstance(function, Erf)
+        and before == x
+        and shift == 0
+        and isclose(gain, sqrt(0.5), rel_tol=1e-5)
+        and isclose(factor, offset)
+    ):
         return Gelu(), 2 * factor
     if offset != 0 or factor <= 0:
         return None
-    if isinstance(function, Clip) and before == x and function.low == 0 and np.isfinite(function.high) \
-            and function.high > 0:
+    if isinstance(function, Clip) and before == x and function.low == 0 and np.isfinite(function.high) and function.high > 0:
         return HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
     if isinstance(function, HardSigmoid) and source == x:
         return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0

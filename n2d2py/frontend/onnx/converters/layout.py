@@ -1,4 +1,5 @@
 """Reshape, Flatten, Squeeze, Unsqueeze and Transpose, as long as the batch axis stays first."""
+
 from __future__ import annotations
 
 from math import prod
@@ -86,5 +87,4 @@ def _transpose(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, op, [tensor])
 
 
-CONVERTERS = {"Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
-              "Transpose": _transpose}
+CONVERTERS = {"Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Transpose": _transpose}

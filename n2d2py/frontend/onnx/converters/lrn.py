@@ -1,4 +1,5 @@
 """LRN."""
+
 from __future__ import annotations
 
 from n2d2py.frontend.onnx.builder import Builder
@@ -13,8 +14,12 @@ def _lrn(node: OnnxNode, builder: Builder) -> None:
     size = int(node.attribute("size", 0))
     if size < 1:
         raise Unsupported("its size is not positive")
-    op = LRN(size, float(node.attribute("alpha", 1e-4)) / size, float(node.attribute("beta", 0.75)),
-             float(node.attribute("bias", 1.0)))
+    op = LRN(
+        size,
+        float(node.attribute("alpha", 1e-4)) / size,
+        float(node.attribute("beta", 0.75)),
+        float(node.attribute("bias", 1.0)),
+    )
     builder.layer(node, op, [node.tensor()])
 
 

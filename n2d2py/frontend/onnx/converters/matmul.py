@@ -1,4 +1,5 @@
 """Gemm and MatMul with constant weights."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Sees through a transposition, so that NHWC stretches of a model become NCHW layers."""
+
 from __future__ import annotations
 
 from n2d2py.graph import Graph

@@ -1,4 +1,5 @@
 """Pad: zeros around the image, or what the modes reflect, edge and wrap repeat of it along any axis."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -53,8 +54,11 @@ def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: 
     if mode != "edge" and any(max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:]) if any(pads)):
         raise Unsupported("it repeats more than the image has", "reduce its pads")
     check_lines([*map(int, begin), *map(int, end)])
-    take(node, builder, {axis: np.pad(np.arange(shape[axis]), (begin[axis], end[axis]), mode).tolist()
-                         for axis in range(1, len(shape))})
+    take(
+        node,
+        builder,
+        {axis: np.pad(np.arange(shape[axis]), (begin[axis], end[axis]), mode).tolist() for axis in range(1, len(shape))},
+    )
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:

@@ -4,6 +4,7 @@ A QuantizeLinear becomes a Quantize layer, whose result is real; the DequantizeL
 are computed; what is left of their scales is kept beside them (`Builder.grids`), so that weights become the same
 integers again.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +17,7 @@ from n2d2py.operators import Identity, Quantize, grid_of, moved_from
 
 __all__ = ["CONVERTERS"]
 
-_LOWEST, _HIGHEST = 2.0 ** -126, 2.0 ** 126
+_LOWEST, _HIGHEST = 2.0**-126, 2.0**126
 _STATIC = "quantize the model with static scales"
 
 
@@ -56,7 +57,7 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
         raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 8 bits")
     bits, signed, value = 8 * zero.dtype.itemsize, zero.dtype.kind == "i", int(zero.reshape(-1)[0])
     half = 2 ** (bits - 1)
-    if signed and value != 0 or not signed and value == half:
+    if (signed and value != 0) or (not signed and value == half):
         signed, value = not signed, value + (half if signed else -half)
     return NumType(bits, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed)
 
@@ -90,7 +91,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
             raise Unsupported(f"its integers are of type {stored.dtype.name}", "quantize weights to 8 bits")
         scale = _along(_scale(node), node, stored.shape)
         zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
-        builder.constants[node.name] = ((stored.astype(np.int64) - zero).astype(np.float32) * scale)
+        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
         builder.grids[node.name] = np.broadcast_to(scale, stored.shape)
         return
     kind, tensor = _type(node, np.dtype(np.uint8)), node.tensor()
@@ -102,9 +103,14 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
     elif grid == kind:
         builder.layer(node, Identity(), [tensor])
     else:
-        raise Unsupported("it reads integers as others than were written: scale, zero point or type differ",
-                          "quantize the model again")
+        raise Unsupported(
+            "it reads integers as others than were written: scale, zero point or type differ", "quantize the model again"
+        )
 
 
-CONVERTERS = {"QuantizeLinear": _quantize, "DequantizeLinear": _dequantize,
-              "com.microsoft::QuantizeLinear": _quantize, "com.microsoft::DequantizeLinear": _dequantize}
+CONVERTERS = {
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
+    "com.microsoft::QuantizeLinear": _quantize,
+    "com.microsoft::DequantizeLinear": _dequantize,
+}

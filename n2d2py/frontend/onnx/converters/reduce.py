@@ -1,4 +1,5 @@
 """Reductions over axes after the batch: pools over them, with functions before and after."""
+
 from __future__ import annotations
 
 from math import prod
@@ -15,12 +16,12 @@ from n2d2py.operators import Abs, Activation, Affine, ElemWise, Function, Log, P
 __all__ = ["CONVERTERS"]
 
 
-def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | None = None,
-            after: Function | None = None):
+def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | None = None, after: Function | None = None):
     """Converter: `before` each element, the pool, times gain (None: the number of elements), `after` the result.
 
     `before` is a function, "negative" (undone after the pool) or "square".
     """
+
     def convert(node: OnnxNode, builder: Builder) -> None:
         shape = node.require_rank(2, 3, 4)
         axes = node.axes(len(shape))
@@ -86,8 +87,13 @@ def _pool(node: OnnxNode, builder: Builder, mode: str, tensor: str, reduced: lis
     return builder.layer(node, Reshape(dims), [pooled], part=None if last else "axes")
 
 
-CONVERTERS = {"ReduceMean": _reduce("Average"), "ReduceMax": _reduce("Max"), "ReduceSum": _reduce("Average", None),
-              "ReduceMin": _reduce("Max", -1.0, before="negative"), "ReduceL1": _reduce("Average", None, before=Abs()),
-              "ReduceSumSquare": _reduce("Average", None, before="square"),
-              "ReduceL2": _reduce("Average", None, before="square", after=Sqrt()),
-              "ReduceLogSum": _reduce("Average", None, after=Log())}
+CONVERTERS = {
+    "ReduceMean": _reduce("Average"),
+    "ReduceMax": _reduce("Max"),
+    "ReduceSum": _reduce("Average", None),
+    "ReduceMin": _reduce("Max", -1.0, before="negative"),
+    "ReduceL1": _reduce("Average", None, before=Abs()),
+    "ReduceSumSquare": _reduce("Average", None, before="square"),
+    "ReduceL2": _reduce("Average", None, before="square", after=Sqrt()),
+    "ReduceLogSum": _reduce("Average", None, after=Log()),
+}

@@ -1,4 +1,5 @@
 """Resize and Upsample of height and width: nearest neighbour in every mode, linear where weights come from sizes."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -16,8 +17,13 @@ from n2d2py.operators import Identity, Resize
 
 __all__ = ["CONVERTERS"]
 
-_LINEAR = {"half_pixel": "HalfPixel", "pytorch_half_pixel": "HalfPixel", "half_pixel_symmetric": "HalfPixel",
-           "align_corners": "AlignCorners", "asymmetric": "Asymmetric"}
+_LINEAR = {
+    "half_pixel": "HalfPixel",
+    "pytorch_half_pixel": "HalfPixel",
+    "half_pixel_symmetric": "HalfPixel",
+    "align_corners": "AlignCorners",
+    "asymmetric": "Asymmetric",
+}
 
 
 class _Axis(NamedTuple):
@@ -31,8 +37,9 @@ def _resize(node: OnnxNode, builder: Builder) -> None:
     _check(node)
     axes = _axes(node, *((None, 1) if old else (3, 2)))
     nearest = node.attribute("nearest_mode", "floor" if old else "round_prefer_floor")
-    _convert(node, builder, axes, "asymmetric" if old else node.attribute("coordinate_transformation_mode", "half_pixel"),
-             nearest)
+    _convert(
+        node, builder, axes, "asymmetric" if old else node.attribute("coordinate_transformation_mode", "half_pixel"), nearest
+    )
 
 
 def _upsample(node: OnnxNode, builder: Builder) -> None:
@@ -84,8 +91,10 @@ def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: s
         _nearest(node, builder, axes, coordinates, nearest)
         return
     if mode != "linear" or len(axes) != 4 or axes[1].scale != 1:
-        raise Unsupported(f"its mode is {mode}" if mode != "linear" else "it is linear over other axes than height and "
-                          "width", "use linear or nearest over height and width")
+        raise Unsupported(
+            f"its mode is {mode}" if mode != "linear" else "it is linear over other axes than height and width",
+            "use linear or nearest over height and width",
+        )
     if node.attribute("antialias", 0) and any(axis.scale < 1 for axis in axes):
         raise Unsupported("it filters before it makes smaller (antialias=1)", "export with antialias=0")
     if coordinates not in _LINEAR:
@@ -99,10 +108,11 @@ def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: s
 
 def _nearest(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, rounding: str) -> None:
     """A Resize where the positions are floor(i n / m), else chosen positions."""
-    chosen = {index: _positions(axis, coordinates, rounding) for index, axis in enumerate(axes)
-              if axis.scale != 1}
-    plain = all(positions == [i * axes[index].inputs // axes[index].outputs for i in range(axes[index].outputs)]
-                for index, positions in chosen.items())
+    chosen = {index: _positions(axis, coordinates, rounding) for index, axis in enumerate(axes) if axis.scale != 1}
+    plain = all(
+        positions == [i * axes[index].inputs // axes[index].outputs for i in range(axes[index].outputs)]
+        for index, positions in chosen.items()
+    )
     if plain and len(axes) == 4 and 1 not in chosen:
         builder.layer(node, Resize((axes[2].outputs, axes[3].outputs)), [node.tensor()])
     else:
@@ -129,8 +139,12 @@ def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
         step, start = 1 / scale, offset + half / scale - half
     else:
         raise Unsupported(f"its coordinates are {coordinates}")
-    rules = {"floor": floor, "ceil": ceil, "round_prefer_floor": lambda x: ceil(x - half),
-             "round_prefer_ceil": lambda x: floor(x + half)}
+    rules = {
+        "floor": floor,
+        "ceil": ceil,
+        "round_prefer_floor": lambda x: ceil(x - half),
+        "round_prefer_ceil": lambda x: floor(x + half),
+    }
     if rounding not in rules:
         raise Unsupported(f"its nearest_mode is {rounding}")
     return [min(max(rules[rounding](start + i * step), 0), n - 1) for i in range(m)]

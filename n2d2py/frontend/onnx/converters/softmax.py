@@ -1,4 +1,5 @@
 """Softmax and LogSoftmax; over another axis than channels between transpositions."""
+
 from __future__ import annotations
 
 from math import prod
@@ -22,8 +23,9 @@ def _normalise(node: OnnxNode, builder: Builder, op: Softmax) -> None:
     axis = node.axis_of(node.attribute("axis", 1 if flattens else -1), len(shape))
     source, permutation = channels_first(node.tensor(), builder.graph)
     if flattens and prod(shape[axis:]) != shape[axis]:
-        raise Unsupported(f"it normalises over all axes from {axis} on together",
-                          "export with opset 13 or newer, where Softmax has one axis")
+        raise Unsupported(
+            f"it normalises over all axes from {axis} on together", "export with opset 13 or newer, where Softmax has one axis"
+        )
     if axis == 1:
         builder.layer(node, op, [node.tensor()])
     elif axis == 0:

@@ -1,7 +1,8 @@
 """Slice, Split, Gather with constant indices, Tile and Expand: chosen positions of each axis."""
+
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,12 +15,13 @@ from n2d2py.operators import Identity, Reshape, Take, Transpose
 
 __all__ = ["CONVERTERS", "take"]
 
-_ENDLESS = 2 ** 31 - 1
+_ENDLESS = 2**31 - 1
 _BATCH = "keep the batch axis whole"
 
 
-def take(node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], *, part: str | None = None,
-         output: str | None = None) -> str:
+def take(
+    node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], *, part: str | None = None, output: str | None = None
+) -> str:
     """A layer that takes the positions chosen[axis] of some axes after the batch; returns its tensor.
 
     Behind a transposition it is put before it. `part` and `output` as in `Builder.layer`.
@@ -30,8 +32,11 @@ def take(node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], 
     if any(not len(positions) for positions in chosen.values()):
         raise Unsupported("its result has no elements")
     tensor, shape = node.tensor(), node.shape()
-    chosen = {axis: tuple(int(p) for p in positions) for axis, positions in chosen.items()
-              if list(positions) != list(range(shape[axis]))}
+    chosen = {
+        axis: tuple(int(p) for p in positions)
+        for axis, positions in chosen.items()
+        if list(positions) != list(range(shape[axis]))
+    }
     if not chosen:
         return builder.layer(node, Identity(), [tensor], part=part, output=output)
     source, permutation = channels_first(tensor, builder.graph)
@@ -139,8 +144,7 @@ def _expand(node: OnnxNode, builder: Builder) -> None:
     if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:])):
         raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
     check_lines(map(int, target))
-    take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape))
-                         if shape[axis] == 1 and target[axis] != 1})
+    take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})
 
 
 CONVERTERS = {"Slice": _slice, "Split": _split, "Gather": _gather, "Tile": _tile, "Expand": _expand}

@@ -1,7 +1,8 @@
 """What Conv and the pools share: images of one line for 1-D layers, pads from auto_pad, pads and ceil_mode."""
+
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from n2d2py.graph.shapes import MAX_STEP, height, width
 from n2d2py.operators import Op, Reshape
 from n2d2py.operators.windows import Pads
 
-__all__ = ["image_size", "windowed_layer", "pair", "read_pads", "ceil_excess"]
+__all__ = ["ceil_excess", "image_size", "pair", "read_pads", "windowed_layer"]
 
 
 def image_size(node: OnnxNode) -> tuple[int, int]:
