@@ -66,10 +66,12 @@ class LoadableRunner(Runner):
         for number in range(layer["first"], layer["last"] + 1):
             place = layer["places"][number - layer["first"]]
             if place is not None and (layer["task"], number) in trace:
-                c, row, column = place
+                c, row, column, row_step, column_step, lanes = place if len(place) == 6 else (*place, 1, 1, 0)
                 values = trace[layer["task"], number]
+                if lanes:  # surfaces are lines, lines are columns
+                    values = values.reshape(-1, lanes, values.shape[1]).transpose(1, 0, 2)[: shape[0] - c]
                 channels, rows, columns = values.shape
-                whole[c : c + channels, row : row + rows, column : column + columns] = (
+                whole[c : c + channels, row::row_step, column::column_step][:, :rows, :columns] = (
                     values.astype(np.float32) * layer["scale"]
                 )
         return whole

@@ -113,7 +113,7 @@ class DlaWork:
             return
         record["size"] = cube.size
         record["channel"], record["height"], record["width"] = cube.shape
-        record["line_stride"], record["surf_stride"] = cube.buffer.line, cube.buffer.surface
+        record["line_stride"], record["surf_stride"] = cube.line, cube.surface
 
     def written(self, first: int, shift: int) -> list[bytes]:
         """The blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.nvdla.emit import Compiled
-from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region, View
 from n2d2py.nvdla.firmware import ENGINES, INT8
 
 __all__ = ["layers_json", "readme"]
@@ -67,11 +67,20 @@ def _extension(layer: EmuLayer) -> dict[str, Any]:
 
 
 def _place(op: HwOp, layer: HwLayer) -> list[int] | None:
-    """First channel, line and column of the layer's result that an operation writes; None when it writes something else."""
+    """First channel, line and column of the layer's result that an operation writes; None when it writes something else.
+
+    Where it writes in steps, also the steps of lines and columns, and the channels of an atom for lines that are surfaces.
+    """
     region = op.cubes["dst_data"]
     if not isinstance(region, Region) or region.buffer is not layer.result.buffer:
         return None
-    return [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
+    first = [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
+    if not isinstance(region, View):
+        return first
+    if region.place is None:
+        return None
+    row, column, *steps = region.place
+    return [first[0], first[1] + row, first[2] + column, *steps]
 
 
 def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region
+from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, View
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import COMPLETED, CONV, ENABLED, PROGRAMMED, SDP
 
@@ -76,7 +76,13 @@ def _reads_results(chain: list[HwOp], group: list[list[HwOp]]) -> bool:
     if chain[-1].engine != group[-1][-1].engine or chain[0].engine != group[-1][0].engine:
         return True
     written = [op.cubes["dst_data"] for earlier in group for op in earlier if isinstance(op.cubes["dst_data"], Region)]
-    touched = [cube for op in chain for cube in op.cubes.values() if isinstance(cube, Region)]
+    # An engine finishes its operations in order: copies may write between each other's positions.
+    touched = [
+        cube
+        for op in chain
+        for name, cube in op.cubes.items()
+        if isinstance(cube, Region) and not (name == "dst_data" and isinstance(cube, View))
+    ]
     return any(_overlap(a, b) for a in written for b in touched)
 
 
