@@ -105,6 +105,15 @@ class Lowering:
             return 1.0
         return self.scales.get(tensor, self.graph.type(tensor).scale)
 
+    def scale_or(self, tensor: str, bound: float) -> float:
+        """The real value of 1 that a tensor should have; `bound` where it is in floating point and nothing says.
+
+        `bound` must hold every value that can result: 127 of it are the largest.
+        """
+        if self.integer and self.graph.type(tensor).is_float and tensor not in self.scales:
+            return bound or 1.0
+        return self.scale_of(tensor)
+
     def sole_reader(self, tensor: str) -> QuantNode | None:
         """The only node that reads a tensor which is no output."""
         if tensor in self.graph.outputs or self.readers.get(tensor) != 1:
@@ -116,11 +125,11 @@ class Lowering:
         c, h, w = shape or chw(self.graph.shape(tensor))
         return Buffer(tensor, c, h, w, self.precision, self.config.atom, kind)
 
-    def result(self, tensor: str) -> Region:
-        """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer."""
+    def result(self, tensor: str, shape: tuple[int, int, int] | None = None) -> Region:
+        """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer, of `shape` if given."""
         if tensor in self.slots:
             return self.slots[tensor]
-        return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation"))
+        return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation", shape))
 
     def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
         """Appends a layer and says where its result lies."""
@@ -166,7 +175,7 @@ class Lowering:
 
     def from_memory(self, node: QuantNode, tensor: str, source: Region, post: Post) -> None:
         """A layer that computes `post` of a tensor, in several passes where one is not enough."""
-        result = self.result(tensor)
+        result = self.result(tensor, source.shape)  # a vector may lie there as a map
         self.finish(node, tensor, result, post.scale, self.passes(node, source, post, result))
 
     def passes(self, node: QuantNode, source: Region, post: Post, result: Region) -> list[list[HwOp]]:

@@ -86,7 +86,7 @@ def _affine(state: Lowering, node: QuantNode) -> None:
 @lowering("Activation")
 def _activation(state: Lowering, node: QuantNode) -> None:
     value, function = state.values[node.inputs[0]], node.op.function
-    scale = state.scale_of(node.output)
+    scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale]), None, scale)
     simple = isinstance(function, Clip) or (isinstance(function, LeakyRectifier) and function.high == np.inf)
     if simple or not state.integer:

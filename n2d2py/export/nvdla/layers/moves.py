@@ -8,6 +8,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import Window, convolution_chains
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
+from n2d2py.export.nvdla.layers.elements import reads_in_place
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
@@ -108,11 +109,11 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     c, h, w = value.region.shape
     same = (int(target[1]), *(int(n) for n in (*target[2:], 1, 1)[:2])) == (c, h, w)
     readers = state.graph.consumers(node.output)
-    flat = int(np.prod(target[1:])) == target[1] and readers and all(r.op.kind == "Fc" for r in readers)
+    flat = int(np.prod(target[1:])) == target[1] and readers and all(reads_in_place(state, r, (c, h, w)) for r in readers)
     if node.activation is not None:
         raise refuse(node, "a reshape with an activation", "put the activation before it")
     if node.output in state.graph.outputs and same:
-        scale = state.scale_of(node.output)
+        scale = state.scale_or(node.output, value.scale)
         state.from_memory(node, node.output, value.region, Post(np.array([value.scale]), None, scale))
         return
     if node.output in state.graph.outputs:

@@ -107,7 +107,7 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
     if max(op.kernel) > 32 or max(_stride(state, node)) > LARGEST_STRIDE:
         return False
     return (
-        area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and value.region.channels * 32 * area <= LARGEST_WEIGHTS
+        area >= 16 and value.scale >= 1.5 * state.scale_or(node.output, value.scale) and value.region.channels * 32 * area <= LARGEST_WEIGHTS
     )
 
 
@@ -224,7 +224,7 @@ def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, "a large average that leaves out its padding")
     c, count = value.region.channels, op.kernel[0] * op.kernel[1]
     ones = np.ones((c, 1, *op.kernel), np.int8 if state.integer else np.float16)
-    scale = state.scale_of(node.output)
+    scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale / count]), None, scale)
     post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
     state.convolve(node, node.output, value.region, ones, Window(_stride(state, node), op.pads), c, post)

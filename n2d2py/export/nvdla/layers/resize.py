@@ -21,7 +21,7 @@ def _resize(state: Lowering, node: QuantNode) -> None:
         raise refuse(
             node, f"resampling of mode {op.mode}; the accelerator copies, it does not interpolate", "use the nearest neighbour"
         )
-    scale = state.scale_of(node.output)
+    scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale]), None, scale)
     post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
     (rows, _, _), (columns, _, _) = (op.taps(n, m) for n, m in zip(value.region.shape[1:], op.size))
