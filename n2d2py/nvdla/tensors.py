@@ -89,13 +89,21 @@ def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
 
 
 def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
+    """Pixels of bytes, with or without sign, or of halves."""
     order = ORDERS[tensor.pixel_format]
-    data = np.zeros(tensor.size, np.uint8)
-    view = strided(data, 0, (tensor.h, tensor.w * len(order)), (tensor.stride_1, 1), f"the tensor {tensor.name}")
-    pixels = np.zeros((tensor.h, tensor.w, len(order)), np.uint8)
+    half = precision_of(tensor) == FP16
+    if not half and (values.min(initial=0) < -128 or values.max(initial=0) > 255 or np.any(values != np.rint(values))):
+        raise N2D2Error(
+            "E905",
+            f"the image {tensor.name} holds bytes; the given values run from {values.min():g} to {values.max():g}",
+            remedy="give integers from -128 to 127, or from 0 to 255 where the file reads them without sign",
+        )
+    pixels = np.zeros((tensor.h, tensor.w, len(order)), "<f2" if half else np.uint8)
     for channel, plane in enumerate(values[: len(order)]):
-        pixels[:, :, order[channel]] = plane
-    view[...] = pixels.reshape(tensor.h, -1)
+        pixels[:, :, order[channel]] = plane if half else plane.astype(np.int64) & 0xFF
+    lines = pixels.reshape(tensor.h, -1).view(np.uint8)
+    data = np.zeros(tensor.size, np.uint8)
+    strided(data, 0, lines.shape, (tensor.stride_1, 1), f"the tensor {tensor.name}")[...] = lines
     return data
 
 
@@ -160,11 +168,10 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
         ) from None
     except ValueError as error:
         raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
-    if tensor.pixel_format >= FEATURE or tensor.data_category != 0:
-        if precision_of(tensor) == INT8:
-            pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
-        elif precision_of(tensor) == FP16:
-            pixels = (pixels.astype(np.float32) - np.float32(mean)) / np.float32(normalize)
+    if precision_of(tensor) == INT8:
+        pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
+    elif precision_of(tensor) == FP16:
+        pixels = (pixels.astype(np.float32) - np.float32(mean)) / np.float32(normalize)
     return tensor_bytes(tensor, pixels)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, plan_sdp
 from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.pixels import Window, entries_of_pixels, extended, read_pixels
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import Config, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
@@ -17,15 +18,6 @@ __all__ = ["WEIGHT_ALIGNMENT", "Split", "Window", "convolution_chains", "split"]
 
 WEIGHT_ALIGNMENT = 128
 """Bytes that the size of weights is a multiple of."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """Stride, padding (top, left, bottom, right) and dilation of a convolution."""
-
-    stride: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True)
@@ -53,10 +45,11 @@ def split(
     rows: int,
     window: Window,
     lanes: int,
+    image: bool = False,
 ) -> Split | None:
     """The split with the fewest operations for which data and weights fit into the buffer; None when none does."""
     c, h, w = source
-    per_slice = entries_per_slice(one, w, c, precision)
+    per_slice = entries_of_pixels(one, w, window) if image else entries_per_slice(one, w, c, precision)
     per_kernel = c * kernel[0] * kernel[1] * BYTES[precision]
     best: tuple[int, int, int] | None = None
     group = max(one.kernel_group(precision), lanes)
@@ -89,13 +82,15 @@ def convolution_chains(
     """
     k, c, r, s = weights.shape
     lanes = result.buffer.lanes
-    plan = split(one, precision, source.shape, k, (r, s), result.rows, window, lanes)
+    image = source.buffer.image
+    plan = split(one, precision, source.shape, k, (r, s), result.rows, window, lanes, image)
     assert plan is not None
     chains = []
     for first in range(0, k, plan.kernels):
         many = min(plan.kernels, k - first)
         part = weights[first : first + many]
-        data = pack_weights(part, 1, one.kernel_group(precision), one.channels).tobytes()
+        ordered = extended(part) if image else part
+        data = pack_weights(ordered, 1, one.kernel_group(precision), one.channels).tobytes()
         constants = Constants(data + bytes(-len(data) % WEIGHT_ALIGNMENT), (s, r, c, 0, 0))
         selected = _select(post, first, many)
         for row in range(0, result.rows, plan.rows):
@@ -168,6 +163,8 @@ def _chain(
     for name, value in values.items():
         op[name] = value
     op["out_cvt"]["scale"], op["out_cvt"]["enable"] = 1, 1
+    if source.buffer.image:
+        read_pixels(op, one, w, h, kernel, window)
     operand = post.operand
     if operand is not None and not post.repeated:
         operand = operand.part(row=row, rows=result.rows)

@@ -12,6 +12,7 @@ from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
 from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
 from n2d2py.export.nvdla.groups import blocks
 from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.pixels import holds_pixels
 from n2d2py.export.nvdla.tables import function_table, integer_table
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -223,7 +224,8 @@ class Lowering:
         chains: list[list[HwOp]] = []
         for part, region, block, selected in blocks(source, result, weights, groups, self.lanes, post):
             k, c, r, s = block.shape
-            if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes) is None:
+            image = part.buffer.image
+            if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes, image) is None:
                 raise refuse(
                     node,
                     f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
@@ -288,6 +290,7 @@ def lower(
     problems: list[N2D2Error] = []
     for name in graph.inputs:
         buffer = state.buffer(name, "input")
+        buffer.image = state.integer and holds_pixels(graph, name)
         state.values[name] = Value(Region.whole(buffer), state.scale_of(name))
         state.out.inputs[name] = (buffer, state.scale_of(name))
     layers.plan_concatenations(state)
