@@ -117,6 +117,8 @@ def read_loadable(path: Path | str) -> Loadable:
         N2D2Error: E901 for what is no loadable or a damaged one, E902 for a file that cannot be read.
     """
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a loadable")
         data = Path(path).read_bytes()
     except OSError as error:
         raise N2D2Error(

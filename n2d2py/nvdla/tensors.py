@@ -16,6 +16,8 @@ from n2d2py.nvdla.tables import TensorDesc
 __all__ = ["dimg", "pgm_pixels", "precision_of", "raw_text", "read_input", "tensor_array", "tensor_bytes"]
 
 FEATURE_X8 = 37
+_PICTURES = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "GIF", "WEBP")
+"""Kinds of pictures that are decoded."""
 _PRECISIONS = {2: FP16, 3: INT16, 4: INT8}
 _FORMATS = {"v10": {INT8: 40, INT16: 41, FP16: 42}, "v12": {INT8: 40, INT16: 42, FP16: 43}}
 """Surface formats of output.dimg; 41 is int8 in atoms of 8 bytes in the newer runtime."""
@@ -132,17 +134,54 @@ def pgm_pixels(path: Path) -> np.ndarray:
     return np.frombuffer(data[at : at + w * h], np.uint8).reshape(1, h, w)
 
 
-def _picture(path: Path) -> np.ndarray:
+def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
+    """The pixels (C, H, W) of a picture, which is looked at before it is decoded."""
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=_PICTURES) as image:
+            if image.size != (tensor.w, tensor.h):
+                raise N2D2Error(
+                    "E905",
+                    f"the picture has {image.size[0]}x{image.size[1]} pixels, the input {tensor.name} {tensor.w}x{tensor.h}",
+                    where=str(path),
+                    remedy="scale it",
+                )
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
+    """The numbers of an .npy file, whose header is looked at before they are read.
+
+    Raises:
+        N2D2Error: E905 for what is no array of that many numbers.
+    """
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version == (1, 0):
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            else:
+                shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+            if dtype.kind not in "biuf":
+                raise ValueError(f"it holds {dtype.name or dtype}, not numbers")
+            if int(np.prod(shape, dtype=object)) != tensor.c * tensor.h * tensor.w:
+                raise N2D2Error(
+                    "E905",
+                    f"the input {tensor.name} has shape {(tensor.c, tensor.h, tensor.w)}, {tuple(shape)} is given",
+                    where=str(path),
+                    remedy="give an array of channels, height and width",
+                )
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError, OverflowError, MemoryError, TypeError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise N2D2Error("E905", f"no array: {text}", where=str(path), remedy="write it with numpy.save") from None
 
 
 def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
@@ -154,11 +193,13 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
         N2D2Error: E902, E905.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a file")
         if path.suffix.lower() == ".bin":
             return np.fromfile(path, np.uint8)
         if path.suffix.lower() == ".npy":
-            return tensor_bytes(tensor, np.load(path, allow_pickle=False))
-        pixels = _picture(path)
+            return tensor_bytes(tensor, _stored(path, tensor))
+        pixels = _picture(path, tensor)
     except OSError as error:
         raise N2D2Error(
             "E902",
@@ -166,8 +207,6 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
             where=str(path),
             remedy="check the path and its permissions",
         ) from None
-    except ValueError as error:
-        raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
     if precision_of(tensor) == INT8:
         pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
     elif precision_of(tensor) == FP16:

@@ -89,6 +89,8 @@ class NvdlaExporter(Exporter):
             if problems:
                 return problems
             lowered, problems = lower(request.graph, config, precision, _scales(request), _fallback(request))
+            if abi == "v10" and precision == INT8:
+                problems += [_softmax_of_bytes(one.name) for one in lowered.emulated if one.extension is None]
             if not problems:
                 emit(lowered, abi)
             return problems
@@ -141,6 +143,14 @@ class NvdlaExporter(Exporter):
 def _scales(request: ExportRequest) -> dict[str, float]:
     path = request.parameters.get("NVDLACalibration")
     return given_scales(path, request.graph) if path and request.graph.bits > 0 else {}
+
+
+def _softmax_of_bytes(layer: str) -> N2D2Error:
+    return N2D2Error(
+        "E715",
+        f"layer '{layer}' (Softmax): the CPU operations of firmware 0.10 and 0.11 have numbers of fp16 only",
+        remedy="take the logits, or use NVDLAFirmware=0.12",
+    )
 
 
 def _fallback(request: ExportRequest) -> bool:

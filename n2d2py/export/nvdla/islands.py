@@ -55,9 +55,7 @@ def island_scales(graph: QuantGraph) -> dict[str, float]:
             for result in node.outputs:
                 kind = graph.type(result)
                 scale = found.get(result) if kind.is_float else kind.scale if node.op.kind == "Convert" else None
-                if scale is not None and (
-                    node.op.kind in ("Convert", "Pool", "Concat", "Activation") or node.op.moves_values
-                ):
+                if scale is not None and (node.op.kind in ("Convert", "Pool", "Concat", "Activation") or node.op.moves_values):
                     found[name] = scale
         for name in node.outputs:
             if graph.type(name).is_float and name not in found and node.op.kind == "Softmax" and not node.op.log:
@@ -72,7 +70,9 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
     limiting = isinstance(node.op.function, Clip) if node.op.kind == "Activation" else True
     if node.op.kind not in _ON_HARDWARE or node.activation is not None or not limiting:
         return refuse(node, "it stays in floating point in an int8 network", "export with -nbbits -32 for nv_full")
-    if node.op.kind in _OF_GIVEN_SCALE and any(state.graph.type(name).is_float and name not in state.scales for name in node.outputs):
+    if node.op.kind in _OF_GIVEN_SCALE and any(
+        state.graph.type(name).is_float and name not in state.scales for name in node.outputs
+    ):
         return refuse(node, "nothing behind it says which scale its bytes are to have", "end the network with a layer in int8")
     return None
 

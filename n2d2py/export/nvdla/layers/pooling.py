@@ -107,7 +107,9 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
     if max(op.kernel) > 32 or max(_stride(state, node)) > LARGEST_STRIDE:
         return False
     return (
-        area >= 16 and value.scale >= 1.5 * state.scale_or(node.output, value.scale) and value.region.channels * 32 * area <= LARGEST_WEIGHTS
+        area >= 16
+        and value.scale >= 1.5 * state.scale_or(node.output, value.scale)
+        and value.region.channels * 32 * area <= LARGEST_WEIGHTS
     )
 
 
