@@ -43,10 +43,13 @@ _RELU = Clip(0.0)
 
 
 class _Net:
-    """A network of layers with random parameters, the same ones each time."""
+    """A network of layers with random parameters, the same ones each time.
 
-    def __init__(self, name: str) -> None:
-        self.graph, self._random = Graph(name), np.random.default_rng(1)
+    `white` is the value of a white pixel; what the layers behind the first convolution read is about 1.
+    """
+
+    def __init__(self, name: str, white: float) -> None:
+        self.graph, self.white, self._random = Graph(name), white, np.random.default_rng(1)
         self.graph.add_input("input", (1, 1, SIZE, SIZE))
 
     def add(self, name: str, op: Op, *inputs: str, activation: Function | None = None, **params: np.ndarray) -> str:
@@ -60,6 +63,8 @@ class _Net:
 
     def conv(self, name: str, source: str, outputs: int, kernel: int = 3, pad: int = 1) -> str:
         params = self._weights(outputs, self.graph.shape(source)[1], kernel, kernel)
+        if source == "input":
+            params["weights"] /= np.float32(self.white)
         return self.add(name, Conv(pads=(pad,) * 4), source, activation=_RELU, **params)
 
     def deconv(self, name: str, source: str, outputs: int) -> str:
@@ -75,7 +80,7 @@ def _copy(net: _Net) -> str:
 
 
 def _relu(net: _Net) -> str:
-    return net.add("relu", Activation(Clip(0.0, 0.5)), "input")
+    return net.add("relu", Activation(Clip(0.0, 0.5 * net.white)), "input")
 
 
 def _pool(net: _Net) -> str:
@@ -165,7 +170,7 @@ def _stored(pixels: np.ndarray, precision: int) -> np.ndarray:
 
 
 def _compiled(case: _Case, one: Config, precision: int, samples: np.ndarray, abi: str) -> tuple[bytes, Program]:
-    net = _Net(case.name)
+    net = _Net(case.name, 255.0 if precision == FP16 else 1.0)
     net.graph.outputs = [case.build(net)]
     if precision == FP16:
         typed = float_graph(net.graph, -32)
