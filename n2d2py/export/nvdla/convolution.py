@@ -126,7 +126,7 @@ def _chain(
     top, left, bottom, right = window.pads
     first = row * window.stride[0] - top
     last = first + _rows_in(result.rows, kernel[0], window)
-    begin, end = max(first, 0), min(last, source.rows)
+    begin, end = max(first, 0), min(last, source.shape[1])
     lines = source.part(row=begin, rows=end - begin)
     c, h, w = lines.shape
     op = np.zeros((), firmware.CONV_OP)
@@ -154,7 +154,7 @@ def _chain(
         "pad_x_left": left,
         "pad_x_right": max(0, (result.width - 1) * window.stride[1] + (kernel[1] - 1) * window.dilation[1] + 1 - left - w),
         "pad_y_top": max(0, -first),
-        "pad_y_bottom": max(0, last - source.rows),
+        "pad_y_bottom": max(0, last - source.shape[1]),
         "dilation_x": window.dilation[1],
         "dilation_y": window.dilation[0],
         "in_precision": precision,

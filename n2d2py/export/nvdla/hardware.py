@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.errors import InternalError
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
@@ -29,7 +30,6 @@ class Buffer:
     Attributes:
         kind: "input", "output" or "activation".
         offset: byte in the activation pool, set by the placement.
-        tail: atoms behind the cube that a view of it may read.
         image: whether an input holds one byte per pixel in lines of whole 32 bytes (format R8), not atoms.
     """
 
@@ -41,7 +41,6 @@ class Buffer:
     atom: int
     kind: str = "activation"
     offset: int = 0
-    tail: int = 0
     image: bool = False
 
     @property
@@ -61,8 +60,8 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """Bytes of the cube and its tail."""
-        return -(-self.channels // self.lanes) * self.surface + self.tail * self.atom
+        """Bytes of the cube."""
+        return -(-self.channels // self.lanes) * self.surface
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +164,12 @@ class View(Region):
     def begin(self) -> int:
         """Its first byte in the buffer."""
         return super().begin + self.start
+
+    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> View:
+        """All of it: a view is read whole."""
+        if channel or row or channels not in (None, self.cube[0]) or rows not in (None, self.cube[1]):
+            raise InternalError("a part of a view")
+        return self
 
     @property
     def size(self) -> int:

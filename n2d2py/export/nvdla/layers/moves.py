@@ -12,7 +12,7 @@ from n2d2py.export.nvdla.layers.elements import reads_in_place
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["plan_concatenations"]
+__all__ = ["plan_concatenations", "shifted"]
 
 _FREE_SCALE = ("Conv", "Fc", "Affine", "ElemWise")
 """Kinds whose result can be given any scale."""
@@ -72,7 +72,7 @@ def _concat(state: Lowering, node: QuantNode) -> None:
         elif place is not None:
             chains.append(state.sdp_chain(value.region, Post(np.array([value.scale]), None, scale), place))
         else:
-            chains += _shifted(state, value, result, at, scale)
+            chains += shifted(state, value, result, at, scale)
         at += channels
     if chains:
         state.finish(node, node.output, result, scale, chains)
@@ -80,7 +80,7 @@ def _concat(state: Lowering, node: QuantNode) -> None:
         state.values[node.output] = Value(result, scale)
 
 
-def _shifted(state: Lowering, value: Value, result: Region, at: int, scale: float) -> list[list[HwOp]]:
+def shifted(state: Lowering, value: Value, result: Region, at: int, scale: float) -> list[list[HwOp]]:
     """A copy to channels that begin inside of an atom: a 1x1 convolution, added to what is there already."""
     begin = at // state.lanes * state.lanes
     channels = value.region.channels

@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post, fixed_point
 from n2d2py.export.nvdla.convolution import Window
 from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.layers.large_average import average_in_blocks, is_one_large_window
 from n2d2py.export.nvdla.layers.pool_stages import LARGEST_KERNEL, LARGEST_PAD, LARGEST_STRIDE, factors, maximum_stages
 from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
 from n2d2py.export.nvdla.rearrange import gather
@@ -35,6 +36,9 @@ def _pool(state: Lowering, node: QuantNode) -> None:
         chains = _maximum(state, node, source, result)
     elif _finer_by_convolution(state, node, value):
         _average_by_convolution(state, node)
+        return
+    elif _better_in_blocks(state, node, source, result):
+        _average_of_the_map(state, node, value, result)
         return
     else:
         stages = _stages(node, op.kernel, _stride(state, node), op.pads, source.shape[1:])
@@ -111,6 +115,24 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
         and value.scale >= 1.5 * state.scale_or(node.output, value.scale)
         and value.region.channels * 32 * area <= LARGEST_WEIGHTS
     )
+
+
+def _better_in_blocks(state: Lowering, node: QuantNode, source: Region, result: Region) -> bool:
+    """Whether the average of the map is formed of blocks: always in int8, in halves where pools do not make it."""
+    if not is_one_large_window(node, result.shape[1:], source.shape[1:]):
+        return False
+    if state.integer:
+        return True
+    pools = _stages(node, node.op.kernel, _stride(state, node), node.op.pads, source.shape[1:])
+    return pools is None and max(node.op.kernel) > 32
+
+
+def _average_of_the_map(state: Lowering, node: QuantNode, value, result: Region) -> None:
+    count = int(node.op.window_counts(tuple(value.region.shape[1:]))[0, 0])
+    scale = state.scale_or(node.output, value.scale)
+    post = Post(np.array([value.scale / count]), None, scale)
+    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    state.finish(node, node.output, result, scale, average_in_blocks(state, node, value, post, result))
 
 
 def _activated_by_moving(state: Lowering, node: QuantNode) -> bool:
