@@ -26,7 +26,7 @@ def layers_json(lowered: Lowered, compiled: Compiled) -> dict[str, Any]:
                 layers.append({"layer": layer.name, **place, **(_extension(layer) if kind == "EMU" else _hardware(layer))})
     ports = {
         kind: [
-            {"tensor": name, "shape": [b.channels, b.height, b.width], "scale": scale, "bytes": b.size}
+            {"tensor": name, "shape": [b.channels, b.height, b.width], "scale": scale, "bytes": b.size, "pixels": b.image}
             for name, (b, scale) in bound.items()
         ]
         for kind, bound in (("inputs", lowered.inputs), ("outputs", lowered.outputs))
@@ -94,7 +94,7 @@ def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: st
     rows += [f"| {one['layer']} | softmax on the CPU (EMU) | | |" for one in facts["softmax"]]
     ports = [
         f"- {kind[:-1]} `{one['tensor']}`: {'x'.join(map(str, one['shape']))} {facts['precision']}, 1 stands for "
-        f"{one['scale']:.9g}"
+        f"{one['scale']:.9g}" + (", one byte per pixel (R8)" if one.get("pixels") else "")
         for kind in ("inputs", "outputs")
         for one in facts[kind]
     ]

@@ -42,7 +42,7 @@ def factors(k: int) -> list[int] | None:
             return None
         found.append(divisor)
         k //= divisor
-    return found + [k]
+    return [*found, k]
 
 
 def maximum_stages(size: int, kernel: int, stride: int, pad: int, outputs: int) -> Axis:
