@@ -44,8 +44,8 @@ def _conv(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
     yield from _buffers(operation, config, precision)
     kernels, size = int(dst["channel"]), int(op["bytes_per_kernel"])
     weights = int(operation.surface["weight_data"]["size"])
-    if weights % 128:
-        yield f"weight_data has {weights} bytes, not a multiple of 128"
+    if weights % config.width:
+        yield f"weight_data has {weights} bytes, not a multiple of the {config.width} bytes of an entry of the buffer"
     if weights < kernels * size:
         yield f"weight_data has {weights} bytes; {kernels} kernels of {size} bytes take {kernels * size}"
     if dst["width"] == 1 and dst["height"] == 1 and int(dst["line_stride"]) not in (config.atom, 0):

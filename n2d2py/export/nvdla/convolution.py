@@ -13,10 +13,7 @@ from n2d2py.nvdla.config import Config, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
 from n2d2py.nvdla.model.conv import pack_weights
 
-__all__ = ["WEIGHT_ALIGNMENT", "Split", "Window", "convolution_chains", "split"]
-
-WEIGHT_ALIGNMENT = 128
-"""Bytes that the size of weights is a multiple of."""
+__all__ = ["Split", "Window", "convolution_chains", "split"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def split(
             continue
         lines = min(h, _rows_in(high, kernel[0], window))
         data = max(1, -(-per_slice * lines // one.depth))
-        room = (one.banks - data) * one.bank_bytes // WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT
+        room = (one.banks - data) * one.bank_bytes
         if data >= one.banks or room < per_kernel * min(kernels, lanes):
             continue
         most = min(kernels, room // per_kernel)
@@ -96,7 +93,8 @@ def convolution_chains(
         many = min(plan.kernels, k - first)
         part = weights[first : first + many]
         data = pack_weights(part, 1, one.kernel_group(precision), one.channels).tobytes()
-        constants = Constants(data + bytes(-len(data) % WEIGHT_ALIGNMENT), (s, r, c, 0, 0))
+        # Whole entries of the buffer and no more: what is loaded and not read would stay in it.
+        constants = Constants(data + bytes(-len(data) % one.width), (s, r, c, 0, 0))
         selected = _select(post, first, many)
         for row in range(0, result.rows, plan.rows):
             high = min(plan.rows, result.rows - row)
