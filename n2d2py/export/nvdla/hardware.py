@@ -107,6 +107,8 @@ class Region:
             self.channels - channel if channels is None else channels,
             self.row + row,
             self.rows - row if rows is None else rows,
+            self.columns,
+            self.column,
         )
 
 

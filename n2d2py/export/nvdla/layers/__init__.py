@@ -1,7 +1,7 @@
 """How each operator runs on the accelerator, by kind. Importing this package registers all of them."""
 
 from n2d2py.export.nvdla import islands  # noqa: F401
-from n2d2py.export.nvdla.layers import deconvolution, elementwise, moves, normalization, pooling, weighted  # noqa: F401
+from n2d2py.export.nvdla.layers import deconvolution, elementwise, moves, normalization, pooling, take, weighted  # noqa: F401
 from n2d2py.export.nvdla.layers.moves import plan_concatenations
 
 __all__ = ["plan_concatenations"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window
 from n2d2py.export.nvdla.hardware import Constants
+from n2d2py.export.nvdla.layers.take import choose_channels
 from n2d2py.export.nvdla.lower import Lowering, chw
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla.model.formats import as_bytes
@@ -35,7 +35,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
 def _channels(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
     """Whole channels in another order, repeated or left out: a 1x1 convolution."""
     value = state.values[node.inputs[0]]
-    c, h, w = value.region.shape
+    h, w = value.region.shape[1:]
     positions, filled = middle.op.positions()
     target = chw(state.graph.shape(last.output))
     if filled.any() or target[1:] != (h, w) or len(positions) != int(np.prod(target)):
@@ -43,11 +43,7 @@ def _channels(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNo
     rows = positions.reshape(target[0], h * w)
     if np.any(rows[:, 0] % (h * w)) or np.any(rows != rows[:, :1] + np.arange(h * w)):
         return False
-    unit = 64 if state.integer else 1
-    weights = np.zeros((target[0], c, 1, 1), np.int8 if state.integer else np.float16)
-    weights[np.arange(target[0]), rows[:, 0] // (h * w)] = unit
-    gain = np.array([value.scale / unit if state.integer else 1.0])
-    state.convolve(node, last.output, value.region, weights, Window(), 1, Post(gain, None, value.scale))
+    choose_channels(state, node, last.output, value, rows[:, 0] // (h * w), (1, 1), value.scale)
     return True
 
 

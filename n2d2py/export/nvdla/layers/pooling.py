@@ -120,11 +120,12 @@ def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel,
     count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
     if count == 1:
         return [[_pdp(state, source, result, mode, kernel, stride, pads)]]
-    each, chains = -(-width // count), []
-    for first in range(0, width, each):
+    chains = []
+    for number in range(count):
+        first, last = number * width // count, (number + 1) * width // count
         begin = first * stride[1] - pads[1]
         left = max(0, begin)
-        part = replace(result, column=first, columns=min(each, width - first))
+        part = replace(result, column=first, columns=last - first)
         chains.append(
             [
                 _pdp(
