@@ -273,8 +273,7 @@ class ConvolutionBuffer:
                 parts.append(self._entries(use, low, high))
             at.read += high - low
             at.free += 0 if use.keep_weights else high - low
-        for counted in loader:
-            pass
+        counted = max(loader, default=counted)
         if loading and counted < use.weight_bytes:
             self._stuck = f"the weights of {use.name} are still loading: {self._why(use)}"
         at.left = use.weight_bytes // self._config.width if use.keep_weights else 0

@@ -8,7 +8,6 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import Window
-from n2d2py.export.nvdla.hardware import Region
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
@@ -63,13 +62,7 @@ def _step(positions: np.ndarray) -> int:
 
 
 def choose_channels(
-    state: Lowering,
-    node: QuantNode,
-    tensor: str,
-    value: Value,
-    channels: np.ndarray,
-    step: tuple[int, int],
-    scale: float,
+    state: Lowering, node: QuantNode, tensor: str, value: Value, channels: np.ndarray, step: tuple[int, int], scale: float
 ) -> None:
     """A layer that writes chosen channels of `value`, and every `step`-th line and column, by a 1x1 convolution."""
     unit = 64 if state.integer else 1
