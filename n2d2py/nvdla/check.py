@@ -14,7 +14,8 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import BDMA, CDP, CONV, CUBES, FP16, RUBIK, SDP
 from n2d2py.nvdla.hazards import hazards
-from n2d2py.nvdla.model.cbuf import ConvolutionBuffer, buffer_use
+from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
+from n2d2py.nvdla.model.cbuf_use import buffer_use
 from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.operation_checks import operation_violations
 from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program

@@ -19,7 +19,8 @@ from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.config import CONFIGS, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8
 from n2d2py.nvdla.model import run_program
-from n2d2py.nvdla.model.cbuf import BufferUse, ConvolutionBuffer
+from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
+from n2d2py.nvdla.model.cbuf_use import BufferUse
 from n2d2py.nvdla.model.entries import feature_entries, feature_lines, image_entries, image_lines
 from n2d2py.nvdla.model.formats import DTYPES
 

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
-from n2d2py.nvdla.model.cbuf import buffer_use
+from n2d2py.nvdla.model.cbuf_use import buffer_use
 from n2d2py.nvdla.model.entries import feature_entries, feature_lines, image_entries, image_lines
 from n2d2py.nvdla.model.formats import DTYPES
 from n2d2py.nvdla.model.image import FEATURE, pixels
