@@ -1,4 +1,4 @@
-"""Layers between two reshapes that hardware has all the same: channels in another order, a constant for every element."""
+"""Layers between two reshapes that hardware has all the same: positions in another order, a constant for every element."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.hardware import Constants
-from n2d2py.export.nvdla.layers.take import choose_channels
+from n2d2py.export.nvdla.layers.take import choose
 from n2d2py.export.nvdla.lower import Lowering, chw
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla.model.formats import as_bytes
@@ -25,25 +25,26 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    done = _channels if middle.op.kind == "ArrayTake" else _addition if middle.op.kind == "ArrayMap" else None
+    done = _positions if middle.op.kind == "ArrayTake" else _addition if middle.op.kind == "ArrayMap" else None
     if done is None or not done(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
     return True
 
 
-def _channels(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
-    """Whole channels in another order, repeated or left out: a 1x1 convolution."""
+def _positions(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
+    """Channels, lines and columns in another order, repeated or left out."""
     value = state.values[node.inputs[0]]
     h, w = value.region.shape[1:]
     positions, filled = middle.op.positions()
     target = chw(state.graph.shape(last.output))
-    if filled.any() or target[1:] != (h, w) or len(positions) != int(np.prod(target)):
+    if filled.any() or len(positions) != int(np.prod(target)):
         return False
-    rows = positions.reshape(target[0], h * w)
-    if np.any(rows[:, 0] % (h * w)) or np.any(rows != rows[:, :1] + np.arange(h * w)):
+    taken = positions.reshape(target)
+    channels, rows, columns = chosen = [taken[:, 0, 0] // (h * w), taken[0, :, 0] // w % h, taken[0, 0] % w]
+    if np.any(taken != channels[:, None, None] * h * w + rows[:, None] * w + columns):
         return False
-    choose_channels(state, node, last.output, value, rows[:, 0] // (h * w), (1, 1), value.scale)
+    choose(state, middle, last.output, value, chosen)
     return True
 
 
