@@ -12,8 +12,8 @@ from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
-    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import Function
 
 __all__ = ["Graph", "Node", "Tensor"]
 

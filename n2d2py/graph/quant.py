@@ -13,8 +13,8 @@ from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
-    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import Function
 
 __all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
 

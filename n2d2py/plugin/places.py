@@ -14,8 +14,7 @@ from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.cpp import code, headers
 from n2d2py.export.cpp.code import LayerCode, layer_kinds, override_kernel, register_layer
 from n2d2py.export.cpp.headers import plugin_header
-from n2d2py.export.cpp.layers import builder
-from n2d2py.export.cpp.layers.builder import LayerBuilder, function_kinds, register_activation
+from n2d2py.export.cpp.layers.builder import LayerBuilder
 from n2d2py.frontend.ini import registry as sections
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
@@ -29,7 +28,7 @@ from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory import from_graph as layouts
 from n2d2py.memory.from_graph import register_layout
 from n2d2py.memory.problem import OpSpec
-from n2d2py.operators import Activation, operator_kinds, register
+from n2d2py.operators import FUNCTIONS, Activation, operator_kinds, register
 from n2d2py.operators import base as operators
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
@@ -64,7 +63,7 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
             lacks("chain is no tuple of names", 'write chain = ("First", "Second")')
             return found
-        known = {*operator_kinds(), *function_kinds(), *beside}
+        known = {*operator_kinds(), *FUNCTIONS, *beside}
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)
@@ -125,7 +124,7 @@ def _operator_gaps(made: Any) -> list[N2D2Error]:
 def _taken(declared: Declared) -> list[N2D2Error]:
     made, found = declared.made, []
     names = [
-        ("kind", made.kind, operator_kinds() if declared.what == "operator" else function_kinds()),
+        ("kind", made.kind, operator_kinds() if declared.what == "operator" else FUNCTIONS),
         ("kind", made.kind, layer_kinds() if declared.what == "operator" else ()),
         ("ini", made.ini, layer_types()),
     ]
@@ -157,7 +156,7 @@ def registries() -> list[Any]:
         layouts._LAYOUTS,
         code._LAYERS,
         code._OVERRIDES,
-        builder._FUNCTIONS,
+        FUNCTIONS._entries,
         headers._PLUGINS,
         sys.modules["n2d2py.passes.fuse"]._MORE,
     ]
@@ -174,7 +173,8 @@ def enter(declared: Declared, folder: Path) -> None:
     if declared.what == "kernel":
         override_kernel(made.operator, made.isa, header, made.tag, made().fits)
     elif declared.what == "function":
-        register_activation(made.kind, header, made.call, [one.name for one in fields(made)])
+        made.place = header
+        FUNCTIONS.add(made.kind, made)
         _enter_names(made, lambda op: Activation(op))
     else:
         register(made)

@@ -20,16 +20,14 @@ from n2d2py.operators import (
     Fc,
     Identity,
     LeakyRectifier,
-    Logistic,
     Padding,
     Pool,
     Reshape,
     Softmax,
-    Softplus,
-    Swish,
     Tanh,
     Transpose,
 )
+from n2d2py.operators.functions import Logistic, Softplus, Swish
 from n2d2py.reference import FloatEngine, original_engine, register_spelling, run_graph, to_onnx
 
 RANDOM = np.random.default_rng(0)

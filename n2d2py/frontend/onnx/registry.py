@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from n2d2py.errors import InternalError
+from n2d2py.operators import ONNX_FUNCTIONS, Activation
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.arrays.values import Arrays
@@ -58,8 +59,17 @@ def register_converter(op_type: str, converter: Converter, domain: str = "") -> 
 
 
 def find_converter(op_type: str, domain: str) -> Converter | None:
-    """The converter of an operator, or None."""
-    return _CONVERTERS.get(_key(op_type, domain))
+    """The converter of an operator, or None; that of a function adds an Activation layer."""
+    key = _key(op_type, domain)
+    return _CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
+
+
+def _apply_function(node: OnnxNode, builder: Builder) -> None:
+    try:
+        function = ONNX_FUNCTIONS[_key(node.type, node.domain)](node)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+    builder.layer(node, Activation(function), [node.tensor()])
 
 
 def register_array_converter(op_type: str, converter: ArrayConverter) -> None:
@@ -80,4 +90,4 @@ def find_array_converter(op_type: str, domain: str) -> ArrayConverter | None:
 
 def supported_operators() -> list[str]:
     """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
-    return sorted({*_CONVERTERS, *_ARRAY_CONVERTERS})
+    return sorted({*_CONVERTERS, *_ARRAY_CONVERTERS, *ONNX_FUNCTIONS})
