@@ -134,8 +134,9 @@ class Pass:
         while True:
             progress = False
             refusals.clear()
+            present = {id(node) for node in graph.nodes}
             for node in list(graph.nodes):
-                if not any(other is node for other in graph.nodes):
+                if id(node) not in present:
                     continue
                 match = self.match(graph, node)
                 if match is None:
@@ -144,6 +145,7 @@ class Pass:
                     refusals[node.name] = Entry(self.name, node.name, match.reason)
                     continue
                 report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
+                present = {id(node) for node in graph.nodes}
                 progress = changed = True
             if not progress:
                 break

@@ -83,10 +83,9 @@ class LayerBuilder:
         self.streamed = planes[node.output].streamed
         self.external = planes[node.output].external
         self.kept = planes[node.output].kept
-        self.total = next(
-            (LayerBuilder(each, graph, planes, identifiers) for each in graph.nodes if each.name == planes[node.output].sum),
-            None,
-        )
+        done = planes[node.output].sum
+        sums = [each for each in graph.nodes if each.name == done] if done else []
+        self.total = LayerBuilder(sums[0], graph, planes, identifiers) if sums else None
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
