@@ -12,32 +12,29 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.cpp import code, headers
-from n2d2py.export.cpp.code import LayerCode, layer_kinds, override_kernel, register_layer
+from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.frontend.ini import registry as sections
 from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
-from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
+from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
-from n2d2py.frontend.onnx import registry as converters
-from n2d2py.frontend.onnx.registry import Unsupported, find_converter, register_converter, supported_operators
+from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
 from n2d2py.graph import Node
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
-from n2d2py.memory import from_graph as layouts
-from n2d2py.memory.from_graph import register_layout
+from n2d2py.memory.from_graph import LAYOUTS, register_layout
 from n2d2py.memory.problem import OpSpec
 from n2d2py.operators import FUNCTIONS, Activation, operator_kinds, register
-from n2d2py.operators import base as operators
+from n2d2py.operators.base import OPERATORS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
-from n2d2py.quant import layers as quantizers
-from n2d2py.quant.layers import LayerTypes, moved, quantizer, summed
+from n2d2py.quant.layers import QUANTIZERS, LayerTypes, moved, quantizer, summed
+from n2d2py.registry import Registry
 
-__all__ = ["check", "enter", "registries"]
+__all__ = ["check", "enter", "lists", "registries"]
 
 ISAS = ("", "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot")
 _KINDS = {
@@ -145,21 +142,15 @@ def _onnx_name(text: str) -> tuple[str, str]:
     return name, domain
 
 
-def registries() -> list[Any]:
-    """The dictionaries and lists that `enter` changes."""
-    layer_types(), layer_kinds(), supported_operators()
-    return [
-        operators._REGISTRY,
-        sections._TYPES,
-        converters._CONVERTERS,
-        quantizers._QUANTIZERS,
-        layouts._LAYOUTS,
-        code._LAYERS,
-        code._OVERRIDES,
-        FUNCTIONS._entries,
-        headers._PLUGINS,
-        sys.modules["n2d2py.passes.fuse"]._MORE,
-    ]
+def registries() -> list[Registry[Any]]:
+    """The tables by name that `enter` changes."""
+    layer_types(), layer_kinds(), supported_operators()  # built-ins enter when they are first asked for
+    return [OPERATORS, FUNCTIONS, LAYER_TYPES, CONVERTERS, QUANTIZERS, LAYOUTS, LAYERS]
+
+
+def lists() -> list[Any]:
+    """The other dictionaries and lists that `enter` changes."""
+    return [code._OVERRIDES, headers._PLUGINS, sys.modules["n2d2py.passes.fuse"]._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import Function
+from n2d2py.registry import Registry
 
 __all__ = ["NoSpelling", "OnnxWriter", "register_spelling", "to_onnx"]
 
@@ -20,7 +20,8 @@ IR_VERSION = 8
 
 Spelling = Callable[["OnnxWriter", Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
-_SPELLINGS: dict[str, Spelling] = {}
+SPELLINGS: Registry[Spelling] = Registry("the ONNX nodes of")
+"""How ONNX Runtime computes layers, by operator kind."""
 
 
 class NoSpelling(Exception):
@@ -33,9 +34,7 @@ def register_spelling(kind: str, spelling: Spelling) -> None:
     Raises:
         InternalError: when another one has it.
     """
-    if _SPELLINGS.get(kind, spelling) is not spelling:
-        raise InternalError(f"operator {kind} has two ONNX spellings")
-    _SPELLINGS[kind] = spelling
+    SPELLINGS.add(kind, spelling)
 
 
 class OnnxWriter:
@@ -102,13 +101,13 @@ class OnnxWriter:
         Raises:
             NoSpelling: for an operator without ONNX spelling.
         """
-        if node.op.kind not in _SPELLINGS or len(node.outputs) != 1:
+        if node.op.kind not in SPELLINGS or len(node.outputs) != 1:
             raise NoSpelling(f"the layer {node.name} ({node.op.kind}) has no ONNX spelling")
         if node.activation is None:
-            _SPELLINGS[node.op.kind](self, node, node.output)
+            SPELLINGS[node.op.kind](self, node, node.output)
             return
         linear = self.fresh(f"{node.output}_linear")
-        _SPELLINGS[node.op.kind](self, node, linear)
+        SPELLINGS[node.op.kind](self, node, linear)
         self.apply(node.activation, linear, node.output)
 
 
