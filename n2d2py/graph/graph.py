@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from n2d2py.operators.functions import Function
 
 __all__ = ["Graph", "Node", "Tensor"]
+
+OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Tensor:
 
 
 @dataclass
-class Node:
+class Node(Generic[OpT]):
     """One layer: an operator, the tensors it reads and writes, its constant parameters.
 
     Attributes:
@@ -48,7 +50,7 @@ class Node:
     """
 
     name: str
-    op: Op
+    op: OpT
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from n2d2py.operators.functions import Function
 
 __all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
+
+OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class QuantTensor:
 
 
 @dataclass
-class QuantNode:
+class QuantNode(Generic[OpT]):
     """A layer over typed tensors.
 
     Attributes:
@@ -48,7 +50,7 @@ class QuantNode:
     """
 
     name: str
-    op: Op
+    op: OpT
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
