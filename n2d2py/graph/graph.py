@@ -148,6 +148,17 @@ class Graph:
         """The node that writes `tensor`; None for an input."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
+    def maker(self, tensor: str) -> Node:
+        """The node that writes `tensor`.
+
+        Raises:
+            InternalError: when it is an input.
+        """
+        node = self.producer(tensor)
+        if node is None:
+            raise InternalError(f"no layer writes {tensor}")
+        return node
+
     def consumers(self, tensor: str) -> list[Node]:
         """The nodes that read `tensor`, in order; a node that reads it twice appears once."""
         return [node for node in self.nodes if tensor in node.inputs]

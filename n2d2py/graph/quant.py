@@ -73,13 +73,27 @@ class QuantNode(Generic[OpT]):
         """Bits of the accumulator in the exported code: 32, or 64 when the bound needs it."""
         return 32 if self.bound < 2**31 else 64
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """`clamp`, of a layer that has one."""
+        if self.clamp is None:
+            raise InternalError(f"{self.name} has no limits")
+        return self.clamp
+
+    @property
+    def rescaling(self) -> Rescale:
+        """`rescale`, of a layer that has one."""
+        if self.rescale is None:
+            raise InternalError(f"{self.name} has no rescale")
+        return self.rescale
+
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
         The zero point is added after rounding.
         """
-        low, high = (limit - kind.zero_point for limit in self.clamp)
-        return (self.rescale.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+        low, high = (limit - kind.zero_point for limit in self.limits)
+        return (self.rescaling.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from math import erf, pi, sqrt
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -53,9 +53,11 @@ class OnnxSource(Protocol):
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute."""
+        ...
 
     def optional_constant(self, index: int, what: str) -> np.ndarray | None:
         """The value of input `index`, None when it is absent."""
+        ...
 
 
 class OnnxEmitter(Protocol):
@@ -63,9 +65,11 @@ class OnnxEmitter(Protocol):
 
     def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
         """Adds a node; returns the name of its output."""
+        ...
 
     def constant(self, values: Any) -> str:
         """Adds a constant; returns its name."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -156,9 +160,11 @@ def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], Function]], Cal
     return lambda read: ONNX_FUNCTIONS.add(operator, read)
 
 
-def function(made: type[Function]) -> type[Function]:
-    """Declares a function; makes it a frozen dataclass of its attributes."""
-    made = dataclass(frozen=True)(made)
+FunctionType = TypeVar("FunctionType", bound="type[Function]")
+
+
+def function(made: FunctionType) -> FunctionType:
+    """Declares a function, a frozen dataclass of its attributes."""
     made.kind = vars(made).get("kind") or made.__name__
     FUNCTIONS.add(made.kind, made)
     if made.onnx:
@@ -172,7 +178,8 @@ def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **fa
     def call(self: Function, x: np.ndarray) -> np.ndarray:
         return real(x).astype(x.dtype, copy=False)
 
-    return function(type(kind, (Function,), {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}))
+    named = {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}
+    return function(dataclass(frozen=True)(type(kind, (Function,), named)))
 
 
 def ini_functions() -> dict[str, Function]:
@@ -206,6 +213,7 @@ _GELU_CUBE = 0.044715
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------
 @function
+@dataclass(frozen=True)
 class Clip(Function):
     """min(max(x, low), high); Clip(0) is the rectifier, Clip(0, 6) ReLU6, Clip(-t, t) N2D2's Saturation."""
 
@@ -248,6 +256,7 @@ def _clip(node: OnnxSource) -> Function:
 
 
 @function
+@dataclass(frozen=True)
 class ChannelClip(Function):
     """min(max(x, low), highs[c]) for channel c of x (N, C, H, W)."""
 
@@ -269,6 +278,7 @@ class ChannelClip(Function):
 
 
 @function
+@dataclass(frozen=True)
 class LeakyRectifier(Function):
     """slope * x below zero, x above, at most `high`."""
 
@@ -298,6 +308,7 @@ def rectifier(slope: float = 0.0, clipping: float = 0.0) -> Function:
 
 
 @function
+@dataclass(frozen=True)
 class Step(Function):
     """`below` where x <= threshold, `above` where x > threshold; None stands for x itself."""
 
@@ -332,6 +343,7 @@ def _thresholded(node: OnnxSource) -> Function:
 
 # ---- functions with attributes ------------------------------------------------------------------
 @function
+@dataclass(frozen=True)
 class Tanh(Function):
     """tanh(alpha * x)."""
 
@@ -351,6 +363,7 @@ class Tanh(Function):
 
 
 @function
+@dataclass(frozen=True)
 class Elu(Function):
     """gain * x above zero, gain * alpha * (exp(rate * x) - 1) below: ELU, SELU (gain) and CELU (rate = 1 / alpha)."""
 
@@ -394,6 +407,7 @@ def _celu(node: OnnxSource) -> Function:
 
 
 @function
+@dataclass(frozen=True)
 class HardSigmoid(Function):
     """min(max(gain * x + shift, 0), 1)."""
 
@@ -408,6 +422,7 @@ class HardSigmoid(Function):
 
 
 @function
+@dataclass(frozen=True)
 class HardSwish(Function):
     """x * min(max(gain * x + shift, 0), high); 1/6, 1/2, 1 by default."""
 
@@ -432,6 +447,7 @@ def _hard_swish(node: OnnxSource) -> Function:
 
 
 @function
+@dataclass(frozen=True)
 class Gelu(Function):
     """x * (1 + erf(x / sqrt(2))) / 2."""
 
@@ -445,6 +461,7 @@ class Gelu(Function):
 
 
 @function
+@dataclass(frozen=True)
 class GeluTanh(Function):
     """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2."""
 

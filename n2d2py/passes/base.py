@@ -162,10 +162,7 @@ def drop(graph: Graph, node: Node) -> None:
     """
     source, result = node.inputs[0], node.output
     producer = graph.producer(source)
-    keeps_name = (
-        result in graph.outputs and producer is not None and len(producer.outputs) == 1 and graph.sole_consumer(source) is node
-    )
-    if keeps_name:
+    if producer is not None and result in graph.outputs and len(producer.outputs) == 1 and graph.sole_consumer(source) is node:
         shape, kind = graph.shape(source), graph.kind(source)
         graph.absorb(producer, node)
         graph.tensors[result] = Tensor(result, shape, kind)
