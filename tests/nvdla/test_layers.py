@@ -11,7 +11,7 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, SDP
 from n2d2py.operators import LRN, Deconv, Softmax, Take
-from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
 SHAPE = (6, 14, 13)

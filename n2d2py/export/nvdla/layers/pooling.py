@@ -14,7 +14,7 @@ from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import widest_pool
 from n2d2py.nvdla.firmware import PDP, SDP
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 
 AVERAGE, MAXIMUM = 0, 1
 LARGEST_WEIGHTS = 1 << 20

@@ -10,7 +10,7 @@ from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import Window
 from n2d2py.export.nvdla.lower import Lowering, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
-from n2d2py.operators.activations import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 __all__ = ["fold_followers"]
 
