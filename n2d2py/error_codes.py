@@ -207,7 +207,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E901": ("a file that is no NVDLA loadable, or a damaged one", "compile or copy it again"),
     "E902": ("a file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
     "E903": ("a loadable that the functional model cannot run", "use what NVIDIA's compiler and firmware use"),
-    "E904": ("a dependency graph on which hardware would wait for ever", "correct the dependency graph"),
+    "E904": ("a loadable on which hardware would wait for ever", "correct the dependency graph, or compile it again"),
     "E905": ("an input, or an output, of another kind or size than the loadable's", "see the message"),
     "E906": ("a descriptor that leaves its memory", "compile it again"),
     "E907": ("an unknown configuration of the NVDLA hardware", "use one of those listed"),
@@ -237,6 +237,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
     "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
+    "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""

@@ -18,7 +18,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import Function, Op, operator_kinds
+from n2d2py.operators import FUNCTIONS, Function, Op, operator_kinds
 
 __all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
 
@@ -112,10 +112,6 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _below(made: type) -> list[type]:
-    return [found for child in made.__subclasses__() for found in (child, *_below(child))]
-
-
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
@@ -125,8 +121,7 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "$array" in value:
         return arrays[value["$array"]].astype(value["type"])
     if "$function" in value:
-        functions = {made.kind: made for made in _below(Function)}
-        return functions[value["$function"]](**_unpack(value["attributes"], arrays))
+        return FUNCTIONS[value["$function"]](**_unpack(value["attributes"], arrays))
     return {key: _unpack(item, arrays) for key, item in value.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
-    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import Function
 
 __all__ = ["Graph", "Node", "Tensor"]
+
+OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Tensor:
 
 
 @dataclass
-class Node:
+class Node(Generic[OpT]):
     """One layer: an operator, the tensors it reads and writes, its constant parameters.
 
     Attributes:
@@ -48,7 +50,7 @@ class Node:
     """
 
     name: str
-    op: Op
+    op: OpT
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
@@ -145,6 +147,17 @@ class Graph:
     def producer(self, tensor: str) -> Node | None:
         """The node that writes `tensor`; None for an input."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
+
+    def maker(self, tensor: str) -> Node:
+        """The node that writes `tensor`.
+
+        Raises:
+            InternalError: when it is an input.
+        """
+        node = self.producer(tensor)
+        if node is None:
+            raise InternalError(f"no layer writes {tensor}")
+        return node
 
     def consumers(self, tensor: str) -> list[Node]:
         """The nodes that read `tensor`, in order; a node that reads it twice appears once."""

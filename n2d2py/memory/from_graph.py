@@ -8,23 +8,23 @@ from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.registry import Registry
 
 __all__ = ["layout_kinds", "memory_problem", "register_layout"]
 
 Layout = Callable[[QuantNode, QuantGraph], OpSpec]
-_LAYOUTS: dict[str, Layout] = {}
+LAYOUTS: Registry[Layout] = Registry("the memory layout of")
+"""How layers go through memory, by operator kind."""
 
 
 def register_layout(kind: str, layout: Layout) -> None:
     """Says how layers of an operator kind go through memory; a second one for a kind is an InternalError."""
-    if kind in _LAYOUTS:
-        raise InternalError(f"two memory layouts for {kind}")
-    _LAYOUTS[kind] = layout
+    LAYOUTS.add(kind, layout)
 
 
 def layout_kinds() -> tuple[str, ...]:
     """The operator kinds that can go through memory."""
-    return tuple(_LAYOUTS)
+    return tuple(LAYOUTS)
 
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
@@ -35,7 +35,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
         tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape), tensor.type.bytes)
     ops = []
     for node in graph.nodes:
-        layout = _LAYOUTS.get(node.op.kind)
+        layout = LAYOUTS.get(node.op.kind)
         if layout is None:
             raise InternalError(f"no memory layout for {node.op.kind}")
         ops.append(layout(node, graph))

@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.check import check_program
+from n2d2py.nvdla.check import check_program, notes
 from n2d2py.nvdla.config import Config, config, config_of, precisions_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
@@ -116,6 +116,8 @@ def _check(arguments: argparse.Namespace) -> None:
     program = _program(arguments)
     chosen = config(arguments.config) if arguments.config else config_of(program)
     check_program(program, chosen)
+    for note in notes(program, chosen):
+        log.warning("W702", note, where=str(arguments.file), remedy="compile it again before it runs more than once")
     print(
         f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
         f"{sum(1 for _ in program.dla_operations())} operations"

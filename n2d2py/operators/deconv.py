@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,12 +16,13 @@ from n2d2py.operators.windows import Pads
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
+    from n2d2py.graph.quant import QuantNode
 
 __all__ = ["Deconv", "spread_extent"]
 
 
 def spread_extent(
-    size: tuple[int, int], extent: tuple[int, int], stride: tuple[int, int], pads: Pads, node: Node
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node | QuantNode
 ) -> tuple[int, int]:
     """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
 

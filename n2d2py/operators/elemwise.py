@@ -63,11 +63,11 @@ class ElemWise(Op):
         if self.operation == "Min":
             return [reduce(np.minimum, inputs)]
         if self.operation == "AbsSum":
-            return [sum(dtype(w) * np.abs(x) for w, x in zip(weights, inputs))]
+            return [reduce(np.add, (dtype(w) * np.abs(x) for w, x in zip(weights, inputs)))]
         terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs)]
         if self.operation == "Sum":
             return [sum(terms[1:], terms[0])]
-        return [np.sqrt(sum(t * t for t in terms))]
+        return [np.sqrt(reduce(np.add, (t * t for t in terms)))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Brings the inputs to one scale by integer multipliers m_i, combines, rescales.
@@ -90,9 +90,9 @@ class ElemWise(Op):
         elif self.operation == "Min":
             acc = reduce(np.minimum, (k * a for k, a in zip(m, x)))
         elif self.operation == "AbsSum":
-            acc = sum(k * np.abs(a) for k, a in zip(m, x))
+            acc = reduce(np.add, (k * np.abs(a) for k, a in zip(m, x)))
         elif self.operation == "Sum":
-            acc = sum(k * a for k, a in zip(m, x)) + int(node.params["offset"][0])
+            acc = reduce(np.add, (k * a for k, a in zip(m, x))) + int(node.params["offset"][0])
         else:
             return super().run_integer(inputs, node, graph)
         return [node.requantize(acc, graph.type(node.output))]

@@ -93,7 +93,7 @@ class Resize(Op):
         rescale divides by 2^22. A zero point stays what it is, as the weights add up to 1."""
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
-            return [np.clip(self._pick(x), *node.clamp).astype(kind.dtype)]
+            return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
         rows, columns = (self.integer_weights(n, m) for n, m in zip(x.shape[2:], self.size))
         acc = self._blend(x.astype(np.int64), rows, columns)
-        return [node.rescale.apply(acc, *node.clamp).astype(kind.dtype)]
+        return [node.rescaling.apply(acc, *node.limits).astype(kind.dtype)]

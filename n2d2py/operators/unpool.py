@@ -79,10 +79,10 @@ class Unpool(Op):
         return result
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._spread(*inputs, node)]
+        return [self._spread(inputs[0], inputs[1], node)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """The same with stored integers; the other positions hold the zero point. Windows do not overlap."""
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
         moved = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
-        return [np.clip(moved, *node.clamp).astype(kind.dtype)]
+        return [np.clip(moved, *node.limits).astype(kind.dtype)]

@@ -134,8 +134,9 @@ class Pass:
         while True:
             progress = False
             refusals.clear()
+            present = {id(node) for node in graph.nodes}
             for node in list(graph.nodes):
-                if not any(other is node for other in graph.nodes):
+                if id(node) not in present:
                     continue
                 match = self.match(graph, node)
                 if match is None:
@@ -144,6 +145,7 @@ class Pass:
                     refusals[node.name] = Entry(self.name, node.name, match.reason)
                     continue
                 report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
+                present = {id(node) for node in graph.nodes}
                 progress = changed = True
             if not progress:
                 break
@@ -160,10 +162,7 @@ def drop(graph: Graph, node: Node) -> None:
     """
     source, result = node.inputs[0], node.output
     producer = graph.producer(source)
-    keeps_name = (
-        result in graph.outputs and producer is not None and len(producer.outputs) == 1 and graph.sole_consumer(source) is node
-    )
-    if keeps_name:
+    if producer is not None and result in graph.outputs and len(producer.outputs) == 1 and graph.sole_consumer(source) is node:
         shape, kind = graph.shape(source), graph.kind(source)
         graph.absorb(producer, node)
         graph.tensors[result] = Tensor(result, shape, kind)

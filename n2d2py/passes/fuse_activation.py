@@ -87,7 +87,7 @@ class FuseActivation(Pass):
             found.op = Activation(compose(found.op.function, function))
         else:
             found.activation = function if found.activation is None else compose(found.activation, function)
-        graph.absorb(graph.producer(node.inputs[0]), node)
+        graph.absorb(graph.maker(node.inputs[0]), node)
         return f"{function.kind} merged into {found.name}"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.operators import Function
 from n2d2py.operators.normalize import SMALLEST_NORM
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_function, register_spelling
+from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
 __all__: list[str] = []
 
@@ -89,12 +88,5 @@ def _normalize(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)
 
 
-def _step(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    above = writer.emit("Greater", [x, writer.constant(float(function.threshold))])
-    sides = [x if side is None else writer.constant(float(side)) for side in (function.above, function.below)]
-    writer.emit("Where", [above, *sides], y)
-
-
 for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "LRN": _lrn, "Normalize": _normalize}.items():
     register_spelling(_kind, _spelling)
-register_function("Step", _step)

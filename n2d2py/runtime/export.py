@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,9 @@ _FUNCTIONS = {
 
 class _Library:
     """The functions of the C interface without their prefix."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)  # functions are attributes of the object
 
     def __init__(self, path: Path, prefix: str):
         library = _load_copy(path)

@@ -25,7 +25,6 @@ from n2d2py.operators import (
     Fc,
     Identity,
     LeakyRectifier,
-    Logistic,
     Normalize,
     Padding,
     Pool,
@@ -33,7 +32,6 @@ from n2d2py.operators import (
     Resize,
     Softmax,
     SpaceToDepth,
-    Swish,
     Take,
     Tanh,
     Transpose,
@@ -51,6 +49,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.functions import Logistic, Swish
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.quant.simulator import simulate
 

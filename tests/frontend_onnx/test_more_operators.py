@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.operators import Activation, Gelu, GeluTanh, HardSwish, Mish, Swish
+from n2d2py.operators import Activation
+from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
 
 F = np.float32
 

@@ -20,16 +20,14 @@ from n2d2py.operators import (
     Fc,
     Identity,
     LeakyRectifier,
-    Logistic,
     Padding,
     Pool,
     Reshape,
     Softmax,
-    Softplus,
-    Swish,
     Tanh,
     Transpose,
 )
+from n2d2py.operators.functions import Logistic, Softplus, Swish
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)

@@ -12,25 +12,8 @@ from kernel_cases import S8, S16, U8, Sweep
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
-from n2d2py.operators import (
-    Abs,
-    DepthToSpace,
-    ElemWise,
-    Elu,
-    Erf,
-    Exp,
-    Gelu,
-    GeluTanh,
-    HardSigmoid,
-    HardSwish,
-    Log,
-    Mish,
-    Softmax,
-    Softsign,
-    SpaceToDepth,
-    Sqrt,
-    Take,
-)
+from n2d2py.operators import Abs, DepthToSpace, ElemWise, Log, Softmax, SpaceToDepth, Sqrt, Take
+from n2d2py.operators.functions import Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Mish, Softsign
 
 FUNCTIONS = (
     Abs(),

@@ -12,7 +12,7 @@ from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, RUBIK
 from n2d2py.operators import LRN, Resize, Softmax
-from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Tanh
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
 
 SLOW = pytest.mark.slow
 TARGETS = [

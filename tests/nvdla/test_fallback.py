@@ -21,7 +21,7 @@ from n2d2py.nvdla.extension import Extension, Port, pack_extension, unpack_exten
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.operators import Padding, Resize, Softmax, Transpose
-from n2d2py.operators.activations import Logistic, Swish
+from n2d2py.operators.functions import Logistic, Swish
 
 SHAPE = (8, 7, 6)
 

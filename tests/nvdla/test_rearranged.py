@@ -12,7 +12,7 @@ from n2d2py.export.nvdla.layers.pool_stages import maximum_stages
 from n2d2py.export.nvdla.rearrange import steps_of
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.operators import Deconv, Resize
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 
 CHOSEN = [pytest.param(name, marks=[] if name in ("nv_small", "nv_large", "nv_full") else pytest.mark.slow) for name in CONFIGS]
 
@@ -30,6 +30,12 @@ def resized(size, activation=None):
 )
 def test_the_nearest_neighbour_is_exact(config, size, activation):
     assert steps(resized(size, activation), (6, 14, 13), config)[0].max() < 1e-6
+
+
+@pytest.mark.parametrize("config", ["nv_small", "nv_full"])
+@pytest.mark.parametrize("shape, size", [((40, 1, 3), (1, 2)), ((40, 1, 1), (2, 3)), ((40, 3, 1), (2, 1)), ((9, 1, 5), (1, 1))])
+def test_single_pixels_are_copied_atom_by_atom(config, shape, size):
+    assert steps(lambda net: net.add("r", Resize(size), "x"), shape, config)[0].max() < 1e-6
 
 
 @pytest.mark.parametrize("size", [(28, 26), (9, 40)])
@@ -50,10 +56,10 @@ def test_steps_cover_every_position_once(inputs, outputs):
     found = np.full(outputs, -1)
     for one in steps_of(positions):
         places = one.result + np.arange(one.count) * one.result_step
-        assert np.all(found[places] == -1)
+        assert np.all(found[places] == -1) and one.source_step > 0
         found[places] = one.source + np.arange(one.count) * one.source_step
     assert np.array_equal(found, positions)
-    assert len(steps_of(positions)) <= outputs // np.gcd(inputs, outputs)
+    assert len(steps_of(positions)) == outputs // np.gcd(inputs, outputs)
 
 
 def deconvolution(kernel, stride, pads, dilation=(1, 1), groups=1, outputs=10, activation=None):

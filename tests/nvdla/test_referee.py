@@ -172,15 +172,8 @@ def test_cdp(config, precision):
         cube = Cube(shape, precision, chosen.atom, (0, int(random.integers(2))))
         data = {"src_data": fill(cube.size, seed), "dst_data": bytes(cube.size)}
         found = run_one(chosen, CDP, op[()], {"src_data": cube, "dst_data": cube}, data, [lut])
-        for c, h, w in np.ndindex(shape):
-            wanted = lrn(
-                lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)),
-                cube.surfaces * cube.lanes,
-                c,
-                op,
-                lut,
-                BITS[precision],
-            )
+        for c, h, w in np.ndindex(cube.surfaces * cube.lanes, *shape[1:]):  # with the lanes behind the last channel
+            wanted = lrn(lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)), shape[0], c, op, lut, BITS[precision])
             assert cube.get(found, c, h, w) == wanted, (seed, c, h, w)
 
 

@@ -10,7 +10,7 @@ from nvdla_steps import half_error, samples, steps
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.firmware import CONV, INT8
 from n2d2py.operators import LRN, Reshape
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 from n2d2py.operators.arrays import ArrayMap
 
 CONFIGURATIONS = ["nv_small", "nv_large", "nv_full"]

@@ -189,9 +189,15 @@ class Project:
                 return port.base
         return "arena"
 
+    @cached_property
+    def _views(self) -> dict[str, str]:
+        """Output of each layer that is a view -> its input."""
+        names = set(self.plan.views)
+        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names}
+
     def _origin(self, tensor: str) -> str:
         """The tensor with the caller that this one is a view of; itself otherwise."""
-        views = {node.output: node.inputs[0] for node in self.graph.nodes if node.name in self.plan.views}
+        views = self._views
         while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
             tensor = views[tensor]
         return tensor

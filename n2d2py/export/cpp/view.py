@@ -261,10 +261,9 @@ class LayerView:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
         if self.code is None:
             return 0
-        sums = [
-            tensor for node in self.graph.nodes if node.name == self.sum for tensor in node.inputs if tensor != self.node.output
-        ]
-        tensors = [*self.node.inputs, *sums, self.node.output]
+        done = [node for node in self.graph.nodes if node.name == self.sum] if self.sum else []
+        added = [tensor for node in done for tensor in node.inputs if tensor != self.node.output]
+        tensors = [*self.node.inputs, *added, self.node.output]
         moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
         return moved + sum(array.bytes for array in self.code.arrays)
 

@@ -127,11 +127,11 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
 
 
 def _table(values: np.ndarray, lanes: int) -> Constants:
-    """A per-kernel table, (channels, components), filled up with zeros to whole atoms."""
+    """A per-kernel table, (channels, components), filled up with zeros to whole atoms; a surface is one group of channels."""
     filled = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     filled[: len(values)] = values
-    data = filled.tobytes()
-    return Constants(data, (1, 1, len(values), len(data), len(data)))
+    surface = filled[:lanes].nbytes
+    return Constants(filled.tobytes(), (1, 1, len(values), surface, surface))
 
 
 def _points(values: np.ndarray, lanes: int) -> Constants:

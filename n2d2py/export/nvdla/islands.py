@@ -11,7 +11,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 
 __all__ = ["in_floating_point", "island_problem", "island_scales"]
 

@@ -18,7 +18,7 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import INT8, SDP
-from n2d2py.operators.activations import Clip, Function, LeakyRectifier
+from n2d2py.operators.functions import Clip, Function, LeakyRectifier
 
 __all__ = ["Lowering", "Value", "chw", "flat", "lower", "lowering", "refuse"]
 

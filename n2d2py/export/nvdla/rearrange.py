@@ -52,12 +52,15 @@ class Steps:
 
 
 def steps_of(positions: np.ndarray) -> list[Steps]:
-    """Steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a period."""
+    """Steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a period.
+
+    No step is 0: strides are not, so positions that are repeated come one after the other.
+    """
     count = len(positions)
     for period in range(1, count + 1):
         phases = [positions[first::period] for first in range(period)]
         steps = [np.diff(phase) for phase in phases if len(phase) > 1]
-        if all(np.all(step == step[0]) for step in steps):
+        if all(step[0] > 0 and np.all(step == step[0]) for step in steps):
             break
     return [
         Steps(len(phase), int(phase[0]), int(phase[1] - phase[0]) if len(phase) > 1 else 1, first, period)
@@ -70,14 +73,19 @@ def copy(state: Lowering, source: Region, result: Region, rows: Steps, columns: 
 
     Both hold the same channels; `post` has no tables of channels.
     """
+    lanes = source.buffer.lanes
+    if columns.dense and columns.count == rows.count == 1 and source.channels > lanes:
+        # Hardware reads the atoms of a single pixel as if nothing stood between them.
+        atoms = [(first, min(lanes, source.channels - first)) for first in range(0, source.channels, lanes)]
+        pairs = [(source.part(*atom), result.part(*atom)) for atom in atoms]
+        return [_whole_lines(state, one, two, rows, columns, post) for one, two in pairs]
     if columns.dense:
         return [_whole_lines(state, source, result, rows, columns, post)]
-    lanes = source.buffer.lanes
     high = LARGEST // lanes
     surfaces = -(-source.channels // lanes)
     if columns.count <= surfaces * -(-rows.count // high):
         each = [columns.one(index) for index in range(columns.count)]
-        return [_whole_lines(state, source, result, rows, column, post) for column in each]
+        return [chain for column in each for chain in copy(state, source, result, rows, column, post)]
     chains = []
     for surface in range(surfaces):
         for first in range(0, rows.count, high):

@@ -27,7 +27,7 @@ from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import dimg, raw_text, tensor_array, tensor_bytes
 from n2d2py.operators import LRN, Activation, Concat, Conv, Deconv, ElemWise, Fc, Op, Pool, Resize, Softmax
-from n2d2py.operators.activations import Clip, Function, Logistic
+from n2d2py.operators.functions import Clip, Function, Logistic
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize

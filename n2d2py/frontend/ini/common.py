@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.operators import Clip, Function, Logistic, Softplus, Swish, Tanh, rectifier
+from n2d2py.operators import Clip, Function, Tanh, ini_functions, rectifier
 
 __all__ = ["ACTIVATED", "LAYER", "NB_OUTPUTS", "TRAINING_CONFIG", "read_activation", "read_window", "window_keys"]
 
@@ -102,13 +102,9 @@ def read_activation(values: Values) -> Function | None:
         return Clip(-threshold, threshold)
     if name == "Tanh":
         return Tanh(values["ActivationFunction.Alpha"])
-    return {
-        "Logistic": Logistic(),
-        "LogisticWithLoss": Logistic(),
-        "Softplus": Softplus(),
-        "Swish": Swish(),
-        "TanhLeCun": Tanh(1.7159 * 2.0 / 3.0),
-    }[name]
+    if name == "TanhLeCun":
+        return Tanh(1.7159 * 2.0 / 3.0)
+    return ini_functions()[name]
 
 
 def window_keys(base: str, default: int | None, *, signed: bool = False, size: bool = False) -> tuple[Key, ...]:

@@ -26,6 +26,7 @@ from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.registry import ArrayConverter, Converter, Unsupported, find_array_converter, find_converter
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators import ONNX_FUNCTIONS
 
 __all__ = ["import_onnx"]
 
@@ -46,30 +47,6 @@ _IMAGE_LAYERS = (
     "LRN",
 )
 """Operators whose layers of images are worth a change of order in memory."""
-_FUNCTIONS = (
-    "Relu",
-    "Sigmoid",
-    "Tanh",
-    "Softplus",
-    "Clip",
-    "LeakyRelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Elu",
-    "Selu",
-    "Celu",
-    "ThresholdedRelu",
-    "Gelu",
-    "Abs",
-    "Erf",
-    "Exp",
-    "Log",
-    "Mish",
-    "Softsign",
-    "Sqrt",
-    "Identity",
-)
-"""Operators that go element by element, whatever the shape."""
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 
@@ -276,7 +253,7 @@ class _Walk:
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
         """Converts an activation function of an array of reals as one of a vector; False for other nodes."""
         builder = self.builder
-        if proto.op_type not in _FUNCTIONS or builder.kind_of(proto.input[0]):
+        if (proto.op_type not in ONNX_FUNCTIONS and proto.op_type != "Identity") or builder.kind_of(proto.input[0]):
             return False
         try:
             converter(OnnxNode(proto, builder, as_vector=True), builder)

@@ -10,21 +10,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import INT8
-from n2d2py.operators import Function, operator_kinds
+from n2d2py.operators import FUNCTIONS, operator_kinds
 
-__all__ = ["function_kinds", "run_extension", "stored"]
-
-
-def function_kinds() -> dict[str, type[Function]]:
-    """The element-wise functions by kind."""
-    found: dict[str, type[Function]] = {}
-    waiting = list(Function.__subclasses__())
-    while waiting:
-        one = waiting.pop()
-        waiting += one.__subclasses__()
-        if one.kind:
-            found[one.kind] = one
-    return found
+__all__ = ["run_extension", "stored"]
 
 
 def _value(value: Any) -> Any:
@@ -32,7 +20,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_value(one) for one in value)
     if isinstance(value, dict):
-        kind = function_kinds()[value["function"]]
+        kind = FUNCTIONS[value["function"]]
         return kind(**{name: _value(one) for name, one in value.items() if name != "function"})
     return float(value) if value in ("inf", "-inf", "nan") else value
 

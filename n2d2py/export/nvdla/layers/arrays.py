@@ -1,11 +1,10 @@
-"""Layers between two reshapes that hardware has all the same: channels in another order."""
+"""Layers between two reshapes that hardware has all the same: positions in another order."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.layers.take import choose
 from n2d2py.export.nvdla.lower import Lowering, chw
 from n2d2py.graph import QuantNode
 
@@ -20,26 +19,23 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    if middle.op.kind != "ArrayTake" or not _channels(state, node, middle, last):
+    if middle.op.kind != "ArrayTake" or not _positions(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
     return True
 
 
-def _channels(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
-    """Whole channels in another order, repeated or left out: a 1x1 convolution."""
+def _positions(state: Lowering, node: QuantNode, middle: QuantNode, last: QuantNode) -> bool:
+    """Channels, lines and columns in another order, repeated or left out."""
     value = state.values[node.inputs[0]]
-    c, h, w = value.region.shape
+    h, w = value.region.shape[1:]
     positions, filled = middle.op.positions()
     target = chw(state.graph.shape(last.output))
-    if filled.any() or target[1:] != (h, w) or len(positions) != int(np.prod(target)):
+    if filled.any() or len(positions) != int(np.prod(target)):
         return False
-    rows = positions.reshape(target[0], h * w)
-    if np.any(rows[:, 0] % (h * w)) or np.any(rows != rows[:, :1] + np.arange(h * w)):
+    taken = positions.reshape(target)
+    channels, rows, columns = chosen = [taken[:, 0, 0] // (h * w), taken[0, :, 0] // w % h, taken[0, 0] % w]
+    if np.any(taken != channels[:, None, None] * h * w + rows[:, None] * w + columns):
         return False
-    unit = 64 if state.integer else 1
-    weights = np.zeros((target[0], c, 1, 1), np.int8 if state.integer else np.float16)
-    weights[np.arange(target[0]), rows[:, 0] // (h * w)] = unit
-    gain = np.array([value.scale / unit if state.integer else 1.0])
-    state.convolve(node, last.output, value.region, weights, Window(), 1, Post(gain, None, value.scale))
+    choose(state, middle, last.output, value, chosen)
     return True

@@ -8,7 +8,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.layers.weighted import fold_followers
 from n2d2py.export.nvdla.lower import Lowering, Value, int8_table, lowering, refuse
 from n2d2py.graph import QuantNode
-from n2d2py.operators.activations import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 _COMBINE = {"Sum": "sum", "Max": "max", "Min": "min", "Prod": "mul"}
 

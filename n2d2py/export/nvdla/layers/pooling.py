@@ -17,7 +17,7 @@ from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import widest_pool
 from n2d2py.nvdla.firmware import PDP, SDP
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 
 AVERAGE, MAXIMUM = 0, 1
 LARGEST_WEIGHTS = 1 << 20
@@ -166,11 +166,12 @@ def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel,
     count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
     if count == 1:
         return [[_pdp(state, source, result, mode, kernel, stride, pads)]]
-    each, chains = -(-width // count), []
-    for first in range(0, width, each):
+    chains = []
+    for number in range(count):
+        first, last = number * width // count, (number + 1) * width // count
         begin = first * stride[1] - pads[1]
         left = max(0, begin)
-        part = replace(result, column=first, columns=min(each, width - first))
+        part = replace(result, column=first, columns=last - first)
         chains.append(
             [
                 _pdp(

@@ -11,7 +11,7 @@ from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
 from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
-from n2d2py.operators.activations import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 __all__ = ["fold_followers"]
 
