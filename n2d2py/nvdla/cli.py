@@ -112,7 +112,7 @@ def _run(arguments: argparse.Namespace) -> None:
             remedy="leave out the others",
         )
     inputs = []
-    for path, (memory, tensor) in zip(paths, program.inputs):
+    for path, (memory, tensor) in zip(paths, program.inputs, strict=False):  # inputs that are left out are zero
         if tensor is None and path.suffix != ".bin":
             raise N2D2Error(
                 "E905",

@@ -44,4 +44,4 @@ def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[i
             where=node.location,
             remedy="reduce the kernel or the strides before it, or enlarge the input",
         )
-    return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride))  # type: ignore[return-value]
+    return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))  # type: ignore[return-value]

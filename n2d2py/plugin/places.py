@@ -263,7 +263,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
 
     def build(context: LayerContext) -> None:
         values = {}
-        for one, key in zip(fields(made), keys):
+        for one, key in zip(fields(made), keys, strict=True):
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
         count = getattr(made, "inputs", 1)

@@ -25,7 +25,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int =
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):
-        cells = [cell.ljust(width) if k < left else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))]
+        cells = [
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
@@ -48,6 +51,7 @@ def score_lines(score: Score) -> list[str]:
     shares = zip(
         ("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness", "IU"),
         (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness, m.iu),
+        strict=True,
     )
     return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%") for name, v in shares)]
 

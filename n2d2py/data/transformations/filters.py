@@ -28,7 +28,7 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
     top, left = height // 2, width // 2
     padded = add_border(image.astype(np.float64), (top, height - 1 - top, left, width - 1 - left), border)
     result = np.zeros(image.shape)
-    for row, column in zip(*np.nonzero(kernel)):
+    for row, column in zip(*np.nonzero(kernel), strict=True):
         result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
     return result
 

@@ -90,7 +90,9 @@ class Rescale(Transformation):
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         """The label at floor(i * before / after), as OpenCV's INTER_NEAREST takes it."""
-        rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape)))
+        rows, columns = (
+            np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape), strict=True)
+        )
         return labels[np.ix_(rows, columns)]
 
 

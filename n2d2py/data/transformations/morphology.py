@@ -60,7 +60,7 @@ def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray
     top, left = height // 2, width // 2
     padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)), constant_values=neutral)
     result = np.full_like(image, neutral)
-    for row, column in zip(*np.nonzero(part)):
+    for row, column in zip(*np.nonzero(part), strict=True):
         choose(result, padded[row : row + image.shape[0], column : column + image.shape[1]], out=result)
     return result
 
