@@ -66,6 +66,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E121": ("a line of the export parameters that cannot be read", "write name=value or [layer]"),
     "E122": ("a value that is not allowed: outside its range or not one of the choices", "give an allowed value"),
     "E123": ("a document of more sections than can be handled", "reduce the loops of the templates"),
+    "E124": (
+        "a key of N2D2 that is known and not supported, and changes results",
+        "see the message: remove it, or do what it does in another way",
+    ),
     "E201": ("an operator that cannot take an input of this rank", "check the layer before it"),
     "E202": ("convolution weights that do not fit the input's channels", "check NbOutputs, the groups and the input"),
     "E203": ("a window that does not fit into the padded input", "reduce the kernel, or enlarge the input"),
@@ -108,6 +112,10 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "E240": ("a tensor without elements, or with more than can be handled", "check its dimensions"),
     "E241": ("a network of more layers than can be handled", "reduce the loops of the templates"),
+    "E242": (
+        "keys of training with quantization (QAT), in any section",
+        "give the network in floating point and quantize it with -calib",
+    ),
     "E243": ("positions to take that a tensor does not have", "check the layer before it"),
     "E244": ("an image or its channels that do not divide into blocks", "check the layer before it"),
     "E301": ("an ONNX file that is missing or cannot be read", "check the path"),
@@ -219,6 +227,10 @@ CODES: dict[str, tuple[str, str]] = {
     "W105": ("a backslash at the end of the text", "remove it"),
     "W106": ("a comment that continues on the next line", "remove its backslash"),
     "W107": ("parameters for a layer that the network does not have", "correct its name, or remove them"),
+    "W108": (
+        "keys of N2D2 that have no effect here, and change no results (training, spiking models, pictures, ...)",
+        "nothing, or remove them",
+    ),
     "W213": ("outputs that no input feeds", "check the Mapping keys"),
     "W219": ("a target of a layer that does not exist, in -describe", "name an existing layer"),
     "W226": ("a layer that can be described, but not run", "see the message"),

@@ -8,10 +8,14 @@ import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values
+from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
 
 __all__ = ["Environment", "Levels", "provider_schemas", "read_environment"]
 
 NAMES = ("cenv", "env", "sp")
+
+_SPIKES = SPIKING.of("StimulusType", "DiscardedLateStimuli", "Period*")
+_STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
 _SCHEMA = Schema(
     "sp",
@@ -27,14 +31,17 @@ _SCHEMA = Schema(
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
     (
-        "TargetSize*",
-        "TargetNbChannels",
-        "CachePath",
-        "StimulusType",
-        "DiscardedLateStimuli",
-        "Period*",
-        "SpikeCUDA",
-        "ReadStream",
+        *Ignored(
+            "",
+            "dimensions of targets",
+            "gives the expected outputs other dimensions than the input",
+            "remove it where they are those of the input",
+            changes=True,
+        ).of("TargetSize*", "TargetNbChannels"),
+        *CACHES.of("CachePath"),
+        *_SPIKES,
+        *SPIKING.of("SpikeCUDA"),
+        *_STREAMS.of("ReadStream"),
     ),
     doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
     "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
@@ -57,7 +64,7 @@ _CONFIG = Schema(
         Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
         Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
     ),
-    ("StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli", "Period*"),
+    (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
     doc="What ConfigSection of [sp] may hold.",
 )
 

@@ -17,7 +17,7 @@ from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.layers import builder
 from n2d2py.export.cpp.layers.builder import LayerBuilder, function_kinds, register_activation
 from n2d2py.frontend.ini import registry as sections
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, CONFIGURATION, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
@@ -280,7 +280,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
 
-    return LayerType(made.ini, schema, TRAINING_CONFIG, build)
+    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:

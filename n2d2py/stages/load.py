@@ -17,6 +17,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import stimulus_shape
@@ -103,6 +104,9 @@ def load_stage(settings: Settings) -> Network:
 def _load_ini(path: Path, settings: Settings) -> Network:
     document = load_document(path)
     arguments = settings.arguments
+    document.described = arguments.describe
+    if not document.described:
+        refuse_quantized_training(document)
     several = bool(further_inputs(document))
     provider = (
         build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data and not several else None
@@ -137,6 +141,7 @@ def _load_ini(path: Path, settings: Settings) -> Network:
     for target in targets:
         if target.mapping and provider is not None:
             network.mappings[target.name] = _mapping(document, target, provider.labels)
+    document.ignored.warn()
     if provider is not None:
         document.notice_unused()
     return network

@@ -16,6 +16,7 @@ from n2d2py.data.database.slicing import SLICING, slice_database
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
+from n2d2py.ini.ignored import COVERED
 
 __all__ = [
     "SETS",
@@ -77,7 +78,7 @@ def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] =
 _WITHOUT_TYPE = Schema(
     "database without Type",
     (Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),),
-    ("*",),
+    (COVERED,),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements, n2d2_dims
@@ -78,6 +78,6 @@ def _transpose(context: LayerContext) -> None:
 
 
 LAYER_TYPES = (
-    LayerType("Reshape", _RESHAPE, TRAINING_CONFIG, _reshape),
-    LayerType("Transpose", _TRANSPOSE, TRAINING_CONFIG, _transpose),
+    LayerType("Reshape", _RESHAPE, CONFIGURATION, _reshape),
+    LayerType("Transpose", _TRANSPOSE, CONFIGURATION, _transpose),
 )
