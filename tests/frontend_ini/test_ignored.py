@@ -122,6 +122,8 @@ def test_a_key_that_changes_results_is_refused(place, key):
         ("layer", "PaddingZ=0"),
         ("layer", "DataType=Float32"),
         ("target", "TargetValue=1.0"),
+        ("sp", "TargetSizeX=6\nTargetSizeY=5\nTargetNbChannels=3"),
+        ("sp", "TargetSize=6 5 3"),
     ],
 )
 def test_a_value_that_means_what_is_done_anyway_passes(place, key):
@@ -258,14 +260,14 @@ def test_a_target_on_an_input_is_refused():
 
 
 def test_no_list_of_keys_is_silent():
-    """Keys without a kind say nothing: only of layers and transformations that are refused as a whole, and ConfigSection."""
+    """Keys without a kind say nothing: only of layers and transformations that are refused as a whole, ConfigSection, and NbChannels, which is read."""
     schemas = [GLOBALS, INPUT_SECTION, ONNX_SECTION, ONNX_LAYER, TARGET, PARAMETERS]
     schemas += [*provider_schemas(), *database_schemas()]
     outlined = {"Anchor", "ObjectDet", "RP", "Proposal", "ROIPooling", "FMP", "Distance", "TargetBias"}
     schemas += [one for kind in layer_types().values() if kind.name not in outlined for one in (kind.schema, kind.config)]
     for schema in schemas:
         for entry in schema.accepted:
-            assert entry.kind or entry.pattern.startswith("ConfigSection"), (schema.name, entry.pattern)
+            assert entry.kind or entry.pattern.startswith(("ConfigSection", "NbChannels")), (schema.name, entry.pattern)
             assert not entry.kind or (entry.does and entry.remedy), (schema.name, entry.pattern)
     silent = {schema.name for schema in transformation_schemas() if any(not entry.kind for entry in schema.accepted)}
     assert all("left out where ApplyTo" in schema.doc for schema in transformation_schemas() if schema.name in silent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Partition",
     "database_schemas",
     "empty_database",
+    "has_database",
     "partition",
     "read_database",
     "register",
@@ -41,10 +43,18 @@ def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     return Database("", JoinedItems([]), np.zeros(0, np.int64), label_names)
 
 
-def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1)) -> Database:
+def has_database(document: Document) -> bool:
+    """Whether the document says where its data are."""
+    section = document.section("database")
+    return section is not None and section.has("Type")
+
+
+def read_database(
+    document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1), instead: Database | None = None
+) -> Database:
     """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
-    Without section or Type the empty one, with a warning, and the names of LabelPath's labels.
+    Without section or Type `instead`, else the empty one with a warning; with the names of LabelPath's labels.
 
     `shape` is that of the network's input, (C, H, W) or (F,), the default of Random_Database.
 
@@ -52,9 +62,11 @@ def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] =
         N2D2Error: E404 an unknown type, E406 for what is not supported, and what the type raises.
     """
     section = document.section("database")
-    if section is None or not section.has("Type"):
+    if section is None or not has_database(document):
         where = None if section is None else section.location
         names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
+        if instead is not None:
+            return replace(instead, label_names=names or instead.label_names)
         log.warning(
             "W401",
             "there is no data: the INI has no [database] with a Type",

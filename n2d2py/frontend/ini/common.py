@@ -49,11 +49,7 @@ LAYER = Schema(
         Key("DataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
         *PRECISION_KEYS,
     ),
-    accepted=(
-        *COVERED.of("ConfigSection", "ConfigSection(*)"),
-        Ignored("NbChannels", "keys of early versions of N2D2", "is what NbOutputs is called today", "remove it"),
-        *PARAMETERS_OF_TRAINING,
-    ),
+    accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING),
     doc="Keys of every layer section.",
 )
 

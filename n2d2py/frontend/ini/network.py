@@ -15,7 +15,7 @@ from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document
-from n2d2py.ini.ignored import SPIKING, TRAINING
+from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
@@ -23,6 +23,8 @@ __all__ = ["GLOBALS", "INPUT_SECTION", "PROVIDERS", "build_graph", "further_inpu
 
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one that is there counts."""
+
+_EARLY = Ignored("", "keys of early versions of N2D2", "is called NbOutputs today", "remove them")
 
 MAX_LAYERS = 2500
 """Layers of a network: many times those of the deepest ones."""
@@ -304,7 +306,9 @@ def _add_outputs(graph: Graph, first: int) -> None:
 
 
 def _rename_outputs(section: Section) -> None:
-    """Early versions of N2D2 called NbOutputs of a layer NbChannels."""
+    """Early versions of N2D2 called NbOutputs of a layer NbChannels; beside NbOutputs it has no effect."""
+    if section.has("NbChannels") and section.has("NbOutputs"):
+        section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
         log.notice("%s: NbChannels is read as NbOutputs, its name today", section.where("NbChannels"))
         section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
