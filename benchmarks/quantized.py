@@ -98,7 +98,7 @@ class Reference:
         """Every output; integers minus their zero points."""
         step = 1 if self._each else len(x)
         parts = [self._session.run(self._names, {self._input: x[i : i + step]}) for i in range(0, len(x), step)]
-        found = {name: np.concatenate(values) for name, values in zip(self._names, zip(*parts))}
+        found = {name: np.concatenate(values) for name, values in zip(self._names, zip(*parts, strict=True), strict=True)}
         return {
             name: value.astype(np.int64) - self.integers[name] if name in self.integers else value
             for name, value in found.items()
@@ -203,7 +203,7 @@ def measure(path: Path, count: int) -> Result:
 def _compare_layers(
     graph: QuantGraph, carriers: dict[str, str], expected: dict[str, np.ndarray], inputs: list[np.ndarray], result: Result
 ) -> None:
-    values = dict(zip(graph.inputs, inputs))
+    values = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
         (found,) = run_node(graph, node, [values[name] for name in node.inputs])
         name, kind = node.output, graph.type(node.output)

@@ -77,6 +77,15 @@ class StimuliProvider:
         self._traces: dict[str, list[TracePoint] | None] = {}
         self._normalized: set[np.dtype] = set()
 
+    def on(self, database: Database) -> StimuliProvider:
+        """The same pipelines over other data."""
+        return StimuliProvider(database, self._pipelines, self.batch_size)
+
+    @property
+    def transforms(self) -> bool:
+        """Whether the INI says how stimuli are made of the data, beyond the scale of integers."""
+        return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
+
     def sizes(self) -> dict[str, int]:
         """The number of stimuli of each set."""
         return self.database.sizes()
@@ -208,8 +217,10 @@ def provider_schemas() -> list[Schema]:
     return [*sections.provider_schemas(), STIMULI_DATA]
 
 
-def build_provider(document: Document, *, seed: int = 0, cache: Path | None = None) -> StimuliProvider:
-    """The provider of an INI: its [sp], transformations and [database].
+def build_provider(
+    document: Document, *, seed: int = 0, cache: Path | None = None, instead: Database | None = None
+) -> StimuliProvider:
+    """The provider of an INI: its [sp], transformations and [database]; `instead` stands in for an absent one.
 
     Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
     stimuli are read once where something refers to them; with a folder `cache`, once for several runs.
@@ -219,7 +230,7 @@ def build_provider(document: Document, *, seed: int = 0, cache: Path | None = No
             asked for.
     """
     environment = read_environment(document)
-    database = read_database(document, seed=seed, shape=environment.shape)
+    database = read_database(document, seed=seed, shape=environment.shape, instead=instead)
     if environment.composite and database.maps is None and database.type:
         log.warning(
             "W407",

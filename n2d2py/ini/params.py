@@ -14,6 +14,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
+from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Unreadable, kind_text
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema
@@ -157,15 +158,17 @@ PARAMETERS = Schema(
         ),
     ),
     accepted=(
-        "DilatedWeights",
-        "ImplicitCasting",
-        "FakeQuantization",
-        "NbDSPs",
-        "NbMemoryBytes",
-        "Network",
-        "EstimationFrequency",
-        "AccumulationNbBits",
-        "OutputMapToRGB*",
+        Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
+        *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(
+            "ImplicitCasting",
+            "FakeQuantization",
+            "NbDSPs",
+            "NbMemoryBytes",
+            "Network",
+            "EstimationFrequency",
+            "AccumulationNbBits",
+            "OutputMapToRGB*",
+        ),
     ),
     doc="Given in the file of `-export-parameters`.",
 )
@@ -283,10 +286,11 @@ def load_params(path: Path | str | None) -> Params:
     values: dict[str, Any] = {key.name: key.default for key in PARAMETERS.keys}
     places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
+    ignored = IgnoredKeys()
     for name in text.config.scalars:
         places[name] = text.where(name)
         try:
-            _read(name, lexer.unquote(text.config[name]), places[name], values)
+            _read(name, lexer.unquote(text.config[name]), places[name], values, ignored)
         except Unreadable as problem:
             errors.append(problem.error(places[name]))
     layers = {}
@@ -299,14 +303,15 @@ def load_params(path: Path | str | None) -> Params:
             except Unreadable as problem:
                 errors.append(problem.error(text.where(key.name, layer)))
     ErrorList.raise_if(errors)
+    ignored.warn()
     return Params(values, layers, places)
 
 
-def _read(name: str, written: str, where: Location, values: dict[str, Any]) -> None:
+def _read(name: str, written: str, where: Location, values: dict[str, Any], ignored: IgnoredKeys) -> None:
     key = PARAMETERS.key(name)
     if key is None:
-        if PARAMETERS.accepts(name):
-            log.notice("%s: %s has no effect on this export", where, name)
+        if (entry := PARAMETERS.accepts(name)) is not None:
+            ignored.add(entry, name, where)
             return
         like = nearest(name, values)
         log.warning(

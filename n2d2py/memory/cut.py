@@ -235,7 +235,7 @@ def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
         room = over[0].output
         shifts = [max(0, r.behind + room - r.source if backwards else -r.ahead) for r in over]
         end = 0
-        for shift, found in sorted(zip(shifts, over), key=lambda each: each[0]):
+        for shift, found in sorted(zip(shifts, over, strict=True), key=lambda each: each[0]):
             end = max(end, shift) + found.source
         saved += max(0, room + sum(r.source for r in over) - max(room, end))
     return saved

@@ -43,7 +43,8 @@ class Rows:
         reads = [{name: self._lines(n, name) for name in op.inputs} for n, op in enumerate(ops)]
         self._first = [{name: _first_needed(ranges) for name, ranges in r.items()} for r in reads]
         self._count = [
-            self._tensors[op.inputs[0] if by_lines else op.output].height for op, by_lines in zip(ops, self.accumulating)
+            self._tensors[op.inputs[0] if by_lines else op.output].height
+            for op, by_lines in zip(ops, self.accumulating, strict=True)
         ]
         self.order = self._simulate(reads)
         """The operators' numbers, one for each event."""

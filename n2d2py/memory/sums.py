@@ -104,7 +104,7 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
 
 def folded_offset(node: QuantNode, graph: QuantGraph) -> int:
     """What a sum adds to its products where these are of the stored integers: the zero points are in it."""
-    zeros = sum(int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs))
+    zeros = sum(int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs, strict=True))
     return int(node.params["offset"][0]) - zeros
 
 

@@ -139,7 +139,7 @@ class Operator(Op):
         if self.moves_values:
             result = self._checked(self._call("compute", node, *inputs), inputs, node, "compute")
             return [np.clip(result, *node.clamp).astype(kind.dtype)]
-        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs)]
+        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs, strict=True)]
         acc = self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()})
         acc = np.asarray(acc)
         if acc.dtype.kind not in "iu":

@@ -15,7 +15,7 @@ from n2d2py.export.cpp import code, headers
 from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
@@ -254,7 +254,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
 
     def build(context: LayerContext) -> None:
         values = {}
-        for one, key in zip(fields(made), keys):
+        for one, key in zip(fields(made), keys, strict=True):
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
         count = getattr(made, "inputs", 1)
@@ -271,7 +271,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
 
-    return LayerType(made.ini, schema, TRAINING_CONFIG, build)
+    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:

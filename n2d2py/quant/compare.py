@@ -123,7 +123,7 @@ class Accumulator:
         """Looks for the stimulus that this layer's integers hold worst."""
         axes = tuple(range(1, exact.ndim))
         for position, (signal, error) in enumerate(
-            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes))
+            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes), strict=True)
         ):
             if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
                 self.worst, self.worst_db = self.stimuli + position, rated

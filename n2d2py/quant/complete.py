@@ -67,7 +67,7 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
     """Brings the inputs of a Concat to the type of the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
-    for index, (name, kind) in enumerate(zip(node.inputs, kinds)):
+    for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
             node.inputs[index] = _insert(graph, name, widest, before=node)
             types[node.inputs[index]] = widest

@@ -61,7 +61,10 @@ class Walk:
         self._last = _last_readers(graph)
         self._index = 0
         self._parts = [
-            _Part(dict(zip(graph.inputs, split_inputs(graph, x))), dict(zip(graph.inputs, quantize_inputs(quantized, [x]))))
+            _Part(
+                dict(zip(graph.inputs, split_inputs(graph, x), strict=True)),
+                dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)),
+            )
             for x in batches
         ]
         self._count = sum(len(x) for x in batches)
@@ -82,7 +85,7 @@ class Walk:
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             kinds = [self._quantized.type(name) for name in node.inputs]
             real = [part.real[name] for name in node.inputs]
-            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs)]
+            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs, strict=True)]
             first, second = (node.op.run(values, node)[0] for values in (real, stored))
             return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
 
@@ -99,14 +102,14 @@ class Walk:
             results = node.op.run([part.real[name] for name in node.inputs], node)
             if node.activation is not None:
                 results = [node.activation(y) for y in results]
-            part.real.update(zip(node.outputs, results))
+            part.real.update(zip(node.outputs, results, strict=True))
             self._run_integers(part, typed)
             return self._errors(part, node, typed) if biased else None
 
         found = list(ordered_map(run, self._parts))
         if not biased:
             return None
-        sums, counts = zip(*found)
+        sums, counts = zip(*found, strict=True)
         total, count = np.sum(sums, axis=0), np.sum(counts, axis=0)
         return np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
 
@@ -127,7 +130,7 @@ class Walk:
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:
         results = run_node(self._quantized, typed, [part.stored[name] for name in typed.inputs])
-        part.stored.update(zip(typed.outputs, results))
+        part.stored.update(zip(typed.outputs, results, strict=True))
 
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
         """(sum of real minus restored, number of values) by output channel, over values that are not clipped."""

@@ -53,7 +53,9 @@ class WorstStimuli:
         restored = [
             kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
         ]
-        lost, whole = (np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored)], exact))
+        lost, whole = (
+            np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored, strict=True)], exact)
+        )
         several = exact[0].shape[1] > 1
         for k in range(len(x)):
             error = float(lost[k].mean())

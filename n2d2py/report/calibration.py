@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +138,7 @@ def _histogram_lines(r: TensorRange) -> list[str]:
     lines = [f"# {r.layer}: {r.histogram.count} values, {r.histogram.zeros} exact zeros", f"# threshold {chosen}"]
     lines += [f"# candidate {mode} {value:.9g}" for mode, value in r.candidates.items()]
     lines.append("# from to count")
-    return lines + [f"{low:.9g} {high:.9g} {count}" for low, high, count in zip(r.edges, r.edges[1:], r.counts)]
+    return lines + [f"{low:.9g} {high:.9g} {count}" for (low, high), count in zip(pairwise(r.edges), r.counts, strict=True)]
 
 
 def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange]) -> None:

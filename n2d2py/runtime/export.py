@@ -129,7 +129,11 @@ class Export(Network):
             self._library.forward_traced(sources, results, arena, copy, None)
 
         self._each(inputs, forward)
-        return {info.name: _nchw(values, info) for at, (info, values) in enumerate(zip(self.info.layers, taps)) if at in shown}
+        return {
+            info.name: _nchw(values, info)
+            for at, (info, values) in enumerate(zip(self.info.layers, taps, strict=True))
+            if at in shown
+        }
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
         """Calls forward(sources, results, arena, index) for each stimulus; returns the outputs."""
@@ -140,7 +144,7 @@ class Export(Network):
         arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
         for index in range(len(inputs[0])):
             forward(_pointers(sources, index), _pointers(results, index), arena, index)
-        return [_nchw(values, info) for values, info in zip(results, self.info.outputs)]
+        return [_nchw(values, info) for values, info in zip(results, self.info.outputs, strict=True)]
 
 
 def load_export(path: Path | str) -> Export:

@@ -62,7 +62,7 @@ def best_tiles(measured: Mapping, layers: list[str]) -> tuple[dict[str, str], fl
     """Tile of each layer that gains, microseconds of all layers without and with them, of what run_export -tune printed."""
     tiles: dict[str, str] = {}
     before = after = 0.0
-    for layer, times in zip(layers, measured["us"]):
+    for layer, times in zip(layers, measured["us"], strict=True):
         best = min(range(len(times)), key=lambda i: (times[i], i))
         before += times[0]
         if best and times[best] <= _GAIN * times[0]:

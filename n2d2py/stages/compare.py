@@ -45,7 +45,7 @@ def compare_stage(
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = {**dict(zip(graph.inputs, split_inputs(graph, x))), **engine.run(x)}
+        real = {**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)}
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         worst.add(x, labels, names, real, stored)
@@ -68,7 +68,7 @@ def compare_stage(
             if (values := found.get(name)) is not None
         }
         if quantized.is_mixed and found:
-            inside = dict(zip(quantized.inputs, inputs))
+            inside = dict(zip(quantized.inputs, inputs, strict=True))
             stored = _from_compiled(quantized, {**inside, **{tensor: found[name] for name, tensor in layers if name in found}})
         for accumulator in accumulators:
             accumulator.add(
@@ -102,10 +102,10 @@ def _by_layer(
         name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
         for name, values in layers.items()
     }
-    values = dict(zip(quantized.inputs, inputs))
+    values = dict(zip(quantized.inputs, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
-        for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs])):
+        for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):
             expected[name] = result
             values[name] = found.get(name, result)
     return found, expected

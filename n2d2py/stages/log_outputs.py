@@ -46,7 +46,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     if quantized is None:
         nodes = [(node.name, node.output) for node in graph.nodes]
         values = {
-            **dict(zip(graph.inputs, split_inputs(graph, x))),
+            **dict(zip(graph.inputs, split_inputs(graph, x), strict=True)),
             **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x),
         }
     else:

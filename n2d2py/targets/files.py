@@ -45,7 +45,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
         lines += [
             f"{index} {label} {error:.9g} {_quoted(name)}"
-            for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names)
+            for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names, strict=True)
         ]
         _write(home / f"Errors_{tag}.dat", lines)
         return home
@@ -99,7 +99,7 @@ def _quoted(name: str) -> str:
 def _classification_lines(score: Score) -> list[str]:
     lines = ['# stimulus "name" label, then estimated and value, best first']
     for i, name in enumerate(score.names):
-        found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i]))
+        found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i], strict=True))
         lines.append(f"{score.indices[i]} {_quoted(name)} {score.labels[i]} {found}")
     return lines
 
@@ -133,7 +133,9 @@ def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
-    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top))]
+    return ["# stimulus hit rate"] + [
+        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top), strict=True)
+    ]
 
 
 def _class_lines(score: Score) -> list[str]:

@@ -84,7 +84,7 @@ class StoredTensors:
         flat = values[place * size : (place + 1) * size]
         if len(shape) != 3:
             return flat.reshape(shape)
-        sizes = dict(zip("CHW", shape))
+        sizes = dict(zip("CHW", shape, strict=True))
         if self.transposed:
             sizes["H"], sizes["W"] = sizes["W"], sizes["H"]
         inner = [axis for axis in self.order if axis != "N"]

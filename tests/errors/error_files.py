@@ -171,10 +171,6 @@ def empty_output(path: Path) -> None:
     onnx.save(_model(nodes, weights={"e": np.zeros(0, np.float32)}), path)
 
 
-def output_is_input(path: Path) -> None:
-    onnx.save(_model([helper.make_node("Relu", ["x0"], ["z"])], outputs=("x0",)), path)
-
-
 def text_input(path: Path) -> None:
     model = _model([helper.make_node("Identity", ["x0"], ["y"])])
     model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_functions_that_grow_without_end(functions, text, tmp_path):
 
 def test_chains_without_end(tmp_path):
     names = ["x", *(f"t{i}" for i in range(30_000)), "y"]
-    nodes = [NODE("Relu", [a], [b]) for a, b in zip(names, names[1:])]
+    nodes = [NODE("Relu", [a], [b]) for a, b in pairwise(names)]
     refused(save(tmp_path, nodes), "E302", "30,001 nodes")
 
 

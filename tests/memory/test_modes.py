@@ -88,7 +88,7 @@ def test_advice_names_an_output_that_can_stay_with_the_caller():
 def test_the_curve_falls_while_more_layers_stream():
     points = budget_curve(networks.resnet8(), Settings())
     assert points[0] == (33_792, 0) and points[-1][0] == 15_616 and len(points) > 4
-    sizes, streamed = zip(*points)
+    sizes, streamed = zip(*points, strict=True)
     assert list(sizes) == sorted(sizes, reverse=True) and list(streamed) == sorted(streamed)
 
 

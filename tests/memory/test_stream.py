@@ -42,7 +42,7 @@ def streamed(problem, stream_input=False, **settings) -> MemoryPlan:
 @pytest.mark.parametrize("name", [*FIGURES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_FIGURES)])
 def test_figures(name):
     problem = network(name)
-    for stream_input, figure in zip((False, True), {**FIGURES, **SLOW_FIGURES}[name]):
+    for stream_input, figure in zip((False, True), {**FIGURES, **SLOW_FIGURES}[name], strict=True):
         plan = streamed(problem, stream_input)
         assert plan.arena_bytes == figure
         assert check_plan(problem, plan) == []

@@ -63,7 +63,7 @@ def test_only_a_dozen_are_kept_whatever_the_batches():
     assert len(kept) == 12 and len({one.position for one in kept}) == 12
     every = [compare_stage(graph, typed, stimuli(200).take([k]), None).stimuli[0].error for k in (0, 50, 199)]
     assert min(one.error for one in kept) >= max(
-        [error for error, k in zip(every, (0, 50, 199)) if k not in {one.position for one in kept}], default=0
+        [error for error, k in zip(every, (0, 50, 199), strict=True) if k not in {one.position for one in kept}], default=0
     )
 
 

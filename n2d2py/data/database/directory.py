@@ -63,7 +63,6 @@ _SCHEMA = Schema(
         Key("ROIFile", Kind.PATH, "", "Not supported."),
         Key("ROIDir", Kind.PATH, "", "Not supported."),
     ),
-    accepted=("ROIExtension",),
     doc="The files of a folder, sorted, labelled by sub-folder; label ids in order of first appearance.",
 )
 

@@ -65,9 +65,10 @@ class CppExporter(Exporter):
             raise InternalError("the memory plan schedules other layers than the network has")
         if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
             raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
-        for target, labels in zip(request.targets, request.stimuli.labels):
+        for target in request.targets:
             if target.output not in graph.outputs:
                 raise InternalError(f"the target on {target.output}, which is no output")
+        for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
             shape = graph.shape(target.output)
             if labels[:1].size != height(shape) * width(shape):
                 raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
     """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
     count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
-    return [layers[begin:end] for begin, end in zip(cuts, cuts[1:])]
+    return [layers[begin:end] for begin, end in pairwise(cuts)]
 
 
 class Project:

@@ -137,7 +137,7 @@ def port_views(
 ) -> list[PortView]:
     """The inputs or outputs; their names are numbered when there are several."""
     views = []
-    for index, (name, plane) in enumerate(zip(names, structs)):
+    for index, (name, plane) in enumerate(zip(names, structs, strict=True)):
         number = str(index) if len(names) > 1 else ""
         views.append(
             PortView(

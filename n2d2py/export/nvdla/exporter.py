@@ -135,7 +135,7 @@ class NvdlaExporter(Exporter):
         if lowered.precision == INT8:
             (folder / CALIBRATION).write_text(json.dumps(calibration_json(lowered), indent=1) + "\n", encoding="utf-8")
         if request.stimuli.count:
-            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs):
+            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
                 np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
         (folder / "README.md").write_text(readme(request, lowered, compiled, target_of(request)[2]), encoding="utf-8")
 

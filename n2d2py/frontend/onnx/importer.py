@@ -188,13 +188,13 @@ class _Walk:
                 values.append(builder.constants[name])
             else:
                 values.append(np.broadcast_to(np.float32(0), builder.dims_of(name)))
-        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room)):
+        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room), strict=True):
             self._room -= value.size
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
         if proto.op_type in grids.MOVES and proto.input[0] in builder.grids:
-            values = [builder.grids.get(name, value) for name, value in zip(proto.input, values)]
+            values = [builder.grids.get(name, value) for name, value in zip(proto.input, values, strict=True)]
             builder.grids[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
         return True
 
@@ -286,7 +286,9 @@ class _Walk:
         builder.read |= tensors_read(branch)
         for node in branch.node:
             self._visit(node)
-        for inner, outer in zip((value.name for value in branch.output), proto.output):
+        if len(branch.output) != len(proto.output):
+            raise Unsupported(f"its branch has {len(branch.output)} outputs, the node {len(proto.output)}")
+        for inner, outer in zip((value.name for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]
             elif builder.is_tensor(inner):

@@ -200,22 +200,22 @@ def _invalid(path: str, what: str, remedy: str = "export or download the model a
 
 
 def _opset(proto: onnx.ModelProto, path: str) -> int:
+    newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
         raise N2D2Error(
             "E303",
             "the model declares no version of the ONNX operator set",
             where=Location(path),
-            remedy=f"export it with an opset from 11 to {MAX_OPSET}",
+            remedy=f"export it with an opset from {MIN_OPSET} to {newest}",
         )
     opset = max(versions)
-    newest = onnx.defs.onnx_opset_version()
     if opset < MIN_OPSET or opset > newest:
         raise N2D2Error(
             "E303",
             f"opset {opset} is not supported",
             where=Location(path),
-            remedy=f"export the model with an opset from 11 to {MAX_OPSET}, or convert it with onnx.version_converter",
+            remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
         )
     if opset > MAX_OPSET:
         log.warning(

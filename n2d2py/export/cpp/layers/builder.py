@@ -302,7 +302,7 @@ class LayerBuilder:
 
     def _adding(self, stage: str, total: LayerBuilder) -> str:
         """`stage`, and the sum of what it gives and the bytes at the place where that is stored."""
-        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
+        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs, strict=True)}
         old = next(name for name in total.node.inputs if name != self.node.output)
         operand = self.constants(
             "sum",

@@ -78,7 +78,7 @@ def _average(state: Lowering, node: QuantNode, source: Region, result: Region, s
     chains, current = [], source
     for number, (k, s, p) in enumerate(stages):
         last = number == len(stages) - 1
-        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s)]
+        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s, strict=True)]
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(source.channels, *size)))
         chains += _columns(state, current, target, AVERAGE, k, s, p)
         current = target
@@ -99,7 +99,7 @@ def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -
 def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
     """The steps of the windows; 1 along an axis with one window, where it means nothing."""
     size = state.graph.shape(node.output)[2:]
-    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride))
+    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
 
 
 def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
@@ -157,7 +157,7 @@ def _stages(node: QuantNode, kernel, stride, pads, size):
         return None
     depth = max(len(part) for part in parts)
     rows, columns = (part + [1] * (depth - len(part)) for part in parts)
-    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns)]
+    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns, strict=True)]
 
 
 def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):
@@ -193,7 +193,7 @@ def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, str
     # Lines and columns that no window reaches are left out: the engine wants windows that end where the data end.
     h, w = (
         min(n, (out - 1) * step + size - pad)
-        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads)
+        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads[:2], strict=True)
     )
     source = replace(source, rows=h, columns=w)
     bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])

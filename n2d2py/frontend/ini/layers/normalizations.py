@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
@@ -10,7 +10,7 @@ from n2d2py.operators import LRN, Normalize
 
 __all__ = ["LAYER_TYPES"]
 
-_LRN_CONFIG = TRAINING_CONFIG.extended(
+_LRN_CONFIG = CONFIGURATION.extended(
     Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
     Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
     Key("Beta", Kind.FLOAT, 0.75, "exponent"),
@@ -49,5 +49,5 @@ LAYER_TYPES = (
         _LRN_CONFIG,
         _lrn,
     ),
-    LayerType("Normalize", _NORMALIZE, TRAINING_CONFIG, _normalize),
+    LayerType("Normalize", _NORMALIZE, CONFIGURATION, _normalize),
 )

@@ -61,7 +61,7 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     """Tuples of indices (..., K) as one index into an array of dimensions `dims`."""
     steps = strides(dims)
     total = None
-    for position, (size, step) in enumerate(zip(dims, steps)):
+    for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
         part = a.axes(indices, {len(indices.dims) - 1: [position]})
         wrapped = a.map(
             "Where",
@@ -96,7 +96,9 @@ def _gather_nd(a: Arrays) -> None:
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-    if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims)) if i != axis):
+    if len(indices.dims) != len(x.dims):
+        raise Unsupported("its indices have another rank than its input")
+    if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
         raise Unsupported("its indices are larger than its input")
     order = [i for i in range(len(x.dims)) if i != axis]
     # lines of one element: the result of the other axes as outer positions

@@ -55,8 +55,8 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
         if len(given) != len(chosen):
             raise Unsupported(f"it has {len(given)} sizes for {len(chosen)} axes")
         policy = a.node.attribute("keep_aspect_ratio_policy", "stretch")
-        ratios = [size / x.dims[axis] for axis, size in zip(chosen, given)]
-        for axis, size, ratio in zip(chosen, given, ratios):
+        ratios = [size / x.dims[axis] for axis, size in zip(chosen, given, strict=True)]
+        for axis, size, ratio in zip(chosen, given, ratios, strict=True):
             if policy == "stretch":
                 sizes[axis], scales[axis] = size, ratio
             else:
@@ -69,7 +69,7 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
         raise Unsupported(f"it has {len(given)} scales for {len(chosen)} axes")
     if not all(0 < scale <= MAX_STEP for scale in given):
         raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
-    for axis, scale in zip(chosen, given):
+    for axis, scale in zip(chosen, given, strict=True):
         scales[axis] = float(scale)
         exact = x.dims[axis] * scales[axis]
         # a float32 scale such as 1/3 stands for the ratio of two sizes
@@ -141,7 +141,7 @@ def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding:
         )
         weights = [_kernel((t - v) * factor, mode, coefficient) for t in taps]
         if leaves_out:
-            weights = [w if 0 <= t < n else 0.0 for t, w in zip(taps, weights)]
+            weights = [w if 0 <= t < n else 0.0 for t, w in zip(taps, weights, strict=True)]
         total = sum(weights)
         result.append(
             ([min(max(t, 0), n - 1) for t in taps], [w / total for w in weights] if leaves_out or antialias else weights)

@@ -40,7 +40,10 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
     """The tensors, of one shape but for axes of length 1 in all but one of them."""
     shapes = [node.shape(index) for index in indexes]
     full = max(shapes, key=prod)
-    if any(len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)) for shape in shapes):
+    if any(
+        len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True))
+        for shape in shapes
+    ):
         text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
         raise Unsupported(
             f"its operands have the shapes {text}, and none of them has the shape of the result",

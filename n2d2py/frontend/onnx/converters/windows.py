@@ -69,7 +69,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"its auto_pad is {mode}")
     begin, end = [], []
-    for n, k, s in zip(size, extent, stride):
+    for n, k, s in zip(size, extent, stride, strict=True):
         total = max((-(-n // s) - 1) * s + k - n, 0)
         small, large = total // 2, total - total // 2
         begin.append(small if mode == "SAME_UPPER" else large)
@@ -83,7 +83,7 @@ def ceil_excess(size: Sequence[int], extent: Sequence[int], stride: Sequence[int
     A window that would start in the end padding does not exist.
     """
     excess = []
-    for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:]):
+    for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:], strict=True):
         count = -(-(n + first + last - k) // s) + 1
         if (count - 1) * s >= n + first:
             count -= 1
