@@ -39,17 +39,17 @@ def phase_chains(state: Lowering, node: QuantNode, value: Value, post: Post, res
             for axis, r in enumerate((row, column)):
                 kernel, before = _phase(kernel, 2 + axis, r + op.pads[axis], op.stride[axis], op.dilation[axis])
                 pads.append(before)
-            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], pads)]
+            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], pads, strict=True)]
             source = value.region
-            behind = [max(0, need - have) for need, have in zip(reach, source.shape[1:])]
-            high, wide = (min(need, have) for need, have in zip(reach, source.shape[1:]))
+            behind = [max(0, need - have) for need, have in zip(reach, source.shape[1:], strict=True)]
+            high, wide = (min(need, have) for need, have in zip(reach, source.shape[1:], strict=True))
             source = replace(source, rows=high, columns=wide)
             if size not in buffers:
                 buffers[size] = Region.whole(state.buffer(f"{node.output}.{len(buffers)}", shape=(c, *size)))
             part = result if op.stride == (1, 1) else buffers[size]
             chains += state.convolution(node, source, kernel, Window(pads=(*pads, *behind)), op.groups, post, part)
             if part is not result:
-                steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride)]
+                steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride, strict=True)]
                 chains += copy(state, part, result, *steps, plain)
     return chains
 

@@ -54,12 +54,14 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
     """Pools behind each other, then a copy of every so many positions where they lie more than 8 apart."""
     axes = [
         maximum_stages(n, k, s, p, m)
-        for n, k, s, p, m in zip(source.shape[1:], node.op.kernel, _stride(state, node), node.op.pads[:2], result.shape[1:])
+        for n, k, s, p, m in zip(
+            source.shape[1:], node.op.kernel, _stride(state, node), node.op.pads[:2], result.shape[1:], strict=True
+        )
     ]
     depth = max(len(axis.stages) for axis in axes)
     sparse = any(axis.step > 1 for axis in axes)
     current, chains = replace(source, rows=axes[0].used, columns=axes[1].used), []
-    for number, (rows, columns) in enumerate(zip(*(axis.padded(depth) for axis in axes))):
+    for number, (rows, columns) in enumerate(zip(*(axis.padded(depth) for axis in axes), strict=True)):
         size = (source.channels, rows[3], columns[3])
         last = number == depth - 1 and not sparse
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=size))
@@ -67,7 +69,7 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
         chains += _columns(state, current, target, MAXIMUM, (rows[0], columns[0]), (rows[1], columns[1]), pads)
         current = target
     if sparse:
-        positions = [np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes)]
+        positions = [np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes, strict=True)]
         scale = state.values[node.inputs[0]].scale
         chains += gather(state, current, result, *positions, Post(np.array([scale]), None, scale))
     return chains
