@@ -18,7 +18,7 @@ from n2d2py.report import comparison_text, worst_text
 from n2d2py.runtime import Runner, runner
 from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
-from n2d2py.stages.compare import Comparison, compare_stage, summary
+from n2d2py.stages.compare import Comparison, compare_stage, refuse_differences, summary
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import Network, load_stage
@@ -37,7 +37,8 @@ def run(arguments: Arguments) -> None:
     """Does what the command line asks for.
 
     Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind.
+        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
+            values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     if arguments.new_operator:
         write_skeleton(arguments.new_operator, Path(arguments.network))
@@ -152,6 +153,7 @@ def _export(network: Network, settings: Settings) -> None:
         print(summary(compared.layers, arguments.nbbits, tester.slack if tester is not None else 0.0))
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
+    refuse_differences(compared.layers)
 
 
 def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRequest:
