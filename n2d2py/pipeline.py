@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter
+from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter, refuse_replacement
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
@@ -91,21 +91,24 @@ def _required_stimuli(network: Network, settings: Settings):
 
 
 def _calibrate_only(network: Network, settings: Settings) -> None:
+    path = settings.out / calibration_folder_name(network.graph.name, settings.arguments.nbbits)
+    _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=True)
     calibration = calibrate_stage(network, settings)
-    name = calibration_folder_name(network.graph.name, settings.arguments.nbbits)
     manifest = _manifest("calibration", network, settings, {})
-    with ExportFolder(settings.out / name, manifest) as folder:
+    with ExportFolder(path, manifest, settings.arguments.force) as folder:
         _save_statistics(calibration, folder)
         report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
         log.raise_on_strict()
-    log.notice("written: %s", settings.out / name)
+    log.notice("written: %s", path)
 
 
 def _export(network: Network, settings: Settings) -> None:
     arguments = settings.arguments
     if arguments.tune:
         check_tunable(arguments.export, settings.params["RuntimeDispatch"])
+    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
+    _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
     tested = (
         _required_stimuli(network, settings)
@@ -122,8 +125,7 @@ def _export(network: Network, settings: Settings) -> None:
     request = export_request(network, calibration.graph, memory, stored, settings)
     target.check(request)
     manifest = _manifest(arguments.export, network, settings, target.details(request))
-    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
-    with ExportFolder(path, manifest) as folder:
+    with ExportFolder(path, manifest, arguments.force) as folder:
         kernels = export_stage(request, arguments.export, folder)
         if arguments.tune:
             request = _tuned(request, settings, folder)
@@ -154,6 +156,12 @@ def _export(network: Network, settings: Settings) -> None:
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
     refuse_differences(compared.layers)
+
+
+def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
+    """What ExportFolder would refuse to replace, before any work is done; it looks again and explains what cannot be read."""
+    with suppress(OSError):
+        refuse_replacement(path, network.graph.name, settings.arguments.force)
 
 
 def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRequest:
