@@ -223,6 +223,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W105": ("a backslash at the end of the text", "remove it"),
     "W106": ("a comment that continues on the next line", "remove its backslash"),
     "W107": ("parameters for a layer that the network does not have", "correct its name, or remove them"),
+    "W108": ("an export parameter that has no effect on this export", "remove it"),
     "W213": ("outputs that no input feeds", "check the Mapping keys"),
     "W219": ("a target of a layer that does not exist, in -describe", "name an existing layer"),
     "W226": ("a layer that can be described, but not run", "see the message"),

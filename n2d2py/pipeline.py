@@ -25,6 +25,7 @@ from n2d2py.stages.load import Network, load_stage
 from n2d2py.stages.log_outputs import write_outputs
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
+from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.report import print_scores, report_stage
 from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.settings import Settings, export_folder_name, read_settings
@@ -123,12 +124,13 @@ def _export(network: Network, settings: Settings) -> None:
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)
+    warn_without_effect(settings.params, target, calibration.graph)
     target.check(request)
     manifest = _manifest(arguments.export, network, settings, target.details(request))
     with ExportFolder(path, manifest, arguments.force) as folder:
         kernels = export_stage(request, arguments.export, folder)
         if arguments.tune:
-            request = _tuned(request, settings, folder)
+            request = _tuned(request, settings, folder, {choice.layer for choice in kernels if choice.tiles})
             kernels = export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
@@ -164,9 +166,9 @@ def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
         refuse_replacement(path, network.graph.name, settings.arguments.force)
 
 
-def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRequest:
-    """The request with the best tile of each layer."""
-    tiles = tune_export(folder, list(request.plan.order), settings.arguments.tune, settings.arguments.tune_command)
+def _tuned(request: ExportRequest, settings: Settings, folder: Path, tiled: set[str]) -> ExportRequest:
+    """The request with the best tile of each of the layers that work in tiles."""
+    tiles = tune_export(folder, list(request.plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command)
     return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
