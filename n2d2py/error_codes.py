@@ -201,6 +201,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
     "E717": ("a loadable that the checker refuses: a defect", "report it"),
     "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
+    "E719": (
+        "an export that is of another network, or has files that were edited or added since it was written",
+        "give -force to replace it, or choose another place with -o",
+    ),
     "E801": ("no make or no compiler where an export is to be built", "apt install make g++, or set CXX"),
     "E802": ("an export that does not compile", "read the log that is named"),
     "E803": ("a library that cannot be used", "build or export again"),
@@ -232,6 +236,7 @@ CODES: dict[str, tuple[str, str]] = {
         "keys of N2D2 that have no effect here, and change no results (training, spiking models, pictures, ...)",
         "nothing, or remove them",
     ),
+    "W109": ("an export parameter that has no effect on this export", "remove it"),
     "W213": ("outputs that no input feeds", "check the Mapping keys"),
     "W219": ("a target of a layer that does not exist, in -describe", "name an existing layer"),
     "W226": ("a layer that can be described, but not run", "see the message"),
@@ -269,6 +274,11 @@ def errors_page() -> str:
         "A wrong command line (E002 to E007) ends with status 2, a defect of the tool (E099) with 3, Ctrl-C with "
         "130, every other error with 1. Warnings (W) do not stop a run, unless `-strict` makes them errors. "
         "Whatever happens, an earlier export stays as it was until a new one is complete.",
+        "",
+        "An export is replaced when it is of the same network and holds, by the digests in its `manifest.json`, only files as "
+        "they were written, and what a build left: `build/`, `bin/`, `lib/`, `outputs/`, objects, the files of CMake. Where "
+        "files were edited or added, `-force` replaces it (E719). A folder without a manifest is never replaced (E711).",
+        "",
         "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`.",
     ]
     for digit, title in FAMILIES.items():

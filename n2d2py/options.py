@@ -247,6 +247,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),
+    Option(
+        "force",
+        "flag",
+        False,
+        "replace an export of another network, or one with files that were edited or added since it was written; what a build "
+        "leaves there is replaced in any case",
+        _OUT,
+    ),
     Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N", minimum=0),
     Option(
         "log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json", _OUT

@@ -19,7 +19,7 @@ from n2d2py.ini.kinds import Unreadable, kind_text
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["LAYER_PARAMETERS", "PARAMETERS", "Params", "load_params"]
+__all__ = ["LAYER_PARAMETERS", "N2D2_STRATEGIES", "PARAMETERS", "Params", "load_params"]
 
 STRATEGIES = (
     "None",
@@ -32,6 +32,9 @@ STRATEGIES = (
     "OptimizeReorder",
     "OptimizeStream",
 )
+
+N2D2_STRATEGIES = STRATEGIES[:5]
+"""Those that place as N2D2 does."""
 
 NVDLA_CONFIGS = ("nv_full", "nv_large", "nv_medium_1024_full", "nv_medium_512", "nv_small_256", "nv_small_256_full", "nv_small")
 
@@ -170,7 +173,8 @@ PARAMETERS = Schema(
             "OutputMapToRGB*",
         ),
     ),
-    doc="Given in the file of `-export-parameters`.",
+    doc="Given in the file of `-export-parameters`. One that the export does not read, or that another one overrules, is warned "
+    "of (W109).",
 )
 
 LAYER_PARAMETERS = Schema(
@@ -178,7 +182,8 @@ LAYER_PARAMETERS = Schema(
     PRECISION_KEYS,
     doc="Given in a section `[layer]` of the file "
     "of `-export-parameters`; they overrule those of the layer's section in the INI. Other keys "
-    "are for the export.",
+    "are for the export: the C++ export has `Tile`, for convolutions with SIMD kernels, as `-tune` writes it; for other layers it is "
+    "refused (E705).",
 )
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -374,6 +379,10 @@ class Params:
         """The typed values of LAYER_PARAMETERS in the section `[name]`; None where it says nothing."""
         written = self.layer(name)
         return {key.name: key.read(key.name, written[key.name])[0] if key.name in written else None for key in PRECISION_KEYS}
+
+    def where_layer(self, layer: str) -> Location | None:
+        """Where the section of a layer is given."""
+        return self._places.get(f"[{layer}]")
 
     def check_layers(self, names: Iterable[str]) -> None:
         """Warns W107 for each section that is not the name of a layer."""

@@ -146,12 +146,13 @@ class Cutter:
         return found
 
     def _measured(self, first: int, end: int) -> _Window:
-        rows = Rows(self.ops[first:end], self.buffers.problem)
+        whole = {position - first for position in range(first, end) if self._leaves(position, end)}
+        rows = Rows(self.ops[first:end], self.buffers.problem, whole)
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first
             size = self._bytes(self.buffers.of[op.output])
-            if not self._leaves(position, end):
+            if n not in whole:
                 rings[op.output] = rows.ring(n)
                 size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
             partial = self.up(partial_bytes(op, self.tensors)) if rows.accumulating[n] else 0

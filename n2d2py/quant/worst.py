@@ -45,6 +45,7 @@ class WorstStimuli:
         self._kept: list[StimulusComparison] = []
         self._seen = 0
 
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
         self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
     ) -> None:

@@ -105,7 +105,8 @@ class Network:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
 
         Arrays of the stored integer type are taken as they are, others are quantized. A convolution that does the sum of
-        another layer in its last stage has no result of its own.
+        another layer in its last stage has no result of its own. Where layers run line by line, the lines that no layer reads are
+        not computed: the result is then a masked array, with these lines masked.
         """
         arrays = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays, strict=True))

@@ -15,7 +15,7 @@ from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 from n2d2py.export import Manifest
-from n2d2py.export.writer import MANIFEST
+from n2d2py.export.replacement import MANIFEST
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.build import build_environment

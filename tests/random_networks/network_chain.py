@@ -247,12 +247,11 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
     graph = prepared.graph
     found = Export(library, prepared.namespace).layers(*prepared.inputs)
     values = simulate(graph, prepared.inputs, keep=True)
-    shaped = {
-        node.output: np.asarray(found[node.name]).reshape(values[node.output].shape)
-        for node in graph.nodes
-        if node.name in found
+    shaped = {node.output: found[node.name].reshape(values[node.output].shape) for node in graph.nodes if node.name in found}
+    given = {
+        **dict(zip(graph.inputs, prepared.inputs, strict=True)),
+        **{name: np.ma.getdata(made) for name, made in shaped.items()},
     }
-    given = {**dict(zip(graph.inputs, prepared.inputs, strict=True)), **shaped}
     for node in graph.nodes:
         expected = run_node(graph, node, [given[name] for name in node.inputs])[0] if graph.is_mixed else values[node.output]
         if node.output not in shaped:  # a convolution that does the next layer's sum

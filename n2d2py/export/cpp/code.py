@@ -178,6 +178,11 @@ class LayerCode:
         return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
 
     @property
+    def tiles(self) -> bool:
+        """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
+
+    @property
     def implementation(self) -> str:
         """The kernels beside the portable one, by name."""
         used = self.winograd.sets if self.winograd else ()

@@ -180,7 +180,15 @@ class Project:
             tuple(self._base(name) for name in node.inputs),
             self._base(node.output),
             self.identifiers.plane(node.output),
+            skipped=self._skipped(node),
         )
+
+    def _skipped(self, node: QuantNode) -> int:
+        """The lines of a layer's output that the schedule leaves out."""
+        made = [
+            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        ]
+        return height(self.graph.shape(node.output)) - sum(made) if made else 0
 
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""

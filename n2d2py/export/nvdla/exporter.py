@@ -16,6 +16,7 @@ from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.export.nvdla.lower import lower
 from n2d2py.export.nvdla.readme import layers_json, readme
 from n2d2py.export.nvdla.scales import calibration_json, given_scales
+from n2d2py.ini.params import PARAMETERS
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
@@ -72,6 +73,8 @@ class NvdlaExporter(Exporter):
 
     name = "NVDLA"
     needs_plan = False
+    parameters = frozenset(key.name for key in PARAMETERS.keys if key.name.startswith("NVDLA"))
+    layer_parameters = ()
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """E704 without layers, E705 parameters, E715 layers that the accelerator cannot run, E716 its limits."""

@@ -194,7 +194,9 @@ def _concat(a: Arrays) -> None:
 
 
 def _depth_to_space(a: Arrays) -> None:
-    x, block = a.value(0), int(a.node.attribute("blocksize"))
+    x, block = a.value(0), int(a.node.attribute("blocksize", 0))
+    if block < 1:
+        raise Unsupported(f"its blocksize is {block}")
     n, c, h, w = x.dims
     if a.node.type == "SpaceToDepth":
         split = a.reshape(x, (n, c, h // block, block, w // block, block))
