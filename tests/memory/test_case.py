@@ -27,7 +27,9 @@ def test_addresses_of_a_plane():
     np.testing.assert_array_equal(found, [[[5, 6], [9, 10], [13, 14]], [[17, 18], [21, 22], [25, 26]]])
 
 
-@pytest.mark.parametrize("rows, lines", [(0, [0, 1, 2, 3, 4]), (2, [0, 1, 0, 1, 0]), (5, [0, 1, 2, 3, 4]), (3, [0, 1, 2, 0, 1])])
+@pytest.mark.parametrize(
+    "rows, lines", [(0, [0, 1, 2, 3, 4]), (2, [0, 1, 0, 1, 0]), (5, [0, 1, 2, 3, 4]), (3, [0, 1, 2, 0, 1])]
+)
 def test_lines_that_go_round(rows, lines):
     found = case(plane(offset=7, stride=2, length=3, count=5, size=1, ring_rows=rows)).addresses("t")
     np.testing.assert_array_equal(found[:, 0, 0], [7 + 6 * line for line in lines])
@@ -42,7 +44,9 @@ def test_lines_beyond_the_limit_begin_again(more, starts):
 
 
 def test_no_limit_and_a_limit_beyond_the_end_are_the_same():
-    every = [case(plane(offset=9, stride=3, length=2, count=4, size=3, limit=limit)).addresses("t") for limit in (None, 24, 1000)]
+    every = [
+        case(plane(offset=9, stride=3, length=2, count=4, size=3, limit=limit)).addresses("t") for limit in (None, 24, 1000)
+    ]
     for found in every:
         np.testing.assert_array_equal(found, every[0])
     assert every[0].max() == 9 + 24 - 1

@@ -107,7 +107,12 @@ def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
     [
         ({}, "{\n\n}\n"),
         (
-            {"tensors": {"a": {"h": 1}, "b": {"h": 2}}, "ops": [{"name": "x"}, {"name": "y"}], "schedule": [{"op": "x"}], "n": [1, 2]},
+            {
+                "tensors": {"a": {"h": 1}, "b": {"h": 2}},
+                "ops": [{"name": "x"}, {"name": "y"}],
+                "schedule": [{"op": "x"}],
+                "n": [1, 2],
+            },
             """\
 {
  "tensors": {

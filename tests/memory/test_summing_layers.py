@@ -41,7 +41,15 @@ def typed(
     graph.tensors = {name: QuantTensor(name, SHAPE, kind) for name, kind in kinds.items()}
     weights = {"weights": np.ones((4, 4 // groups, 3, 3), np.int8), "bias": np.zeros(4, np.int32)}
     graph.nodes = [
-        QuantNode("conv", conv or Conv(pads=(1, 1, 1, 1), groups=groups), ["x"], ["conv"], weights, FloatRescale(np.ones(1)), (-127, 127)),
+        QuantNode(
+            "conv",
+            conv or Conv(pads=(1, 1, 1, 1), groups=groups),
+            ["x"],
+            ["conv"],
+            weights,
+            FloatRescale(np.ones(1)),
+            (-127, 127),
+        ),
         QuantNode(
             "sum",
             ElemWise(operation),
@@ -122,7 +130,9 @@ def test_other_rescales_are_not_done(rescale):
     assert rescale.count == 1 and not fits(graph)
 
 
-@pytest.mark.parametrize("multipliers, fit", [((32767, 1), True), ((1, -32767), True), ((32768, 1), False), ((1, -32768), False)])
+@pytest.mark.parametrize(
+    "multipliers, fit", [((32767, 1), True), ((1, -32767), True), ((32768, 1), False), ((1, -32768), False)]
+)
 def test_multipliers_have_16_bits(multipliers, fit):
     assert fits(typed(multipliers=multipliers)) == fit
 
@@ -164,7 +174,9 @@ def chain(*operands: int, others=(), **attributes) -> MemoryProblem:
         net.pool(made[0], 2, 2)
     made.append(net.input)
     total = net.add(*(made[index] for index in operands))
-    return net.done(net.pool(total, 2, 2), *(op.output for op in net.ops if all(op.output not in each.inputs for each in net.ops)))
+    return net.done(
+        net.pool(total, 2, 2), *(op.output for op in net.ops if all(op.output not in each.inputs for each in net.ops))
+    )
 
 
 def test_operands_in_either_order():
