@@ -122,7 +122,7 @@ class _Plugin:
             self.bad.add(report.nodeid)
 
 
-def _run_file(root: Path, package: str, test_file: str, folder: Path) -> dict:
+def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path) -> dict:
     import sys
     from types import ModuleType
 
@@ -132,7 +132,7 @@ def _run_file(root: Path, package: str, test_file: str, folder: Path) -> dict:
     sys.modules["covering_notes"] = module
     replace_code(package, notes.code)
     plugin = _Plugin(notes)
-    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(folder)]
+    options = ["-q", "-m", marks, "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(folder)]
     pytest.main([*options, test_file], plugins=[plugin])
     used = sorted(set().union(*(ran for ran, _ in plugin.tests.values()))) if plugin.tests else []
     number = {each: at for at, each in enumerate(used)}
@@ -146,17 +146,23 @@ def _run_file(root: Path, package: str, test_file: str, folder: Path) -> dict:
     }
 
 
-def collect(root: Path, package: str, folders: Iterable[str], cache: Path, seconds: float, say) -> list[Path]:
-    """Runs the test files under `folders` that changed since they were last collected; the records, one a file."""
+def collect(
+    root: Path, package: str, folders: Iterable[str], cache: Path, seconds: float, say, slow: Iterable[str] = ()
+) -> list[Path]:
+    """Runs the test files under `folders` that changed since they were last collected; the records, one a file.
+
+    Slow tests run in the files of `slow` only, which are added to them.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     records = []
-    for path in sorted(path for folder in folders for path in (root / folder).rglob("test_*.py")):
+    paths = {path for folder in folders for path in (root / folder).rglob("test_*.py")} | {root / name for name in slow}
+    for path in sorted(paths):
         name = path.relative_to(root).as_posix()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         record = cache / f"{name.replace('/', '+')}.{digest}.json"
         if not record.exists():
             start = time.perf_counter()
-            done = forked(partial(_run_file, root, package, name), seconds)
+            done = forked(partial(_run_file, root, package, name, "" if name in slow else "not slow"), seconds)
             value = done.value if done.value is not None else {"statements": [], "tests": {}}
             for old in cache.glob(f"{name.replace('/', '+')}.*.json"):
                 old.unlink()

@@ -174,7 +174,10 @@ def test_what_tests_notice(tmp_path, monkeypatch):
         f"tests/test_sample.py::test_{name}" for name in ("high", "low")
     }
     source, trials = SourceFile(tmp_path, module), Trials("sample", covering, 10.0, least=0.5)
-    results = {mutant.key[1:]: trials.run(source, mutant) for mutant in source.mutants}
+    told.clear()
+    drawn = [(source, mutant) for mutant in source.mutants]
+    found = trials.run_all(drawn, lambda at, result: told.append(str(result)))
+    results = {mutant.key[1:]: result for (_, mutant), result in zip(drawn, found, strict=True)}
     lives = {key for key, result in results.items() if result.outcome is Outcome.LIVES}
     assert lives >= {(name, a, b) for name, a, b in results if name == "unseen"}
     assert {key for key in lives if key[0] != "unseen"} == {
