@@ -94,6 +94,7 @@ class SourceFile:
     def __init__(self, root: Path, path: Path):
         self.path = path
         self.name = path.relative_to(root).as_posix()
+        self.module = self.name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
         self.mutants: list[Mutant] = []
         self._statements(self.tree, "body", _Place("", 0), True)

@@ -10,6 +10,7 @@ import enum
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,8 @@ class Trials:
             results: list[Result | None] = [None] * len(drawn)
 
             def loop(items: dict[str, pytest.Item]) -> None:
+                for name in {source.module for source, _ in drawn}:  # the tool loads some of its modules late
+                    import_module(name)
                 for at, (source, mutant) in enumerate(drawn):
                     if mutant.function and not mutant.names:
                         results[at] = result = self._run(source, mutant, _in_session(items))
