@@ -233,3 +233,29 @@ def test_gains_and_shifts_that_the_layer_holds(model, check):
         assert isinstance(node.op, Affine)
         np.testing.assert_allclose(node.params["weights"], gain)
         np.testing.assert_allclose(node.params["bias"], shift)
+
+
+def test_gains_that_do_not_go_together(model, check):
+    """A shift of a single channel, a gain for each channel of a HardSwish, a negative one."""
+    mixed = np.array([0, 2, 0], F).reshape(3, 1, 1)
+    graph = check(model(X, "a = Add(x, c)\n y = Mul(a, d)", c=mixed, d=values(3, 1, 1)), batch=2)
+    assert set(kinds(graph)) == {"Affine"}
+    for gain in (values(3, 1, 1), np.array(-2, F), np.array([0, 1, 2], F).reshape(3, 1, 1)):
+        graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=gain), batch=2)
+        assert kinds(graph) == ["Activation", "Affine"]
+
+
+def test_gates_of_one_channel(model, check):
+    signature = "float[N,1,4,5] x => float[N,1,4,5] y"
+    graph = check(model(signature, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=np.array(3, F)), batch=2)
+    assert kinds(graph) == ["Activation", "Affine"]
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 1), (1,)])
+def test_gates_whose_gain_differs_by_channel(model, check, shape):
+    """One gain is seen through, several are not; a shift is not."""
+    gain = np.full(shape, 3, F) if shape == (1,) else np.array([3, 3, 5], F).reshape(shape)
+    graph = check(model(X, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
+    assert ("ElemWise" in kinds(graph)) == (shape != (1,))
+    graph = check(model(X, "a = Add(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
+    assert "ElemWise" in kinds(graph)

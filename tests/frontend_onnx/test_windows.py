@@ -286,3 +286,25 @@ def test_pools_have_one_to_three_axes(refusal, dims):
 def test_weights_that_do_not_fit_the_channels(refusal, weights, groups):
     line = refusal("Conv", ["N", 4, 5, 5, 5], {"w": np.ones(weights, F)}, group=groups).line()
     assert "weights" in line
+
+
+def test_positions_are_counted_line_by_line_where_nothing_is_said(check):
+    node = helper.make_node("MaxPool", ["x"], ["y", "at"], kernel_shape=[2, 2])
+    values = [helper.make_tensor_value_info("x", 1, shape(2)), *(helper.make_tensor_value_info(n, 1, None) for n in ("y", "z"))]
+    nodes = [node, helper.make_node("Cast", ["at"], ["z"], to=1)]
+    check(
+        helper.make_model(
+            helper.make_graph(nodes, "g", values[:1], values[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        )
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_normalization_over_channels_of_a_line(one_node, size):
+    """LRN of rank 3, which ONNX Runtime does not have: x / (k + alpha / size times the sum of squares of neighbours)^beta."""
+    graph = import_onnx(one_node("LRN", ["N", 5, 4], size=size, alpha=0.5, beta=0.6, bias=1.5))
+    x = np.random.default_rng(0).normal(size=(1, 5, 4))
+    (found,) = run_graph(graph, {"x": x}).values()
+    before, after = (size - 1) // 2, size // 2
+    sums = np.stack([(x[:, max(0, c - before) : c + after + 1] ** 2).sum(axis=1) for c in range(5)], axis=1)
+    np.testing.assert_allclose(found.reshape(x.shape), x / (1.5 + 0.5 / size * sums) ** 0.6, rtol=1e-5)
