@@ -131,3 +131,16 @@ def test_blocks_there_and_back(block, channels_first):
                 depth = channel * block**2 + part if channels_first else part * c + channel
                 np.testing.assert_array_equal(y[:, channel, i::block, j::block], x[:, depth])
     np.testing.assert_array_equal(SpaceToDepth(block, channels_first).run([y], None)[0], x)
+
+
+@pytest.mark.parametrize(
+    "added, fits", [((12, 3, 4), True), ((12, 1, 4), True), ((1, 3, 1), True), ((12, 3, 5), False), ((11, 3, 4), False)]
+)
+def test_what_a_pool_can_add(added, fits):
+    op, inputs = PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), added]
+    if fits:
+        assert layer(op, inputs, {}).shape("y") == (1, 12, 3, 4)
+    else:
+        with pytest.raises(N2D2Error) as caught:
+            layer(op, inputs, {})
+        assert caught.value.code == "E205" and "12x3x4 and " + "x".join(map(str, added)) in caught.value.what
