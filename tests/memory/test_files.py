@@ -197,3 +197,19 @@ def test_a_damaged_map_is_told(tmp_path):
             assert check_map(graph, damaged), (name, key)
     for size in (0, memory_map["arena_size"] - 1):
         assert check_map(graph, {**memory_map, "arena_size": size})
+
+
+def test_addresses_grow_upwards_in_the_picture(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    shown = []
+    original = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: (shown.append(self), original(self, *given, **more))[1])
+    problem = networks.squeezenet11()
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    write_memory_files(tmp_path, problem, plan)
+    (axes,) = shown[0].axes
+    assert axes.get_ylim() == (0, plan.arena_bytes) and axes.get_xlim()[0] == 0 < axes.get_xlim()[1]
+    (legend,) = (patch for patch in axes.get_legend().get_patches() if patch.get_label() == "wrapped part")
+    assert legend.get_hatch() and (legend.get_width(), legend.get_height()) != (0, 0)

@@ -12,6 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.worst import _picture
 from n2d2py.stages.compare import compare_stage
 
 
@@ -111,3 +112,17 @@ def test_values_that_a_target_holds_wider_count_as_the_ends_of_the_type():
     counts = LevelCounts(kind)
     counts.add(np.array([0.0, 70.0]), np.array([-300, 140], np.int16))
     assert counts.stored.sum() == 2 and (counts.lowest, counts.highest) == (kind.qmin, kind.qmax) and counts.unused == 0
+
+
+@pytest.mark.parametrize(
+    "shape, shown",
+    [((1, 4, 5), (4, 5)), ((3, 4, 5), (4, 5, 3)), ((2, 4, 5), None), ((1, 1, 5), None), ((3, 4, 1), None), ((7,), None)],
+)
+def test_which_stimuli_are_pictures(shape, shown):
+    """Grey or three colours, from the darkest value to the brightest."""
+    x = np.random.default_rng(0).normal(size=shape)
+    found = _picture(x)
+    assert (None if found is None else found.shape) == shown
+    if found is not None:
+        assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
+        assert _picture(np.ones(shape)).max() == 0
