@@ -87,3 +87,34 @@ def test_windows_of_no_size(refusal, key):
 def test_no_padding(build):
     text = "[y]\nInput=sp\nType=Pool\nPooling=Max\nPoolDims=2 2\nNbOutputs=3\nPadding=0\n"
     assert build(text).dims("y") == build(text.replace("Padding=0\n", "")).dims("y") == [9, 7, 3]
+
+
+@pytest.mark.parametrize(
+    "window, dims",
+    [
+        ("InputOffsetX=2\nInputOffsetY=1", [8, 7, 3]),
+        ("InputWidth=10\nInputHeight=8", [10, 8, 3]),
+        ("InputOffsetX=9\nInputWidth=1", [1, 8, 3]),
+        ("InputOffsetX=3\nInputWidth=7\nInputOffsetY=2\nInputHeight=6", [7, 6, 3]),
+    ],
+)
+def test_windows_of_an_input(build, window, dims):
+    """Up to its last column and line."""
+    assert build(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n").dims("y") == dims
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["InputOffsetX=10", "InputOffsetX=3\nInputWidth=8", "InputOffsetY=8", "InputOffsetY=2\nInputHeight=7", "InputWidth=11"],
+)
+def test_windows_that_leave_an_input(refusal, window):
+    assert "E233" in refusal(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n")
+
+
+def test_vectors_and_maps_of_one_pixel_go_together(build):
+    text = (
+        "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[g]\nInput=sp\nType=Pool\nPooling=Average\nPoolDims=10 8\nNbOutputs=3\n"
+        "[y]\nInput=v,g\nType=Fc\nNbOutputs=2\n"
+    )
+    built = build(text)
+    assert [node.op.kind for node in built.graph.nodes].count("Reshape") == 1 and built.dims("y") == [1, 1, 2]

@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import import_onnx
-from n2d2py.operators import Activation, Clip, Dropout, Resize
+from n2d2py.operators import Activation, Clip, Dropout, Identity, Resize
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"
@@ -131,3 +131,17 @@ def test_weights_of_a_quantized_gemm(turned):
     found = import_onnx(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
     (weights,) = (node.params["weights"] for node in found.nodes if "weights" in node.params)
     np.testing.assert_allclose(weights, (w if turned else w.T) * scales[:, None])
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_resizing_to_the_same_size_is_none(one_node, check, mode):
+    graph = check(one_node("Resize", ["N", 3, 4, 5], {"": np.array(0), "s": np.ones(4, F)}, mode=mode))
+    assert ops(graph) == [Identity()]
+
+
+def test_blocks_of_more_axes(model, check):
+    """A matrix in place of an image: the operator on arrays, blocks of rows first or of channels first."""
+    for mode in ("DCR", "CRD"):
+        body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
+        dims = {"s": np.array([2, 8, 3, 2]), "t": np.array([1, 96])}
+        check(model("float[1,96] x => float[1,96] y", body, **dims))

@@ -9,6 +9,7 @@ from networks import Net
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.plan import Plane
 
 
 def told(problem: MemoryProblem) -> list[str]:
@@ -158,3 +159,14 @@ def test_graphs_that_are_wrong():
 def test_the_dilation_is_one_number_where_it_can_be(kernel, dilation, dil):
     made = OpSpec.window("c", "conv", "x", "y", kernel=kernel, dilation=dilation)
     assert made.attributes["dil"] == dil and (made.attributes["kh"], made.attributes["kw"]) == kernel
+
+
+def test_lines_of_planes_in_two_pieces_and_of_rings():
+    plane = Plane(offset=40, size=2, stride=5, length=4, count=7, alloc=0, release=1)
+    assert (plane.line_bytes, plane.bytes, plane.lines_before_wrap, plane.contiguous) == (20, 140, 7, True)
+    assert [plane.line_offset(y) for y in (0, 3, 6)] == [40, 100, 160]
+    wrapped = replace(plane, limit=60, wrap_offset=8)
+    assert (wrapped.lines_before_wrap, wrapped.contiguous) == (3, False)
+    assert [wrapped.line_offset(y) for y in (0, 2, 3, 6)] == [40, 80, 8, 68]
+    ring = replace(plane, ring_rows=3)
+    assert ring.bytes == 60 and [ring.line_offset(y) for y in range(5)] == [40, 60, 80, 40, 60]
