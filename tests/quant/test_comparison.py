@@ -13,6 +13,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.quant.compare import Accumulator, first_difference
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.worst import _picture
 from n2d2py.stages.compare import compare_stage
 
 
@@ -166,3 +167,17 @@ def test_figures_of_nan_are_nan():
     layer.add(row(1, np.nan), row(1, np.nan), row(1, np.nan))
     found = layer.result()
     assert found.identical and all(map(np.isnan, (found.sqnr_db, found.cosine, found.max_error)))
+
+
+@pytest.mark.parametrize(
+    "shape, shown",
+    [((1, 4, 5), (4, 5)), ((3, 4, 5), (4, 5, 3)), ((2, 4, 5), None), ((1, 1, 5), None), ((3, 4, 1), None), ((7,), None)],
+)
+def test_which_stimuli_are_pictures(shape, shown):
+    """Grey or three colours, from the darkest value to the brightest."""
+    x = np.random.default_rng(0).normal(size=shape)
+    found = _picture(x)
+    assert (None if found is None else found.shape) == shown
+    if found is not None:
+        assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
+        assert _picture(np.ones(shape)).max() == 0

@@ -177,8 +177,8 @@ def _limit(op: Op, is_low: bool):
             _variadic(op)(node, builder)
             return
         tensors = [index for index in range(len(node.inputs)) if index not in constants]
-        if len(tensors) != 1 or not constants:
-            raise Unsupported("it compares several tensors" + (" and constants" if constants else ""))
+        if len(tensors) != 1:
+            raise Unsupported("it compares several tensors and constants")
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensors[0])) for value in values):
             raise Unsupported("its limit is not one value")
