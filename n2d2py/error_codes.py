@@ -258,6 +258,8 @@ CODES: dict[str, tuple[str, str]] = {
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
     "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
+    "W505": ("a Concat in integers whose inputs have very different ranges", "set QuantBits=16 or Quantize=0 for it"),
+    "W506": ("padding with a constant far beyond the range of the tensor", "pad with a value near it, or set Quantize=0"),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),

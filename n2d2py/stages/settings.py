@@ -47,6 +47,7 @@ class Settings:
             input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
             output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
             mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision and a.export != "NVDLA",
+            wide_joins=a.export != "NVDLA",
             sequential=a.sequential_calibration,
             reduce_range=a.wt_reduce_range,
         )
