@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import open_picture, read_npy, read_regular
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
@@ -105,7 +106,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
     Raises:
         N2D2Error: E905 for another file.
     """
-    data = path.read_bytes()
+    data = read_regular(path)
     fields, at = [], 0
     while len(fields) < 4 and at < len(data):
         end = at
@@ -127,10 +128,8 @@ def pgm_pixels(path: Path) -> np.ndarray:
 def _picture(path: Path) -> np.ndarray:
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
-    from PIL import Image
-
     try:
-        with Image.open(path) as image:
+        with open_picture(path) as image:
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
     except (OSError, ValueError) as error:
         raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
@@ -147,9 +146,9 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
     """
     try:
         if path.suffix.lower() == ".bin":
-            return np.fromfile(path, np.uint8)
+            return np.frombuffer(read_regular(path), np.uint8)
         if path.suffix.lower() == ".npy":
-            return tensor_bytes(tensor, np.load(path, allow_pickle=False))
+            return tensor_bytes(tensor, read_npy(path))
         pixels = _picture(path)
     except OSError as error:
         raise N2D2Error(
