@@ -10,7 +10,7 @@ from onnx import parser
 
 __all__ = ["models", "node_tests"]
 
-_HEADER = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>\n'
+_HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>\n'
 
 _NETWORK = """
 net (float[1,3,8,8] x) => (float[1,5] y, float[1,4,4,4] p)

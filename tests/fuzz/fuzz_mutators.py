@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 __all__ = ["NAMES", "damage_bytes", "damage_model", "damage_text"]
 
 INTEGERS = (0, 1, -1, 2, 3, 7, -2, 16, 255, 256, 65536, 10**6, 2**31 - 1, 2**31, -(2**31), 2**40, 2**62, 2**63 - 1, -(2**63))
-REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e6, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan"))
+REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 1e-30, 1e6, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan"))
 NAMES = (
     "",
     " ",
@@ -66,6 +67,11 @@ LINES = (
     *("Mapping.NbGroups=2", "DilationX=3", "NbOutputs=0", "[sp]", "[x] conv", "[new]", "BatchSize=1000000000", "SizeX=65536"),
     *("[sp.Transformation-9]", "Type=PadCropTransformation", "Width=1000000000", "Clipping=nan", "@include", "File=m.onnx"),
     *("Threshold=1e309", "LeakSlope=nan", "Mapping=1", "$A=$(2**40)", "Repeat=100000", "{% for i in range(100000) %}"),
+)
+MODES = (
+    *(b"", b"\xff", b"linear", b"cubic", b"nearest", b"SAME_UPPER", b"SAME_LOWER", b"VALID", b"NOTSET", b"CRD", b"DCR"),
+    *(b"align_corners", b"asymmetric", b"tf_crop_and_resize", b"half_pixel_symmetric", b"ceil", b"floor", b"edge", b"wrap"),
+    *(b"reflect", b"constant", b"add", b"mul", b"max", b"none", b"tanh", b"ij,jk->ik", b"...", b"LEFT", b"x" * 1000),
 )
 OPERATORS = (
     *("Conv", "Relu", "Gemm", "Reshape", "Add", "MaxPool", "Transpose", "BatchNormalization", "Concat", "Clip", "Softmax"),
@@ -179,6 +185,51 @@ def _attribute(model: onnx.ModelProto, choice: random.Random) -> None:
         _other_value(choice.choice(node.attribute), choice)
 
 
+def _fitting(model: onnx.ModelProto, choice: random.Random) -> None:
+    """An attribute that the operator has, with any value of its type."""
+    node = _node(model, choice)
+    if not onnx.defs.has(node.op_type, node.domain):
+        return
+    schema = onnx.defs.get_schema(node.op_type, 22, node.domain)
+    kinds = onnx.defs.OpSchema.AttrType
+    known = {
+        kinds.INT: lambda: choice.choice(INTEGERS),
+        kinds.FLOAT: lambda: choice.choice(REALS),
+        kinds.STRING: lambda: choice.choice(MODES),
+        kinds.INTS: lambda: [choice.choice(INTEGERS) for _ in range(choice.randrange(1, 6))],
+        kinds.FLOATS: lambda: [choice.choice(REALS) for _ in range(choice.randrange(1, 6))],
+    }
+    names = sorted(name for name, attribute in schema.attributes.items() if attribute.type in known)
+    if names:
+        name = choice.choice(names)
+        _without(node, name)
+        node.attribute.append(helper.make_attribute(name, known[schema.attributes[name].type]()))
+
+
+def _constant(model: onnx.ModelProto, choice: random.Random) -> None:
+    """One value of a constant, most often of whole numbers: shapes, axes, repeats, positions."""
+    whole = [tensor for tensor in model.graph.initializer if tensor.data_type in (TensorProto.INT64, TensorProto.INT32)]
+    tensors = whole if whole and choice.randrange(4) else list(model.graph.initializer)
+    if tensors:
+        _other_number(choice.choice(tensors), choice)
+    else:
+        _fitting(model, choice)
+
+
+def _other_number(tensor: TensorProto, choice: random.Random) -> None:
+    values = numpy_helper.to_array(tensor).copy()
+    if not values.size or values.dtype.kind not in "iuf":
+        return
+    if values.dtype.kind == "f":
+        number = choice.choice(REALS)
+    else:
+        limits = np.iinfo(values.dtype)
+        number = min(max(choice.choice(INTEGERS), limits.min), limits.max)
+    with np.errstate(over="ignore"):
+        values.reshape(-1)[choice.randrange(values.size)] = number
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+
 def _without(node: onnx.NodeProto, name: str) -> None:
     kept = [attribute for attribute in node.attribute if attribute.name != name]
     del node.attribute[:]
@@ -206,7 +257,7 @@ def _other_value(attribute: onnx.AttributeProto, choice: random.Random) -> None:
     elif attribute.type == kinds.FLOAT:
         attribute.f = choice.choice(REALS)
     elif attribute.type == kinds.STRING:
-        attribute.s = choice.choice((b"", b"\xff", b"linear", b"SAME_UPPER", b"VALID", b"CRD", b"x" * 1000))
+        attribute.s = choice.choice(MODES)
     elif attribute.type in (kinds.INTS, kinds.FLOATS):
         values = attribute.ints if attribute.type == kinds.INTS else attribute.floats
         pool: tuple = INTEGERS if attribute.type == kinds.INTS else REALS
@@ -270,13 +321,7 @@ def _tensor(tensor: TensorProto, choice: random.Random) -> None:
             if choice.randrange(4):
                 tensor.external_data.add(key=key, value=choice.choice(values))
     else:
-        values = numpy_helper.to_array(tensor).copy()
-        if values.size and values.dtype.kind in "iuf":
-            chosen = choice.choice(REALS if values.dtype.kind == "f" else INTEGERS)
-            if values.dtype.kind != "f":
-                chosen = (chosen + 2**63) % 2**64 - 2**63 if values.dtype.itemsize == 8 else chosen % 128
-            values.reshape(-1)[choice.randrange(values.size)] = chosen
-            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+        _other_number(tensor, choice)
 
 
 def _initializer(model: onnx.ModelProto, choice: random.Random) -> None:
@@ -370,4 +415,8 @@ def _operator(model: onnx.ModelProto, choice: random.Random) -> None:
         node.domain = choice.choice(("", "ai.onnx", "com.microsoft", "ai.onnx.ml", "own"))
 
 
-_PARTS = (_attribute, _attribute, _attribute, _inputs, _inputs, _initializer, _initializer, _renamed, _value, _whole, _operator)
+_PARTS = (
+    *(_fitting, _fitting, _fitting, _fitting, _constant, _constant, _constant, _attribute, _inputs, _initializer),
+    *(_renamed, _renamed, _value, _whole, _operator),
+)
+"""Some are here several times: what the check of the standard lets through is more of a trial."""

@@ -7,8 +7,8 @@ knows no shapes; here each node is checked with the shapes that its inputs have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterable, Iterator
+from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,14 @@ _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is given, and its declaration."""
 _SHAPING = 1 << 12
 """Elements of the largest constant that the shape of a result depends on."""
+_INFINITE = ("Clip", "Constant", "Pad")
+"""Operators whose attributes may be infinite."""
+_TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_dtype": 0}
+"""Attributes that name a type of elements, and the first that they may: 0 stands for none."""
+_SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
+"""Inputs that hold one value, which the rules of shapes do not look at."""
+_WILD = 1 << 24
+"""Numbers beyond it make no sense in shapes."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 
 
@@ -71,6 +79,15 @@ class Validator:
             raise self._error(proto, text.split(" ==> ")[0]) from None
         if node.domain:
             return None
+        for attribute in node.attribute:
+            if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
+                raise self._error(proto, f"its attribute {attribute.name} is not finite")
+            if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
+                raise self._error(proto, f"its attribute {attribute.name} is {attribute.i}, which is no type of elements")
+        for index in _SINGLE.get(node.op_type, ()):
+            name = node.input[index] if index < len(node.input) else ""
+            if name in self._builder.constants and self._builder.constants[name].size != 1:
+                raise self._error(proto, f"its input '{name}' is no single value")
         parameters = list(_parameters(proto, onnx.defs.get_schema(node.op_type, self._builder.model.opset, "")))
         wrong = self._wrong_types(proto, parameters)
         return wrong or self._wrong_shapes(node, proto, parameters)
@@ -97,6 +114,9 @@ class Validator:
             if not parameter.is_homogeneous:
                 continue
             other, first = same.setdefault(parameter.type_str, (kind, name))
+            of_network = any(p.type_str == parameter.type_str and self._builder.is_tensor(n) for n, p in parameters)
+            if kind == "string" and of_network:
+                return self._error(proto, f"its input '{name}' holds texts")
             if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
                 return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must be of one type")
         return None
@@ -146,7 +166,10 @@ class Validator:
                 ir_version=max(builder.model.proto.ir_version, 4),
             )
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-            return None if builder.is_batched else self._error(proto, " ".join(str(error).split()))
+            wrong = self._error(proto, " ".join(str(error).split()))
+            if _is_wild(node, data.values()):
+                raise wrong from None
+            return None if builder.is_batched else wrong
         for name, result in results.items():
             dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
             if any(size < 0 for size in dims):
@@ -183,6 +206,13 @@ def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_
     for index, name in enumerate(proto.input):
         if name and declared:
             yield name, declared[min(index, len(declared) - 1)]
+
+
+def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
+    """Whether an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+    attributes = (number for a in node.attribute for number in (a.i, *a.ints))
+    constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
+    return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
 
 
 def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:

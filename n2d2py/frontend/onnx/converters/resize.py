@@ -57,7 +57,10 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
     chosen = [node.axis_of(axis, len(shape)) for axis in node.attribute("axes") or range(len(shape))]
     axes = [_Axis(size, size, Fraction(1)) for size in shape]
     if sizes_at is not None and node.has(sizes_at) and node.constant(sizes_at, "sizes").size:
-        for axis, size in zip(chosen, node.constant(sizes_at, "sizes").reshape(-1).tolist(), strict=True):
+        sizes = node.constant(sizes_at, "sizes").reshape(-1).tolist()
+        if len(sizes) != len(chosen):
+            raise Unsupported(f"it has {len(sizes)} sizes for {len(chosen)} axes")
+        for axis, size in zip(chosen, sizes):
             if axis:
                 axes[axis] = _Axis(shape[axis], int(size), Fraction(int(size), shape[axis]))
         return axes
