@@ -131,6 +131,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E311": ("an ONNX model without outputs, or with one that no layer gives", "correct its outputs"),
     "E312": ("a layer name of both the INI and the ONNX graph", "rename the section"),
     "E313": ("an ONNX section that is fed other inputs than it takes", "set Size, NbChannels and Input accordingly"),
+    "E314": ("an ONNX node that is not as its operator is defined", "export the model again, or check it with onnx.checker"),
     "E320": ("onnxruntime is not installed", "pip install onnxruntime"),
     "E321": ("a file that ONNX Runtime cannot run", "check it with onnx.checker"),
     "E401": ("data that are missing or cannot be read", "check DataPath or the path of the option"),

@@ -20,6 +20,7 @@ from n2d2py.data.statistics import Statistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.files import write_text
 from n2d2py.ini import Document, Schema
 
 __all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
@@ -167,7 +168,7 @@ class StimuliProvider:
         for name, files in self._logs.items():
             (folder / name).mkdir(parents=True, exist_ok=True)
             for file, lines in files.items():
-                (folder / name / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+                write_text(folder / name / file, "\n".join(lines) + "\n")
         for name, found in self.statistics.items():
             for file, data in (("meanData.bin", found.mean_data), ("stdDevData.bin", found.deviation_data)):
                 if data is not None:

@@ -22,6 +22,7 @@ from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
 from n2d2py.data.sources import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
+from n2d2py.files import file_names
 
 __all__ = ["open_several"]
 
@@ -64,7 +65,7 @@ def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, flo
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]", "_", name)
+    return next(iter(file_names([re.sub(r"[^\w.-]", "_", name)]).values()))
 
 
 def _text(shape: tuple) -> str:

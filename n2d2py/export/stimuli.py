@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import InternalError
+from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
@@ -83,7 +84,7 @@ def write_stimuli(stimuli: Stimuli, graph: QuantGraph, names: Sequence[str], fol
         paths.append(" ".join(files))
         links.append(f"{files[0]} {stimuli.names[index] if stimuli.names else '-'}")
     for file, lines in (("stimuli.list", paths), ("stimuli.link", links)):
-        (folder / file).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+        write_text(folder / file, "".join(line + "\n" for line in lines))
 
 
 def _grey(shape: tuple[int, ...]) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 import n2d2py
 from n2d2py.errors import N2D2Error
 from n2d2py.export.replacement import MANIFEST, TOOL, digest, refuse_replacement
+from n2d2py.files import write_text
 
 __all__ = ["ExportFolder", "Manifest"]
 
@@ -109,7 +110,7 @@ class ExportFolder:
 
     def _finish(self) -> None:
         text = self._manifest.text(self._partial)
-        (self._partial / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+        write_text(self._partial / MANIFEST, text)
         self._swap()
 
     def _remove_leftovers(self) -> None:

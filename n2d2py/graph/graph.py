@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import Function
 
-__all__ = ["Graph", "Node", "Tensor"]
+__all__ = ["Graph", "Node", "Tensor", "check_size"]
 
 OpT = TypeVar("OpT", bound="Op")
 
@@ -108,7 +108,7 @@ class Graph:
         Raises:
             N2D2Error: E240 when its size is 0 or beyond what can be handled.
         """
-        _check_size(f"the input '{name}'", shape, None)
+        check_size(f"the input '{name}'", shape, None)
         self.tensors[name] = Tensor(name, tuple(shape), kind)
         self.inputs.append(name)
         return name
@@ -128,7 +128,7 @@ class Graph:
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
         kinds = node.op.output_kinds([self.tensors[name].kind for name in node.inputs], node)
         for name, shape, kind in zip(node.outputs, shapes, kinds, strict=True):
-            _check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
+            check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
             if name in self.tensors:
                 raise InternalError(f"tensor {name} is written twice")
             self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
@@ -332,7 +332,7 @@ class Graph:
         }
 
 
-def _check_size(what: str, shape: Shape, where: Location | None) -> None:
+def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, nearest, readable
 from n2d2py.ini.builder import build
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.section import Section
@@ -39,7 +39,7 @@ class Document:
 
     def __init__(self, path: Path):
         self.path = path
-        self.name = path.stem
+        self.name = readable(path.stem)
         self.files: list[Path] = []
         self.globals = Section(self, "", Location(str(path), 1))
         self.globals.mark_used()

@@ -49,6 +49,12 @@ def _last_readers(graph: Graph) -> dict[str, int]:
     return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
 
 
+def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
+    """The inputs by name, those of a fixed type in it."""
+    inputs = zip(graph.inputs, split_inputs(graph, stimuli))
+    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
+
+
 class Walk:
     """The values of the live tensors of all stimuli, after the layers advanced over so far.
 
@@ -61,10 +67,7 @@ class Walk:
         self._last = _last_readers(graph)
         self._index = 0
         self._parts = [
-            _Part(
-                dict(zip(graph.inputs, split_inputs(graph, x), strict=True)),
-                dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)),
-            )
+            _Part(_real_inputs(graph, x), dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)))
             for x in batches
         ]
         self._count = sum(len(x) for x in batches)

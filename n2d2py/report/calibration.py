@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
+from n2d2py.files import write_text
 from n2d2py.quant.histogram import BINS, Histogram
 from n2d2py.quant.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.report.data import ReportData
 from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
-from n2d2py.report.text import file_stems, write_text
+from n2d2py.report.text import file_stems
 
 __all__ = ["TensorRange", "folded", "tensor_ranges", "write_calibration"]
 

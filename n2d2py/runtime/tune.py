@@ -12,6 +12,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.files import write_text
 from n2d2py.runtime.build import build_error, need_make, run_make
 
 __all__ = ["TUNED_FILE", "best_tiles", "check_tunable", "tune_export", "tuned_text", "with_tiles"]
@@ -55,7 +56,7 @@ def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds:
     )
     path = folder / TUNED_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(tuned_text(tiles), encoding="utf-8", newline="\n")
+    write_text(path, tuned_text(tiles))
     return tiles
 
 

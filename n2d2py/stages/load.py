@@ -15,7 +15,7 @@ from n2d2py.data.provider import StimuliProvider, build_provider, read_environme
 from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import Location, N2D2Error
+from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import Target, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
@@ -67,7 +67,7 @@ class Network:
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each input file by its name."""
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
+        return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
 def load_stage(settings: Settings) -> Network:
@@ -229,8 +229,8 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
         sets["Test"] = stimuli
     return DataSet(
         sets,
-        steps=(f"{len(stimuli)} stimuli of {Path(path).name}",),
-        origin=f"{Path(path).name} {len(stimuli)} {_input_range(settings)}",
+        steps=(f"{len(stimuli)} stimuli of {readable(Path(path).name)}",),
+        origin=f"{readable(Path(path).name)} {len(stimuli)} {_input_range(settings)}",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.files import file_names, write_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
@@ -20,9 +21,9 @@ _PICTURE_CLASSES = 200
 
 
 def target_folder_name(target: str) -> str:
-    """The target's name as one safe path component: other characters than letters, digits, _ . - become _."""
+    """The target's name as one safe path component: other characters than letters, digits, _ . - become _; cut if long."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", target)
-    return name if name.strip(".") else "_" * max(len(name), 1)
+    return next(iter(file_names([name]).values()))
 
 
 def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_json: bool = False) -> Path:
@@ -89,7 +90,7 @@ def _stimuli(score: Score) -> list[dict]:
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def _quoted(name: str) -> str:

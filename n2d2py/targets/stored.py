@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import read_npy
 from n2d2py.ini import wildcard_match
 
 __all__ = ["StoredTensors"]
@@ -96,7 +97,7 @@ def _read(file: Path) -> np.ndarray:
     """All numbers of a file, flat."""
     try:
         if file.suffix == ".npy":
-            return np.load(file, allow_pickle=False).astype(np.float64).reshape(-1)
+            return read_npy(file).astype(np.float64).reshape(-1)
         if file.suffix == ".bin":
             return np.fromfile(file, "<f4").astype(np.float64)
         lines = file.read_text(encoding="utf-8").splitlines()

@@ -23,6 +23,7 @@ from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
+from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import height, width
 
@@ -130,7 +131,7 @@ class Project:
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = _environment().get_template(f"{template}.j2").render({**self._common, **values})
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_text(path, text)
 
     @cached_property
     def inputs(self) -> list[PortView]:

@@ -7,6 +7,7 @@ from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import LRN, Normalize
+from n2d2py.operators.lrn import window_within
 
 __all__ = ["LAYER_TYPES"]
 
@@ -27,8 +28,8 @@ _NORMALIZE = LAYER.extended(
 
 def _lrn(context: LayerContext) -> None:
     values, tensor = context.values, context.joined()
-    require_channels(context, tensor)
-    context.add(LRN(values["N"], values["Alpha"], values["Beta"], values["K"]), [tensor])
+    size = window_within(values["N"], require_channels(context, tensor))
+    context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
 
 
 def _normalize(context: LayerContext) -> None:

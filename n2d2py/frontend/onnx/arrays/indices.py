@@ -77,7 +77,9 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
 
 def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
-    depth = indices.dims[-1]
+    if not 0 <= batch < min(len(x.dims), len(indices.dims)):
+        raise Unsupported(f"its batch_dims {batch} do not fit its inputs")
+    depth = _depth(indices, len(x.dims) - batch)
     if batch:
         outer = prod(x.dims[:batch])
         offsets = np.arange(outer).reshape(*x.dims[:batch], *(1,) * (len(indices.dims) - batch - 1))
@@ -93,8 +95,18 @@ def _gather_nd(a: Arrays) -> None:
     a.bind(a.add(op, [x, line], (*indices.dims[:-1], *rest), label="gathered"))
 
 
+def _depth(indices: Value, rank: int) -> int:
+    """Axes that the last axis of `indices` chooses on."""
+    depth = indices.dims[-1] if indices.dims else 0
+    if not 0 < depth <= rank:
+        raise Unsupported(f"its indices choose on {depth} axes of {rank}")
+    return depth
+
+
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
+    if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
+        raise Unsupported("its data, indices and updates have other ranks or shapes than each other")
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     if len(indices.dims) != len(x.dims):
         raise Unsupported("its indices have another rank than its input")
@@ -130,7 +142,7 @@ def _combine(a: Arrays) -> str:
 
 def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
-    depth = indices.dims[-1]
+    depth = _depth(indices, len(x.dims))
     line = _linear(a, indices, x.dims[:depth])
     operands = [x, line, updates]
     op = ArrayScatter(

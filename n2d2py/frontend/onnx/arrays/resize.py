@@ -13,6 +13,9 @@ from n2d2py.operators import ArrayInterpolate
 
 __all__ = ["CONVERTERS"]
 
+_MOST_LINES = 1 << 16
+"""Positions along an axis that have weights of their own."""
+
 
 def _resize(a: Arrays) -> None:
     x, old = a.value(0), a.node.opset < 11
@@ -30,6 +33,8 @@ def _resize(a: Arrays) -> None:
             continue
         if coordinates == "tf_crop_and_resize" and axis not in chosen:
             continue
+        if mode != "nearest" and sizes[axis] > _MOST_LINES:
+            raise Unsupported(f"it computes {sizes[axis]:,} lines, at most {_MOST_LINES:,} are supported")
         at = _coordinates(x.dims[axis], sizes[axis], scales[axis], coordinates, roi[axis])
         lines = _lines(
             a, at, x.dims[axis], scales[axis], mode, "floor" if old else a.node.attribute("nearest_mode", "round_prefer_floor")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph.shapes import MAX_STEP
+from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators import ArrayWindow
 
 __all__ = ["CONVERTERS", "convolved"]
@@ -38,7 +38,7 @@ def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequenc
         pads = [int(p) for p in a.node.attribute("pads") or [0] * 2 * count] if mode == "NOTSET" else [0] * 2 * count
         if len(pads) != 2 * count:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * count}")
-        if max(pads) > MAX_STEP:
+        if max(pads) > MAX_PAD:
             raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph.shapes import MAX_STEP, height, width
+from n2d2py.graph.shapes import MAX_PAD, MAX_STEP, height, width
 from n2d2py.operators import Op, Reshape
 from n2d2py.operators.windows import Pads
 
@@ -59,7 +59,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
         if len(pads) != 2 * axes:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
         pads = [0, pads[0], 0, pads[1]] if axes == 1 else pads
-        if max(pads) > MAX_STEP:
+        if max(pads) > MAX_PAD:
             raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
