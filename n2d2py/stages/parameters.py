@@ -33,6 +33,8 @@ def _warn(params: Params, name: str, why: str, layer: str | None = None) -> None
 
 def _check_layer(params: Params, layer: str, target: Exporter, graph: QuantGraph) -> None:
     node = next((node for node in graph.nodes if layer in (node.name, *node.source)), None)
+    if node is None:
+        return  # that is another warning
     precision = params.layer_precision(layer)
     for name in params.layer(layer):
         known = [*(key.name for key in PRECISION_KEYS), *(target.layer_parameters or ())]
@@ -44,7 +46,7 @@ def _check_layer(params: Params, layer: str, target: Exporter, graph: QuantGraph
                 where=params.where_layer(layer),
                 remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(known)}",
             )
-        elif precision.get(name) is None or node is None:
+        elif precision.get(name) is None:
             continue
         elif graph.bits <= 0 or graph.bits > 16:
             _warn(params, name, "the export has no integers of 8 or 16 bits", layer)
