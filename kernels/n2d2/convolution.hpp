@@ -167,7 +167,7 @@ N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const 
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_tile.hpp"
 #include "n2d2/panels/panel_convolution.hpp"
 namespace n2d2 {
@@ -175,42 +175,7 @@ template <class Cfg>
 struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Machine> {};
 }  // namespace n2d2
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx512Vnni> : PanelConvolution<Cfg, avx512::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVXVNNI
-#include "n2d2/x86/avxvnni_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avxvnni::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Sse41> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, NeonDot> : PanelConvolution<Cfg, neondot::Machine> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_bytes_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Neon> : PanelConvolution<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
-#endif
+#define N2D2_BIND_CONVOLUTION
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_CONVOLUTION_HPP

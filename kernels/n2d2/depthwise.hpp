@@ -139,19 +139,10 @@ N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const ty
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_depthwise.hpp"
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_depthwise.hpp"
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_depthwise.hpp"
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_depthwise.hpp"
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_depthwise.hpp"
-#elif N2D2_NEON
-#include "n2d2/arm/neon_depthwise.hpp"
-#endif
+#define N2D2_BIND_DEPTHWISE
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_DEPTHWISE_HPP

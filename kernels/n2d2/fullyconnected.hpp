@@ -76,7 +76,7 @@ N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, con
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_tile.hpp"
 #include "n2d2/panels/panel_fullyconnected.hpp"
 namespace n2d2 {
@@ -84,42 +84,7 @@ template <class Cfg>
 struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Machine> {};
 }  // namespace n2d2
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx512Vnni> : PanelFullyConnected<Cfg, avx512::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVXVNNI
-#include "n2d2/x86/avxvnni_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avxvnni::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Sse41> : PanelFullyConnected<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, NeonDot> : PanelFullyConnected<Cfg, neondot::Machine> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_bytes_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Neon> : PanelFullyConnected<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
-#endif
+#define N2D2_BIND_FULLYCONNECTED
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_FULLYCONNECTED_HPP

@@ -99,8 +99,7 @@ N2D2_INLINE void interpolated(const unsigned char* in, unsigned char* out, const
 
 }  // namespace n2d2
 
-#if N2D2_AVX2 && !N2D2_AVX512VNNI
-#include "n2d2/x86/avx2_lookup.hpp"
-#endif
+#define N2D2_BIND_LOOKUP
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_LOOKUP_HPP

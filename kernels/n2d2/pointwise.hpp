@@ -134,10 +134,7 @@ struct SameShape {
 
 }  // namespace n2d2
 
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_run.hpp"
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_run.hpp"
-#endif
+#define N2D2_BIND_RUNS
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_POINTWISE_HPP

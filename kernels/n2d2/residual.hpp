@@ -71,6 +71,9 @@ struct PortableRun<Added<First, Operand, Last>, Varying> {
 
 // The same with the instructions of an instruction set: an object with the constants, which are loaded before anything is stored,
 // has sixteen<Count>(own, out) for up to sixteen elements; sixteen are read at `own`.
+template <class Stage, class Isa>
+struct ResidualSum;
+
 template <int Count, class Sum, class Own, class Out>
 N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
     constexpr int whole = Count / 16 * 16, rest = Count - whole;
@@ -82,32 +85,6 @@ N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
 }
 
 }  // namespace n2d2
-
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : avx512::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : avx2::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : sse41::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : neon::ResidualSum<Stage> {};
-}  // namespace n2d2
-#endif
 
 #if N2D2_PANELS
 namespace n2d2 {
@@ -148,7 +125,7 @@ struct TileEnd<Stage, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Runner::template run<Tile>(x, weights, bias, output, beside);
-        const ResidualSum<Stage> sum;
+        const ResidualSum<Stage, Native> sum;
         for (int p = 0; p < Pixels; ++p)
             addResidual<Count>(sum, made + p * Step, at(p) + output);
     }
@@ -157,7 +134,7 @@ struct TileEnd<Stage, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Finish::store(sums, output, beside);
-        const ResidualSum<Stage> sum;
+        const ResidualSum<Stage, Native> sum;
         for (int p = 0; p < Pixels; ++p)
             if (once[p])
                 addResidual<Count>(sum, made + p * Step, at(p) + output);
@@ -166,5 +143,8 @@ struct TileEnd<Stage, Pixels, Count, true> {
 
 }  // namespace n2d2
 #endif
+
+#define N2D2_BIND_RESIDUAL
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_RESIDUAL_HPP

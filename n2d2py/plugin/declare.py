@@ -224,7 +224,7 @@ class Kernel:
 
     Attributes:
         operator: kind of the layers, such as "Pool".
-        isa: "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot", or "" for all: where the export is compiled
+        isa: the tag of an instruction set (`kernels/n2d2/isa.hpp` lists them), or "" for all: where the export is compiled
             for it, the layers use the kernel.
         header: file with the specialisation of the kernel's template for `tag`.
         tag: a struct of the header, with its namespace.

@@ -13,6 +13,7 @@ import numpy as np
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.cpp import code, headers
 from n2d2py.export.cpp.code import LayerCode, layer_kinds, override_kernel, register_layer
+from n2d2py.export.cpp.isa import tags
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.layers import builder
 from n2d2py.export.cpp.layers.builder import LayerBuilder, function_kinds, register_activation
@@ -40,7 +41,6 @@ from n2d2py.quant.layers import LayerTypes, moved, quantizer, summed
 
 __all__ = ["check", "enter", "registries"]
 
-ISAS = ("", "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot")
 _KINDS = {
     (int, False): Kind.INT,
     (float, False): Kind.FLOAT,
@@ -80,8 +80,8 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
             'write header = "name.hpp" and put the file beside the Python file',
         )
     if declared.what == "kernel":
-        if made.isa not in ISAS:
-            lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(ISAS[1:])}")
+        if made.isa and made.isa not in tags():
+            lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(tags())}")
         if made.operator not in operator_kinds():
             lacks(
                 f"it is for the operator '{made.operator}', which does not exist",

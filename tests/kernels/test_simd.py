@@ -241,7 +241,7 @@ def test_cases_use_the_panels():
     for code in native:
         portable = code.portable()
         assert "Native" not in portable.config and not portable.kernel
-        assert all(array.panels is None for array in portable.arrays)
+        assert all(not array.forms for array in portable.arrays)
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -175,16 +175,15 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
     }
 };
 
-}  // namespace neon
-
 template <class Cfg>
-struct Depthwise<Cfg, Neon> {
+struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        neon::DepthwisePanels<Cfg>::template lines<neon::DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
+        DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 
+}  // namespace neon
 }  // namespace n2d2
 
 #endif  // N2D2_ARM_NEON_DEPTHWISE_HPP

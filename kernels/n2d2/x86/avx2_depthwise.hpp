@@ -15,9 +15,10 @@
 #include "n2d2/x86/avx2_depthwise3x3.hpp"
 
 namespace n2d2 {
+namespace avx2 {
 
 template <class Cfg>
-struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
+struct Depthwise : PanelDepthwise<Cfg> {
     typedef PanelDepthwise<Cfg> Base;
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
@@ -45,7 +46,7 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         __m256i values[KH];
         N2D2_UNROLL
         for (int u = 0; u < KH; ++u) {
-            values[u] = _mm256_cvtepu8_epi16(avx2::flipped<In>(avx2::loadBytes<Count>(lines.pixel(u, x, channel))));
+            values[u] = _mm256_cvtepu8_epi16(flipped<In>(loadBytes<Count>(lines.pixel(u, x, channel))));
         }
         N2D2_UNROLL
         for (int i = 0; i < Pairs; ++i) {
@@ -61,9 +62,9 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         if (Count < 16) {  // the last panel, which has only its channels
             alignas(32) std::int8_t all[64] = {};
             std::memcpy(all, w + static_cast<long>(panel) * Base::Taps * 64 + tap * Count * 4, Count * 4);
-            return avx2::eight<8>(all + 16 * j, all + 16 * (j + Step));
+            return eight<8>(all + 16 * j, all + 16 * (j + Step));
         }
-        return avx2::eight<8>(Base::weightsAt(w, Base::position(panel, j), tap),
+        return eight<8>(Base::weightsAt(w, Base::position(panel, j), tap),
                               Base::weightsAt(w, Base::position(panel, j + Step), tap));
     }
 
@@ -78,9 +79,9 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         };
         static N2D2_INLINE __m256i bias(const std::int32_t* from, int panel) {
             return All == 0 ? _mm256_setzero_si256()
-                            : avx2::eight<All>(from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + Step) : 0));
+                            : eight<All>(from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + Step) : 0));
         }
-        typedef avx2::Stage8<Stage, (All > 0 ? int(All) : 1)> Rescale;
+        typedef Stage8<Stage, (All > 0 ? int(All) : 1)> Rescale;
         static N2D2_INLINE Rescale stage(int panel) {
             return Rescale(All > 0 ? Base::position(panel, J) : 0, High > 0 ? Base::position(panel, J + Step) : 0);
         }
@@ -145,9 +146,9 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
     template <int Count, class T>
     static N2D2_INLINE void finish(__m256i a, __m256i b, T* out) {
         const __m256i low = _mm256_permute2x128_si256(a, b, 0x20), high = _mm256_permute2x128_si256(a, b, 0x31);
-        avx2::store8<(Count < 8 ? Count : 8)>(low, out);
+        store8<(Count < 8 ? Count : 8)>(low, out);
         if (Count > 8)
-            avx2::store8<(Count > 8 ? Count - 8 : 1)>(high, out + 8);
+            store8<(Count > 8 ? Count - 8 : 1)>(high, out + 8);
     }
     template <int Count>
     static N2D2_INLINE void finish(__m256i a, __m256i b, std::uint8_t* out) { finishBytes<Count>(a, b, out); }
@@ -156,7 +157,7 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
 
     // Up to eight channels in order.
     template <int Count, class T>
-    static N2D2_INLINE void finish(__m256i a, T* out) { avx2::store8<Count>(a, out); }
+    static N2D2_INLINE void finish(__m256i a, T* out) { store8<Count>(a, out); }
     template <int Count>
     static N2D2_INLINE void finish(__m256i a, std::uint8_t* out) { finishBytes<Count>(a, out); }
     template <int Count>
@@ -164,14 +165,14 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
     template <int Count>
     static N2D2_INLINE void finishBytes(__m256i a, Out* out) {
         const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-        avx2::storeBytes<Count>(Part<Count, 0, 1>::Rescale::clampBytes(avx2::packedBytes<Out>(halves, halves)), out);
+        storeBytes<Count>(Part<Count, 0, 1>::Rescale::clampBytes(packedBytes<Out>(halves, halves)), out);
     }
 
     template <int Count>
     static N2D2_INLINE void finishBytes(__m256i a, __m256i b, Out* out) {
         const __m256i halves = _mm256_packs_epi32(a, b);
-        const __m256i bytes = _mm256_permute4x64_epi64(avx2::packedBytes<Out>(halves, halves), 0x08);
-        avx2::storeBytes<Count>(Part<Count, 0>::Rescale::clampBytes(_mm256_castsi256_si128(bytes)), out);
+        const __m256i bytes = _mm256_permute4x64_epi64(packedBytes<Out>(halves, halves), 0x08);
+        storeBytes<Count>(Part<Count, 0>::Rescale::clampBytes(_mm256_castsi256_si128(bytes)), out);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
@@ -187,9 +188,10 @@ struct Depthwise<Cfg, Avx2> : PanelDepthwise<Cfg> {
         }
     };
     template <class Any>
-    struct Run<true, Any> : avx2::Lines3x3<Cfg, Depthwise, (Cfg::Serial || Cfg::Streamed)> {};
+    struct Run<true, Any> : Lines3x3<Cfg, Depthwise, (Cfg::Serial || Cfg::Streamed)> {};
 };
 
+}  // namespace avx2
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX2_DEPTHWISE_HPP

@@ -36,7 +36,7 @@ struct ChannelPairs<In, Count, false> {
     }
 };
 
-// Kernel: Depthwise<Cfg, Avx2>, which knows where the constants of a vector are; Count: channels of the panel.
+// Kernel: avx2::Depthwise<Cfg>, which knows where the constants of a vector are; Count: channels of the panel.
 template <class Cfg, class Kernel, int Count>
 struct Depthwise3x3 {
     typedef typename Cfg::Output Output;

@@ -49,12 +49,12 @@ struct ByteRun {
 }  // namespace avx2
 
 template <class Rescale, std::int64_t Low, std::int64_t High, int Zero, bool Varying>
-struct StageRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying, Avx2>
+struct StageRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying, Native>
     : Choice<Zero == 0 || InFloat<Rescale>::value, avx2::ByteRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying>,
              PortableRun<Requantized<std::uint8_t, Rescale, Low, High, Zero>, Varying> >::Type {};
 
 template <class Rescale, std::int64_t Low, std::int64_t High, int Zero, bool Varying>
-struct StageRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying, Avx2>
+struct StageRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying, Native>
     : Choice<Zero == 0 || InFloat<Rescale>::value, avx2::ByteRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying>,
              PortableRun<Requantized<std::int8_t, Rescale, Low, High, Zero>, Varying> >::Type {};
 

@@ -9,9 +9,10 @@
 #include "n2d2/x86/sse41.hpp"
 
 namespace n2d2 {
+namespace sse41 {
 
 template <class Cfg>
-struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
+struct Depthwise : PanelDepthwise<Cfg> {
     typedef PanelDepthwise<Cfg> Base;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Stage Stage;
@@ -35,7 +36,7 @@ struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
         __m128i values[KH];
         N2D2_UNROLL
         for (int u = 0; u < KH; ++u)
-            values[u] = _mm_cvtepu8_epi16(sse41::flipped<In>(sse41::loadBytes<Count>(lines.pixel(u, x, channel))));
+            values[u] = _mm_cvtepu8_epi16(flipped<In>(loadBytes<Count>(lines.pixel(u, x, channel))));
         N2D2_UNROLL
         for (int i = 0; i < Pairs; ++i) {
             const int first = i / 2 * 4 + i % 2, second = first + 2 < KH ? first + 2 : first;  // its weight is zero
@@ -54,15 +55,15 @@ struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
         if (Channels < 16) {  // the last panel, which has only its channels
             alignas(16) std::int8_t all[64] = {};
             std::memcpy(all, w + static_cast<long>(panel) * Base::Taps * 64 + tap * Channels * 4, Channels * 4);
-            return sse41::four<4>(all + 16 * j);
+            return four<4>(all + 16 * j);
         }
-        return sse41::four<4>(Base::weightsAt(w, Base::position(panel, j), tap));
+        return four<4>(Base::weightsAt(w, Base::position(panel, j), tap));
     }
 
     // Four constants of a panel, of which `Count` are there.
     template <int Count>
     static N2D2_INLINE __m128i bias(const std::int32_t* from, int panel, int j) {
-        return Count > 0 ? sse41::four<(Count > 0 ? Count : 1)>(from + Base::position(panel, j)) : _mm_setzero_si128();
+        return Count > 0 ? four<(Count > 0 ? Count : 1)>(from + Base::position(panel, j)) : _mm_setzero_si128();
     }
 
     // Channels 8 Half to 8 Half + 7 of a panel of Channels, if it has any.
@@ -73,8 +74,8 @@ struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
             Low = Count < 4 ? int(Count) : 4,
             High = Count - 4 < 0 ? 0 : Count - 4
         };
-        typedef sse41::Stage4<Stage, (Low > 0 ? int(Low) : 1)> First;
-        typedef sse41::Stage4<Stage, (High > 0 ? int(High) : 1)> Second;
+        typedef Stage4<Stage, (Low > 0 ? int(Low) : 1)> First;
+        typedef Stage4<Stage, (High > 0 ? int(High) : 1)> Second;
 
         static N2D2_INLINE void run(const Lines& lines, int panel, Out* out, const std::int8_t* w,
                                     const std::int32_t* constants) {
@@ -115,7 +116,7 @@ struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
                         }
                     const __m128i values[2] = {stage0.template apply<saturated>(sums[0]),
                                                stage1.template apply<saturated>(sums[1])};
-                    sse41::storePanel<Stage, (Count > 0 ? int(Count) : 1)>(
+                    storePanel<Stage, (Count > 0 ? int(Count) : 1)>(
                         values, out + x * Output::Stride + panel * 16 + 8 * Half);
                 }
             }
@@ -136,6 +137,7 @@ struct Depthwise<Cfg, Sse41> : PanelDepthwise<Cfg> {
     }
 };
 
+}  // namespace sse41
 }  // namespace n2d2
 
 #endif  // N2D2_X86_SSE41_DEPTHWISE_HPP

@@ -118,7 +118,8 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
         )
     for layer, parameters in request.layer_parameters.items():
         try:
-            tile_constants(parameters.get("Tile", "avx2:6x1:24576"))
+            if "Tile" in parameters:
+                tile_constants(parameters["Tile"])
         except ValueError as problem:
             found.append(
                 N2D2Error(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 import numpy as np
 
-from n2d2py import resources
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
-from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
+from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, Form, LayerCode, float_literal
+from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.export.cpp.text import comment
-from n2d2py.export.cpp.variants import HALF, TABLE_SETS, TABLES, VECTOR_SETS, VECTORS, Facts, Panels, choose
-from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unprofitable
+from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Implementation, Panels, choose
+from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.sums import folded_offset
@@ -70,19 +69,6 @@ def function_kinds() -> set[str]:
     return {made.kind for made in below(Function) if made.__module__.startswith("n2d2py.operators.")} | set(_FUNCTIONS)
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp" / "layers")
-    return jinja2.Environment(
-        loader=loader,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-
-
 def _overlap(a: Plane, b: Plane) -> bool:
     return any(begin < other_end and other < end for begin, end in a.intervals() for other, other_end in b.intervals())
 
@@ -131,6 +117,7 @@ class LayerBuilder:
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
+        self._implementation: Implementation | None = None
         self._kernel, self._sets, self._native = "", (), False
         self.byte_sums = 0
         self._winograd: tuple[np.ndarray, tuple[str, ...]] | None = None
@@ -168,16 +155,17 @@ class LayerBuilder:
 
     # ---- constant data --------------------------------------------------------------------
     def array(
-        self,
-        role: str,
-        values: np.ndarray,
-        ctype: str,
-        panels: np.ndarray | None = None,
-        dots: np.ndarray | None = None,
-        dots_where: str = "N2D2_NEON_DOT",
+        self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None, signed: np.ndarray | None = None
     ) -> str:
-        """Adds an array with the flattened `values`, and `panels` and `dots` for SIMD kernels; returns its name."""
-        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots, dots_where)
+        """Adds an array with the flattened `values`; `panels` for the sets that have the kernel of the layer, `signed` for those of
+        them that multiply signed bytes. Returns its name.
+        """
+        forms = ()
+        if self._implementation is not None and panels is not None:
+            forms = (Form(self._implementation.sets, panels),)
+            if signed is not None:
+                forms = (Form(self._implementation.signed_sets, signed), *forms)
+        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms)
         self._arrays.append(array)
         return array.name
 
@@ -200,7 +188,7 @@ class LayerBuilder:
             weights[0].size // inputs,
         )
         found, self._reason = choose(facts)
-        self._panels, self.byte_sums = None, 0
+        self._panels, self.byte_sums, self._implementation = None, 0, found
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + (
@@ -226,20 +214,20 @@ class LayerBuilder:
         if not (self.integer and self._panels and weights.shape[1:3] == (3, 3)):
             return
         problem = impossible(weights, geometry)
-        self._winograd = None if problem else (weights, () if unprofitable(weights, geometry) else SETS)
+        self._winograd = None if problem else (weights, () if unprofitable(weights, geometry) else having(WINOGRAD))
         if problem := problem or unprofitable(weights, geometry):
             self._reason += f"; no Winograd: {problem}"
 
     def vectors(self) -> None:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
         if self.integer:
-            self._kernel, self._sets, self._native = VECTORS, VECTOR_SETS, True
+            self._kernel, self._sets, self._native = VECTORS, having(RUNS), True
             self._reason = "the compiler makes the sums, registers the last stage"
 
     def table(self) -> None:
         """Takes the kernel of the instruction set for a table from bytes to bytes."""
         if self.inputs[0].bits == self.output.bits == 8:
-            self._kernel, self._sets, self._native = TABLES, TABLE_SETS, True
+            self._kernel, self._sets, self._native = TABLE, having(TABLES), True
             self._reason = "bytes to bytes: 256 entries in registers"
 
     def _weight_type(self, values: np.ndarray) -> str:
@@ -272,7 +260,6 @@ class LayerBuilder:
             sum_type,
             self._panels and self._panels.bias,
             self._panels and self._panels.signed_bias,
-            self._panels.signed_where if self._panels else "",
         )
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
@@ -298,8 +285,8 @@ class LayerBuilder:
                 "Streamed": self.streamed,
             }
         self._structs.append(
-            _environment()
-            .get_template("config.hpp.j2")
+            templates()
+            .get_template("layers/config.hpp.j2")
             .render(
                 name=name,
                 description=comment(description),
@@ -314,8 +301,8 @@ class LayerBuilder:
         name = f"{self.identifier}_{suffix}"
         literal = (lambda value: float_literal(value, type)) if type in ("float", "double") else str
         self._structs.append(
-            _environment()
-            .get_template("constants.hpp.j2")
+            templates()
+            .get_template("layers/constants.hpp.j2")
             .render(name=name, type=type, types=types, functions={key: literal(value) for key, value in functions.items()})
         )
         return name
@@ -456,7 +443,7 @@ class LayerBuilder:
         if self._winograd:
             name, (weights, sets) = f"{self.identifier}_transformed", self._winograd
             other = call.replace(f"n2d2::{header}<", "n2d2::winograd<").replace(f"{self.identifier}_weights", name)
-            winograd = Winograd(other, name, weights, sets, streamed=self.streamed)
+            winograd = Winograd(other, name, weights, sets, having(WINOGRAD), self.streamed)
             self._headers.append("n2d2/winograd.hpp")
         return LayerCode(
             self.node.name,

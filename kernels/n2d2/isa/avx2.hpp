@@ -1,0 +1,86 @@
+// The kernels of AVX2, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/x86/avx2_winograd.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, avx2::WinogradMachine> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/x86/avx2_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : avx2::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/x86/avx2_residual.hpp"
+namespace n2d2 {
+template <class Stage>
+struct ResidualSum<Stage, Native> : avx2::ResidualSum<Stage> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RUNS)
+#undef N2D2_BIND_RUNS
+#include "n2d2/x86/avx2_run.hpp"
+#endif
+
+#if defined(N2D2_BIND_LOOKUP)
+#undef N2D2_BIND_LOOKUP
+#include "n2d2/x86/avx2_lookup.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Lookup<Cfg, Native> : avx2::Lookup<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_EXP)
+#undef N2D2_BIND_EXP
+#include "n2d2/x86/avx2_exp.hpp"
+namespace n2d2 {
+template <>
+struct VectorExp<Native> : avx2::VectorExp {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#include "n2d2/x86/float256.hpp"
+#endif
+
+#if defined(N2D2_BIND_PEAK)
+#undef N2D2_BIND_PEAK
+#include "n2d2/x86/multiply_peak.hpp"
+namespace n2d2 {
+template <>
+struct MultiplyPeak<Native> : Pairs256Peak {};
+}  // namespace n2d2
+#endif

@@ -1,0 +1,59 @@
+// The kernels of SSE4.1, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/x86/sse41_winograd.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, sse41::WinogradMachine> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/x86/sse41_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : sse41::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/x86/sse41_residual.hpp"
+namespace n2d2 {
+template <class Stage>
+struct ResidualSum<Stage, Native> : sse41::ResidualSum<Stage> {};
+}  // namespace n2d2
+#endif
+
+// AVX without AVX2 has vectors of 256 bits for floating point.
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#if defined(__AVX__)
+#include "n2d2/x86/float256.hpp"
+#else
+#include "n2d2/x86/float128.hpp"
+#endif
+#endif
