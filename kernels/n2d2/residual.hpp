@@ -72,7 +72,13 @@ struct PortableRun<Added<First, Operand, Last>, Varying> {
 // The same with the instructions of an instruction set: an object with the constants, which are loaded before anything is stored,
 // has sixteen<Count>(own, out) for up to sixteen elements; sixteen are read at `own`.
 template <class Stage, class Isa>
-struct ResidualSum;
+struct ResidualSum {
+    N2D2_INLINE ResidualSum() {}
+    template <int Count, class Own, class Out>
+    N2D2_INLINE void sixteen(const Own* own, Out* out) const {
+        PortableResidual<Stage>::template run<Count>(own, out);
+    }
+};
 
 template <int Count, class Sum, class Own, class Out>
 N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
@@ -83,11 +89,6 @@ N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
     if (rest > 0)
         sum.template sixteen<(rest > 0 ? rest : 16)>(own + whole, out + whole);
 }
-
-}  // namespace n2d2
-
-#if N2D2_PANELS
-namespace n2d2 {
 
 // What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
 // is added to what lies at the place of each pixel. run() lets Runner compute the tile, store() has its sums; `once` says which pixels are
@@ -142,7 +143,6 @@ struct TileEnd<Stage, Pixels, Count, true> {
 };
 
 }  // namespace n2d2
-#endif
 
 #define N2D2_BIND_RESIDUAL
 #include "n2d2/bindings.hpp"

@@ -22,11 +22,6 @@ enum : int { TilePixels = 6, TilePanels = 1, SinglePanels = 4 };
 N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return vmlaq_f32(sum, a, b); }
 enum : int { TilePixels = 3, TilePanels = 1, SinglePanels = 2 };
 #endif
-N2D2_INLINE Vector load(const Half* from) {
-    float wide[4];
-    widen<4>(from, wide);
-    return load(wide);
-}
 
 }  // namespace floats
 }  // namespace n2d2

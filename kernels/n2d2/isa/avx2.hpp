@@ -6,7 +6,7 @@
 #include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<avx2::BytesMachine, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -16,17 +16,19 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::B
 #include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<avx2::BytesMachine, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/panels/panel_winograd.hpp"
-#include "n2d2/x86/avx2_winograd.hpp"
+#include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
+// In registers: 12 sums, two weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, avx2::WinogradMachine> {};
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Machine, 6> > {};
 }  // namespace n2d2
 #endif
 
@@ -41,16 +43,22 @@ struct Depthwise<Cfg, Native> : avx2::Depthwise<Cfg> {};
 
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
-#include "n2d2/x86/avx2_residual.hpp"
+#include "n2d2/x86/avx2.hpp"
+#include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
 template <class Stage>
-struct ResidualSum<Stage, Native> : avx2::ResidualSum<Stage> {};
+struct ResidualSum<Stage, Native> : VectorResidual<avx2::Vec, Stage> {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_RUNS)
 #undef N2D2_BIND_RUNS
-#include "n2d2/x86/avx2_run.hpp"
+#include "n2d2/panels/vector_run.hpp"
+#include "n2d2/x86/avx2.hpp"
+namespace n2d2 {
+template <class Stage, bool Varying>
+struct StageRun<Stage, Varying, Native> : VectorRun<avx2::Vec, Stage, Varying> {};
+}  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_LOOKUP)

@@ -31,16 +31,22 @@ struct Depthwise<Cfg, Native> : avx512::Depthwise<Cfg> {};
 
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
-#include "n2d2/x86/avx512_residual.hpp"
+#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
 template <class Stage>
-struct ResidualSum<Stage, Native> : avx512::ResidualSum<Stage> {};
+struct ResidualSum<Stage, Native> : VectorResidual<avx512::Vec, Stage> {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_RUNS)
 #undef N2D2_BIND_RUNS
-#include "n2d2/x86/avx512_run.hpp"
+#include "n2d2/panels/vector_run.hpp"
+#include "n2d2/x86/avx512.hpp"
+namespace n2d2 {
+template <class Stage, bool Varying>
+struct StageRun<Stage, Varying, Native> : VectorRun<avx512::Vec, Stage, Varying> {};
+}  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_FLOATS)

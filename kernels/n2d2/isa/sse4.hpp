@@ -6,7 +6,7 @@
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<sse41::BytesMachine, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -16,35 +16,39 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<sse41::BytesMachine, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/panels/panel_winograd.hpp"
-#include "n2d2/x86/sse41_winograd.hpp"
+#include "n2d2/x86/sse41_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
+// In registers: 8 sums, four weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, sse41::WinogradMachine> {};
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Machine, 2> > {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
-#include "n2d2/x86/sse41_depthwise.hpp"
+#include "n2d2/x86/pair_depthwise.hpp"
+#include "n2d2/x86/sse41.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : sse41::Depthwise<Cfg> {};
+struct Depthwise<Cfg, Native> : PairDepthwise<Cfg, sse41::Vec> {};
 }  // namespace n2d2
 #endif
 
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
-#include "n2d2/x86/sse41_residual.hpp"
+#include "n2d2/x86/sse41.hpp"
+#include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
 template <class Stage>
-struct ResidualSum<Stage, Native> : sse41::ResidualSum<Stage> {};
+struct ResidualSum<Stage, Native> : VectorResidual<sse41::Vec, Stage> {};
 }  // namespace n2d2
 #endif
 

@@ -1,6 +1,7 @@
 // Vectors of float32 in the widest registers that the compiler may use, and the activations that are vector instructions.
 //
-// An instruction set has, in namespace floats: the type Vector; load(), also of numbers in binary16 (n2d2/half.hpp), and store();
+// An instruction set has, in namespace floats: the type Vector; load() and store(); where it converts numbers in binary16
+// (n2d2/half.hpp), load() of them, and N2D2_FLOAT_HALVES;
 // spread(x), x in every lane; add(sum, a, b), sum + a * b, fused where the target does that; largerOf and smallerOf, which choose the second
 // operand for what is no number, as Clip does; TilePixels, TilePanels, SinglePanels of the tiles that its registers hold.
 #ifndef N2D2_PANELS_FLOAT_VECTOR_HPP
@@ -18,6 +19,14 @@ namespace n2d2 {
 namespace floats {
 
 enum : int { Lanes = static_cast<int>(sizeof(Vector) / sizeof(float)) };
+
+#if !defined(N2D2_FLOAT_HALVES)
+N2D2_INLINE Vector load(const Half* from) {
+    float wide[Lanes];
+    widen<Lanes>(from, wide);
+    return load(wide);
+}
+#endif
 
 // Count sums, as values in order, to elements of the output. Vector by vector where the activation is one of instructions.
 template <class Stage>

@@ -36,7 +36,7 @@ struct ChannelPairs<In, Count, false> {
     }
 };
 
-// Kernel: avx2::Depthwise<Cfg>, which knows where the constants of a vector are; Count: channels of the panel.
+// Kernel: PairDepthwise, which knows where the constants of a vector are; Count: channels of the panel.
 template <class Cfg, class Kernel, int Count>
 struct Depthwise3x3 {
     typedef typename Cfg::Output Output;
@@ -120,10 +120,10 @@ struct Depthwise3x3 {
 
     N2D2_INLINE void finish(const Sums& sums, Out* to) const { store(sums.of, to); }
     N2D2_INLINE void store(const __m256i (&sums)[2], Out* to) const {
-        Kernel::template finish<Count>(stage0.template apply<Bytes>(sums[0]), stage1.template apply<Bytes>(sums[1]), to);
+        Vec::storeTwo<typename Cfg::Stage, Count>(stage0.template apply<Bytes>(sums[0]), stage1.template apply<Bytes>(sums[1]), to);
     }
     N2D2_INLINE void store(const __m256i (&sums)[1], Out* to) const {
-        Kernel::template finish<Count>(stage0.template apply<Bytes>(sums[0]), to);
+        Vec::storeOne<typename Cfg::Stage, Count>(stage0.template apply<Bytes>(sums[0]), to);
     }
 
     // Stride 1. Column x is the third of `first`, the second of `second` and the first of `third`; below: its line 2.

@@ -164,6 +164,11 @@ struct Tile {
         }
     };
 
+    template <class At>
+    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+    }
+
     // The sums before the first product.
     static N2D2_INLINE void start(const std::int32_t* bias, __m256i (&sums)[Pixels][Vectors]) {
         N2D2_UNROLL
@@ -183,7 +188,7 @@ struct Tile {
         __m256i sums[Pixels][Vectors];
         start(bias + output, sums);
         Product::template sum<Pitch>(x, w, sums);
-        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+        store(sums, output, at);
     }
 
     template <long Pitch, class At>
@@ -193,17 +198,9 @@ struct Tile {
     }
 };
 
-struct Machine {
-    template <class In, int Words>
-    struct Windows : bytes::SplitWindow<In, Words> {};
-
+struct Machine : SplitMachine<avx2::Vec, 6, 2> {  // 12 sums of eight outputs, two weight vectors, a word, a product
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
-
-    // 12 sums of eight outputs, two weight vectors, a word, a product.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 2; }
 };
 
 }  // namespace avx2

@@ -1,4 +1,4 @@
-// What the AVX-512 kernels share: masks, copies, and the output stages on 16 sums at once.
+// AVX-512: what its kernels share, masks, copies, the output stages on 16 sums at once, and its vectors (panels/vec.hpp).
 //
 // A stage object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
 // _mm512_cvtepi32_ps, the product, the clamp and _mm512_cvtps_epi32 round as the portable code does.
@@ -7,7 +7,8 @@
 
 #include <cstring>
 
-#include "n2d2/output.hpp"
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/x86/dot_by_name.hpp"
 #include "n2d2/x86/intrinsics.hpp"
 
 namespace n2d2 {
@@ -84,24 +85,13 @@ N2D2_INLINE void fillFlipped(int value, std::uint8_t* to) {
         storeAtLeast<rest>(x, to + whole);
 }
 
-// sums[i] += the products of four unsigned bytes of x and four signed ones of w. An instruction by name: with the
-// intrinsic GCC 12 keeps half of the sums of a tile on the stack (180 moves in a loop, none this way).
-N2D2_INLINE void dot(__m512i& sums, __m512i x, __m512i w) {
 #if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
-    sums = _mm512_dpbusd_epi32(sums, x, w);
+N2D2_DOT_BY_INTRINSIC(dot, __m512i, _mm512_dpbusd_epi32)
+N2D2_DOT_BY_INTRINSIC(dotPairs, __m512i, _mm512_dpwssd_epi32)
 #else
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
+N2D2_DOT_BY_NAME(dot, __m512i, "v", "vpdpbusd")
+N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
-}
-
-// The same for pairs of signed 16-bit integers.
-N2D2_INLINE void dotPairs(__m512i& sums, __m512i x, __m512i w) {
-#if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
-    sums = _mm512_dpwssd_epi32(sums, x, w);
-#else
-    __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
-#endif
-}
 
 // ---- rescales ------------------------------------------------------------------------------
 // Any stage whose values are within the limits as they come.
@@ -288,6 +278,56 @@ N2D2_INLINE __m512i packedInOrder(__m512i a, __m512i b, __m512i c, __m512i d) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, packed<T>(a, b, c, d));
 }
+
+struct Vec {
+    typedef __m512i Ints;
+    enum : int { Lanes = 16, Size = 64 };
+    enum : bool { Masked = true };
+    template <class S, int Count>
+    struct Stage : Stage16<S> {
+        N2D2_INLINE Stage(int first, int) : Stage16<S>(first, first16(Count)) {}
+        template <bool Saturated>
+        N2D2_INLINE Ints apply(Ints sums) const {
+            return Stage16<S>::template apply<Saturated>(sums, Count);
+        }
+    };
+
+    static N2D2_INLINE Ints load(const void* from) { return _mm512_loadu_si512(from); }
+    static N2D2_INLINE void store(Ints x, void* to) { _mm512_storeu_si512(to, x); }
+    template <int Count>
+    static N2D2_INLINE Ints some(const void* from, const void*) {
+        return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
+    }
+    static N2D2_INLINE Ints spread(std::int32_t x) { return _mm512_set1_epi32(x); }
+    static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
+        dotPairs(sums, a, b);
+        return sums;
+    }
+    template <class T>
+    static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
+        return packedInOrder<T>(a, b, c, d);
+    }
+    template <int Count, class S, int Outputs>
+    static N2D2_INLINE void storeBytes(const Stage<S, Outputs>& stage, Ints sums, typename S::Type* to) {
+        store16<Count>(stage.template apply<false>(sums), to);
+    }
+    template <int Count>
+    static N2D2_INLINE __m128i sixteen(const void* from) {
+        return _mm512_castsi512_si128(avx512::loadBytes<Count>(from));
+    }
+    template <class A, class B>
+    static N2D2_INLINE void pairsOf(__m128i a, __m128i b, Ints (&to)[1]) {
+        to[0] = _mm512_mask_blend_epi16(0xaaaaaaaau, wide<A>(a), _mm512_slli_epi32(wide<B>(b), 16));
+    }
+    template <class T>
+    static N2D2_INLINE Ints wide(__m128i x) {
+        return std::numeric_limits<T>::is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x);
+    }
+    template <int Count, class S>
+    static N2D2_INLINE void storeSixteen(const Stage<S, 16>& stage, const Ints (&sums)[1], typename S::Type* to) {
+        store16<Count>(stage.template apply<false>(sums[0]), to);
+    }
+};
 
 }  // namespace avx512
 }  // namespace n2d2

@@ -11,6 +11,7 @@
 #ifndef N2D2_X86_AVX512_DEPTHWISE_HPP
 #define N2D2_X86_AVX512_DEPTHWISE_HPP
 
+#include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx512.hpp"
 
 namespace n2d2 {
@@ -75,22 +76,21 @@ struct InterleavedColumns {
 
 template <class Cfg>
 struct Depthwise {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+    typedef PanelDepthwise<Cfg> Geometry;
+    typedef typename Geometry::Input Input;
+    typedef typename Geometry::Output Output;
+    typedef typename Geometry::In In;
+    typedef typename Geometry::Out Out;
     typedef typename Cfg::Stage Stage;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
-    static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
-                  "8-bit inputs and weights, 32-bit sums");
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Fours = (KH + 3) / 4,
+        KH = Geometry::KH,
+        KW = Geometry::KW,
+        C = Geometry::C,
+        H = Geometry::H,
+        W = Geometry::W,
+        OW = Geometry::OW,
+        Fours = Geometry::Fours,
         LastLines = KH - 4 * (Fours - 1),
         Blocks = (C + 63) / 64,
         LastPanels = (C - 64 * (Blocks - 1) + 15) / 16,

@@ -9,28 +9,19 @@
 
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/byte_window.hpp"
+#include "n2d2/x86/dot_by_name.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
 
-// sums[i] += the products of four unsigned bytes of x and four signed ones of w. By name for GCC, as in avx512.hpp; the prefix keeps
-// assemblers from the encoding of AVX-512.
-N2D2_INLINE void dot(__m256i& sums, __m256i x, __m256i w) {
+// The prefix keeps assemblers from the encoding of AVX-512.
 #if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
-    sums = _mm256_dpbusd_avx_epi32(sums, x, w);
+N2D2_DOT_BY_INTRINSIC(dot, __m256i, _mm256_dpbusd_avx_epi32)
+N2D2_DOT_BY_INTRINSIC(dotPairs, __m256i, _mm256_dpwssd_avx_epi32)
 #else
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
+N2D2_DOT_BY_NAME(dot, __m256i, "x", "%{vex%} vpdpbusd")
+N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 #endif
-}
-
-// The same for pairs of signed 16-bit integers.
-N2D2_INLINE void dotPairs(__m256i& sums, __m256i x, __m256i w) {
-#if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
-    sums = _mm256_dpwssd_avx_epi32(sums, x, w);
-#else
-    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
-#endif
-}
 
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
 struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
@@ -80,12 +71,12 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             for (int q = 0; q < words; ++q)
                 addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
         }
-        Base::template Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+        Base::store(sums, output, at);
     }
 };
 
 template <class In, int Words, bool Pairs = sizeof(In) == 2>
-struct Windows : bytes::ByteWindow<In, Words> {};
+struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 

@@ -80,6 +80,11 @@ struct Tile {
                 sums[p][v] = first;
         }
         Product::template sum<Pitch>(x, w, sums);
+        store(sums, output, at);
+    }
+
+    template <class At>
+    static N2D2_INLINE void store(const __m128i (&sums)[Pixels][Vectors], int output, const At& at) {
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
             N2D2_UNROLL
@@ -98,17 +103,9 @@ struct Tile {
     }
 };
 
-struct Machine {
-    template <class In, int Words>
-    struct Windows : bytes::SplitWindow<In, Words> {};
-
+struct Machine : SplitMachine<sse41::Vec, 2, 2> {  // 8 sums of four outputs, four weight vectors, a word, a product
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
     struct Tile : sse41::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
-
-    // 8 sums of four outputs, four weight vectors, a word, a product.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 2; }
 };
 
 }  // namespace sse41
