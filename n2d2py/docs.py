@@ -9,7 +9,7 @@ from pathlib import Path
 from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
-from n2d2py.export.cpp.isa_headers import write_isa_headers
+from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
@@ -43,6 +43,7 @@ def pages() -> dict[str, str]:
             ],
             "INI sections and keys",
         ),
+        "instruction_sets.md": isa_page(),
         "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
     }
 

@@ -63,8 +63,12 @@ def test_conditions_hold_for_their_sets_only():
         for name in [*names, "portable"]:
             lineage = {name, extends.get(name, "")}
             values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name != "portable"}
-            python = re.sub(r"\w+", lambda word: str(values[word[0]]), text).replace("&&", " and ").replace("||", " or ")
-            assert eval(python.replace("!", " not ")) == (name in wanted), (wanted, name, text)  # noqa: S307
+            python = (
+                re.sub(r"\w+", lambda word, values=values: str(values[word[0]]), text)
+                .replace("&&", " and ")
+                .replace("||", " or ")
+            )
+            assert eval(python.replace("!", " not ")) == (name in wanted), (wanted, name, text)
 
 
 def test_implementations_name_sets_of_the_table():

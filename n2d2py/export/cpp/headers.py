@@ -11,7 +11,7 @@ from n2d2py.export.cpp.isa_headers import ISA_HEADERS, isa_header
 
 __all__ = ["copy_headers", "needed_headers", "plugin_header"]
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"(n2d2/[^"]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
 
 _BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _MARK = re.compile(r"^#define N2D2_BIND_(\w+)$", re.MULTILINE)

@@ -20,6 +20,7 @@ __all__ = [
     "FAMILIES",
     "FLOATS",
     "FULLY_CONNECTED",
+    "KERNELS",
     "PORTABLE",
     "RUNS",
     "TABLES",
@@ -44,6 +45,8 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`variants.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, WINOGRAD, FLOATS, RUNS, TABLES)
+"""What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
 
@@ -280,10 +283,10 @@ def condition(names: Iterable[str]) -> str:
     """What the preprocessor asks for one of the sets `names`: macros that hold for them and no other set."""
     wanted, rows = set(names), instruction_sets()
     parts = []
-    if all_panels := {one.name for one in rows if reads_panels(one)}:
-        if all_panels <= wanted:
-            parts.append("N2D2_PANELS")
-            wanted -= all_panels
+    panels = {one.name for one in rows if reads_panels(one)}
+    if panels and panels <= wanted:
+        parts.append("N2D2_PANELS")
+        wanted -= panels
     covered: set[str] = set()
     for one in rows:
         more = {other.name for other in rows if other.extends == one.name}
