@@ -1,12 +1,12 @@
 // Fully connected layer.
 //
-//   out[o] = Stage(bias[o] + sum over y, x, c of w[o][y][x][c] * in[y][x][c])
+//   out[o] = Epilogue(bias[o] + sum over y, x, c of w[o][y][x][c] * in[y][x][c])
 //
 // in: a plane of any shape, in HWC. weights: OHWC, the exporter has reordered them from the flattened
 // C, H, W order of the network. out: a plane of 1 x 1 x O. Sums in Cfg::Sum. Each run of contiguous inputs is
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
+// Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
 // 16 bits hold), Serial.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
@@ -25,7 +25,7 @@ struct FullyConnected {
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Output::Type Out;
     typedef PlaneTraits<Input> Traits;
 
@@ -55,7 +55,7 @@ struct FullyConnected {
         const Weight* const w = weights + static_cast<long>(output) * K;
         for (int i = 0; i < Runs; ++i)
             dots<Sum, Count>(Run, line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, w + i * Run, K, sums);
-        store<Stage, Count>(sums, output, out + output);
+        store<Epilogue, Count>(sums, output, out + output);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
@@ -81,7 +81,7 @@ N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, con
 #include "n2d2/panels/panel_fullyconnected.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Machine> {};
+struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Microkernel> {};
 }  // namespace n2d2
 #endif
 #define N2D2_BIND_FULLYCONNECTED

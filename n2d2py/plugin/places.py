@@ -381,7 +381,7 @@ def _code(header: str, *layer: Any) -> LayerCode:
         "Input": build.input_plane,
         "Output": build.output_plane,
         "Sum": sum_type,
-        "Stage": build.moving_stage(clamped=True) if op.moves_values else build.stage(),
+        "Epilogue": build.moving_epilogue(clamped=True) if op.moves_values else build.epilogue(),
     }
     constants: dict[str, Any] = {}
     if len(node.inputs) > 1 or op.inputs == 0:

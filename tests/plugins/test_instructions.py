@@ -28,7 +28,7 @@ HEADER = """// The kernels of the toy: a multiply tile in plain C++, and runs of
 #include "n2d2/halfwords.hpp"
 #include "n2d2/output.hpp"
 namespace toy {
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
     enum : int { Each = 4 / static_cast<int>(sizeof(In)), Outputs = 16 * (Panels - 1) + LastOutputs };
     template <long Pitch, class At>
@@ -44,15 +44,15 @@ struct Tile {
                     sums[o] += input * w[panel * 16 * Words * Each + (i / Each * outputs + o % 16) * Each + i % Each];
                 }
             }
-            n2d2::store<Stage, Outputs>(sums, output, at(p) + output);
+            n2d2::store<Epilogue, Outputs>(sums, output, at(p) + output);
         }
     }
 };
 struct Multiply {
     template <class In, int Words>
     struct Windows : n2d2::Halfwords<In, Words> {};
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : toy::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : toy::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
     static constexpr int tilePixels(int) { return 3; }
     static constexpr int tilePanels(int) { return 1; }
     static constexpr int singlePanels() { return 2; }
@@ -82,8 +82,8 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, toy::Multiply> {};
 #if defined(N2D2_BIND_RUNS)
 #undef N2D2_BIND_RUNS
 namespace n2d2 {
-template <class Stage, bool Varying>
-struct StageRun<Stage, Varying, Native> : PortableRun<Stage, Varying> {};
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : PortableRun<Epilogue, Varying> {};
 }  // namespace n2d2
 #endif
 """

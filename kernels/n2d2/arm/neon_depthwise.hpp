@@ -22,7 +22,7 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     typedef typename Base::Output Output;
     typedef typename Base::In In;
     typedef typename Base::Out Out;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     using Base::position;
     enum : int {
         KH = Base::KH,
@@ -66,7 +66,7 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     template <int Count>
     static N2D2_INLINE void store(const int32x4_t* sums, int panel, Out* out, const std::int32_t* bias) {
         const Positions at = {panel};
-        finishAt<Count, Stage>(sums, bias, at, out);
+        finishAt<Count, Epilogue>(sums, bias, at, out);
     }
 
     // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.

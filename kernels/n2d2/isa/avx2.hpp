@@ -6,7 +6,7 @@
 #include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<avx2::BytesMachine, Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<avx2::BytesM
 #include "n2d2/x86/avx2_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<avx2::BytesMachine, Cfg::ByteSums> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -28,7 +28,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<avx2::
 namespace n2d2 {
 // In registers: 12 sums, two weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Machine, 6> > {};
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Microkernel, 6> > {};
 }  // namespace n2d2
 #endif
 
@@ -46,8 +46,8 @@ struct Depthwise<Cfg, Native> : avx2::Depthwise<Cfg> {};
 #include "n2d2/x86/avx2.hpp"
 #include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
-template <class Stage>
-struct ResidualSum<Stage, Native> : VectorResidual<avx2::Vec, Stage> {};
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<avx2::Vec, Epilogue> {};
 }  // namespace n2d2
 #endif
 
@@ -56,8 +56,8 @@ struct ResidualSum<Stage, Native> : VectorResidual<avx2::Vec, Stage> {};
 #include "n2d2/panels/vector_run.hpp"
 #include "n2d2/x86/avx2.hpp"
 namespace n2d2 {
-template <class Stage, bool Varying>
-struct StageRun<Stage, Varying, Native> : VectorRun<avx2::Vec, Stage, Varying> {};
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, Varying> {};
 }  // namespace n2d2
 #endif
 

@@ -6,7 +6,7 @@
 #include "n2d2/x86/avx512_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx512::Machine> {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx512::Microkernel> {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx512::Machine> {};
 #include "n2d2/x86/avx512_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Machine> {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Microkernel> {};
 }  // namespace n2d2
 #endif
 
@@ -34,8 +34,8 @@ struct Depthwise<Cfg, Native> : avx512::Depthwise<Cfg> {};
 #include "n2d2/x86/avx512.hpp"
 #include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
-template <class Stage>
-struct ResidualSum<Stage, Native> : VectorResidual<avx512::Vec, Stage> {};
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<avx512::Vec, Epilogue> {};
 }  // namespace n2d2
 #endif
 
@@ -44,8 +44,8 @@ struct ResidualSum<Stage, Native> : VectorResidual<avx512::Vec, Stage> {};
 #include "n2d2/panels/vector_run.hpp"
 #include "n2d2/x86/avx512.hpp"
 namespace n2d2 {
-template <class Stage, bool Varying>
-struct StageRun<Stage, Varying, Native> : VectorRun<avx512::Vec, Stage, Varying> {};
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue, Varying> {};
 }  // namespace n2d2
 #endif
 

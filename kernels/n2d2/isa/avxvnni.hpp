@@ -6,7 +6,7 @@
 #include "n2d2/x86/avxvnni_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avxvnni::Machine> {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avxvnni::Microkernel> {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avxvnni::Machine> {};
 #include "n2d2/x86/avxvnni_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Machine> {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkernel> {};
 }  // namespace n2d2
 #endif
 

@@ -6,7 +6,7 @@
 #include "n2d2/panels/panel_convolution.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neonbytes::Machine<Cfg::
 #include "n2d2/panels/panel_fullyconnected.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
 }  // namespace n2d2
 #endif
 
@@ -26,7 +26,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Machine
 #include "n2d2/panels/panel_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, neon::WinogradMachine> {};
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, neon::WinogradMicrokernel> {};
 }  // namespace n2d2
 #endif
 
@@ -43,8 +43,8 @@ struct Depthwise<Cfg, Native> : neon::Depthwise<Cfg> {};
 #undef N2D2_BIND_RESIDUAL
 #include "n2d2/arm/neon_residual.hpp"
 namespace n2d2 {
-template <class Stage>
-struct ResidualSum<Stage, Native> : neon::ResidualSum<Stage> {};
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
 }  // namespace n2d2
 #endif
 

@@ -6,7 +6,7 @@
 #include "n2d2/panels/panel_convolution.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neondot::Machine> {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neondot::Microkernel> {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neondot::Machine> {};
 #include "n2d2/panels/panel_fullyconnected.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neondot::Machine> {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neondot::Microkernel> {};
 }  // namespace n2d2
 #endif
 

@@ -6,7 +6,7 @@
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<sse41::BytesMachine, Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -16,7 +16,7 @@ struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMachine<sse41::Bytes
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<sse41::BytesMachine, Cfg::ByteSums> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
 }  // namespace n2d2
 #endif
 
@@ -28,7 +28,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMachine<sse41:
 namespace n2d2 {
 // In registers: 8 sums, four weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Machine, 2> > {};
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Microkernel, 2> > {};
 }  // namespace n2d2
 #endif
 
@@ -47,8 +47,8 @@ struct Depthwise<Cfg, Native> : PairDepthwise<Cfg, sse41::Vec> {};
 #include "n2d2/x86/sse41.hpp"
 #include "n2d2/x86/vector_residual.hpp"
 namespace n2d2 {
-template <class Stage>
-struct ResidualSum<Stage, Native> : VectorResidual<sse41::Vec, Stage> {};
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
 }  // namespace n2d2
 #endif
 

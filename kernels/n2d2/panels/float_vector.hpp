@@ -29,7 +29,7 @@ N2D2_INLINE Vector load(const Half* from) {
 #endif
 
 // Count sums, as values in order, to elements of the output. Vector by vector where the activation is one of instructions.
-template <class Stage>
+template <class Epilogue>
 struct Finish {
     template <int Count, int Vectors>
     static N2D2_INLINE void run(const Vector (&sums)[Vectors], int output, float* out) {
@@ -37,7 +37,7 @@ struct Finish {
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
             store(sums[v], values + Lanes * v);
-        n2d2::store<Stage, Count>(values, output, out);
+        n2d2::store<Epilogue, Count>(values, output, out);
     }
 };
 

@@ -18,15 +18,15 @@
 //
 //   largerBytes<T>, smallerBytes<T>(x, value)  of each byte of type T and a value, also for 128 bits
 //
-// The output stages: Floats, toFloats, toInts, asFloats (the same bits), spreadFloat, product, smaller, larger (x86/stages.hpp);
-// Stage<S, Count>(first, second), that of Count <= Lanes outputs, has apply<Saturated>(sums), clampBytes(bytes).
+// The epilogues: Floats, toFloats, toInts, asFloats (the same bits), spreadFloat, product, smaller, larger (x86/epilogues.hpp);
+// Epilogue<S, Count>(first, second), that of Count <= Lanes outputs, has apply<Saturated>(sums), clampBytes(bytes).
 //
 //   packed<T>(a, b, c, d)       four vectors to bytes of T in order, saturated
-//   storeBytes<Count>(stage, sums, to)    Count <= Lanes sums through a stage; Masked: whether few take no longer than all
+//   storeBytes<Count>(epilogue, sums, to)    Count <= Lanes sums through a epilogue; Masked: whether few take no longer than all
 //   storeTwo<S, Count>(a, b, to)          rescaled sums as lowPairs and highPairs leave them, Count <= 2 Lanes outputs in order
 //   sixteen<Count>(from)        the first Count of 16 bytes, the others 0
 //   pairsOf<A, B>(a, b, to)     16 bytes of type A in turns with 16 of type B, as 16-bit integers, in 16 / Lanes vectors
-//   storeSixteen<Count>(stage, sums, to)  the sums of such pairs through a stage, Count <= 16 of them
+//   storeSixteen<Count>(epilogue, sums, to)  the sums of such pairs through a epilogue, Count <= 16 of them
 #ifndef N2D2_PANELS_VEC_HPP
 #define N2D2_PANELS_VEC_HPP
 
@@ -35,8 +35,8 @@
 
 namespace n2d2 {
 
-// Whether a stage makes bytes that a vector of sums can be rescaled to.
-template <class Stage>
+// Whether a epilogue makes bytes that a vector of sums can be rescaled to.
+template <class Epilogue>
 struct BytesInVectors {
     enum : bool { value = false };
 };

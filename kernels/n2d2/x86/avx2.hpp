@@ -4,7 +4,7 @@
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/x86/primitives.hpp"
-#include "n2d2/x86/stages.hpp"
+#include "n2d2/x86/epilogues.hpp"
 
 namespace n2d2 {
 namespace avx2 {
@@ -67,7 +67,7 @@ struct Vec {
     enum : int { Lanes = 8, Size = 32 };
     enum : bool { Masked = false };
     template <class S, int Count>
-    using Stage = VectorStage<Vec, S, Count>;
+    using Epilogue = VectorEpilogue<Vec, S, Count>;
 
     N2D2_X86_PRIMITIVES(_mm256, si256)
     template <int Count>
@@ -121,11 +121,11 @@ struct Vec {
     template <class S, int Count, class T>
     static N2D2_INLINE void storeOneBytes(Ints a, T* to) {
         const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-        avx2::storeBytes<Count>(VectorStage<Vec, S, 8>::clampBytes(packedBytes<T>(half, half)), to);
+        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(packedBytes<T>(half, half)), to);
     }
     template <int Count, class S>
-    static N2D2_INLINE void storeBytes(const Stage<S, 8>& stage, Ints sums, typename S::Type* to) {
-        storeOneBytes<S, Count>(stage.template apply<true>(sums), to);
+    static N2D2_INLINE void storeBytes(const Epilogue<S, 8>& epilogue, Ints sums, typename S::Type* to) {
+        storeOneBytes<S, Count>(epilogue.template apply<true>(sums), to);
     }
 
     // Rescaled sums: channels 0 to 3 and 8 to 11, and the others.
@@ -148,7 +148,7 @@ struct Vec {
     static N2D2_INLINE void storeTwoBytes(Ints a, Ints b, T* to) {
         const Ints halves = _mm256_packs_epi32(a, b);
         const Ints bytes = _mm256_permute4x64_epi64(packedBytes<T>(halves, halves), 0x08);
-        avx2::storeBytes<Count>(VectorStage<Vec, S, 8>::clampBytes(_mm256_castsi256_si128(bytes)), to);
+        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(_mm256_castsi256_si128(bytes)), to);
     }
 
     template <int Count>
@@ -162,24 +162,24 @@ struct Vec {
         to[1] = _mm256_unpackhi_epi16(wideA, wideB);
     }
     template <int Count, class S>
-    static N2D2_INLINE void storeSixteen(const Stage<S, 8>& stage, const Ints (&sums)[2], typename S::Type* to) {
-        const Ints halves = _mm256_packs_epi32(stage.template apply<true>(sums[0]), stage.template apply<true>(sums[1]));
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 8>& epilogue, const Ints (&sums)[2], typename S::Type* to) {
+        const Ints halves = _mm256_packs_epi32(epilogue.template apply<true>(sums[0]), epilogue.template apply<true>(sums[1]));
         const __m128i x = packedBytes<typename S::Type>(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-        avx2::storeBytes<Count>(stage.clampBytes(x), to);
+        avx2::storeBytes<Count>(epilogue.clampBytes(x), to);
     }
 };
 
-template <class Stage, int Count>
-using Stage8 = VectorStage<Vec, Stage, Count>;
+template <class Epilogue, int Count>
+using Epilogue8 = VectorEpilogue<Vec, Epilogue, Count>;
 
 }  // namespace avx2
 
 // 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
 template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
           int Count>
-struct VectorStage<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count> : StageInRange {
+struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count> : EpilogueInRange {
     __m256i multipliers;
-    N2D2_INLINE VectorStage(int first, int second = 0)
+    N2D2_INLINE VectorEpilogue(int first, int second = 0)
         : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0])
                                        : avx2::eight<Count>(Multipliers + first, Multipliers + second)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {

@@ -8,9 +8,9 @@
 namespace n2d2 {
 namespace avx2 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
     enum : int { Vectors = Base::Vectors };
     enum : bool { Part = Base::Rest < 8 };  // the last vector is put together
 
@@ -44,9 +44,9 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
     }
 };
 
-struct BytesMachine : Machine {
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+struct BytesMicrokernel : Microkernel {
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 }  // namespace avx2

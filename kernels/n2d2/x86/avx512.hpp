@@ -1,6 +1,6 @@
-// AVX-512: what its kernels share, masks, copies, the output stages on 16 sums at once, and its vectors (panels/vec.hpp).
+// AVX-512: what its kernels share, masks, copies, the epilogues on 16 sums at once, and its vectors (panels/vec.hpp).
 //
-// A stage object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
+// A epilogue object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
 // _mm512_cvtepi32_ps, the product, the clamp and _mm512_cvtps_epi32 round as the portable code does.
 #ifndef N2D2_X86_AVX512_HPP
 #define N2D2_X86_AVX512_HPP
@@ -94,37 +94,37 @@ N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
 
 // ---- rescales ------------------------------------------------------------------------------
-// Any stage whose values are within the limits as they come.
-struct StageInRange {
+// Any epilogue whose values are within the limits as they come.
+struct EpilogueInRange {
     static N2D2_INLINE __m512i clampBytes(__m512i x) { return x; }
 };
 
-// Any stage: element by element.
-template <class Stage>
-struct StageEach : StageInRange {
+// Any epilogue: element by element.
+template <class Epilogue>
+struct EpilogueEach : EpilogueInRange {
     int first;
-    N2D2_INLINE StageEach(int output, __mmask16) : first(output) {}
+    N2D2_INLINE EpilogueEach(int output, __mmask16) : first(output) {}
     template <bool>
     N2D2_INLINE __m512i apply(__m512i sums, int count) const {
         alignas(64) std::int32_t values[16];
         _mm512_store_si512(values, sums);
         for (int i = 0; i < count; ++i)
-            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
+            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], first + i));
         return _mm512_load_si512(values);
     }
 };
 
-template <class Stage>
-struct Stage16 : StageEach<Stage> {
-    N2D2_INLINE Stage16(int output, __mmask16 mask) : StageEach<Stage>(output, mask) {}
+template <class Epilogue>
+struct Epilogue16 : EpilogueEach<Epilogue> {
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueEach<Epilogue>(output, mask) {}
 };
 
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
 template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct FloatStage16 {
+struct FloatEpilogue16 {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     __m512 factors;
-    N2D2_INLINE FloatStage16(int output, __mmask16 mask)
+    N2D2_INLINE FloatEpilogue16(int output, __mmask16 mask)
         : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)) {}
     template <bool Saturated>
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
@@ -147,33 +147,33 @@ struct FloatStage16 {
 };
 
 // 32-bit outputs have limits that float may not hold.
-#define N2D2_FLOAT_STAGE(Type)                                                                                        \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>                     \
-    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >                              \
-        : FloatStage16<Type, Factors, Count, Bounded, Low, High> {                                                    \
-        typedef FloatStage16<Type, Factors, Count, Bounded, Low, High> Base;                                          \
-        N2D2_INLINE Stage16(int output, __mmask16 mask) : Base(output, mask) {}                                       \
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                 \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High> \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >       \
+        : FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> {                             \
+        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> Base;                   \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : Base(output, mask) {}                \
     };
-N2D2_FLOAT_STAGE(std::int8_t)
-N2D2_FLOAT_STAGE(std::uint8_t)
-N2D2_FLOAT_STAGE(std::int16_t)
-N2D2_FLOAT_STAGE(std::uint16_t)
-#undef N2D2_FLOAT_STAGE
+N2D2_FLOAT_EPILOGUE(std::int8_t)
+N2D2_FLOAT_EPILOGUE(std::uint8_t)
+N2D2_FLOAT_EPILOGUE(std::int16_t)
+N2D2_FLOAT_EPILOGUE(std::uint16_t)
+#undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_STAGE(Type)                                                                                                    \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>                      \
-    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : StageInRange {                  \
-        const FloatStage16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                              \
-        N2D2_INLINE Stage16(int output, __mmask16 mask) : centred(output, mask) {}                                               \
-        template <bool>                                                                                                          \
-        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                               \
-            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                        \
-        }                                                                                                                        \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                      \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>           \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : EpilogueInRange { \
+        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : centred(output, mask) {}                                 \
+        template <bool>                                                                                               \
+        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                    \
+            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));             \
+        }                                                                                                             \
     };
-N2D2_ZERO_STAGE(std::int8_t)
-N2D2_ZERO_STAGE(std::uint8_t)
-#undef N2D2_ZERO_STAGE
+N2D2_ZERO_EPILOGUE(std::int8_t)
+N2D2_ZERO_EPILOGUE(std::uint8_t)
+#undef N2D2_ZERO_EPILOGUE
 
 template <std::int64_t Low, std::int64_t High>
 N2D2_INLINE __m256i clamped(__m512i x) {
@@ -186,9 +186,9 @@ N2D2_INLINE __m512i joined(__m256i low, __m256i high) {
 }
 
 template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High>
-struct Stage16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : StageInRange {
+struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : EpilogueInRange {
     __m512i multipliers;
-    N2D2_INLINE Stage16(int output, __mmask16 mask)
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask)
         : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0])
                                  : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
@@ -205,9 +205,9 @@ struct Stage16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low,
 
 template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low,
           std::int64_t High>
-struct Stage16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : StageInRange {
+struct Epilogue16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : EpilogueInRange {
     __m512i multipliers[2], shifts[2];
-    N2D2_INLINE Stage16(int output, __mmask16 mask) {
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask) {
         if (Count == 1) {
             multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
             shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
@@ -284,11 +284,11 @@ struct Vec {
     enum : int { Lanes = 16, Size = 64 };
     enum : bool { Masked = true };
     template <class S, int Count>
-    struct Stage : Stage16<S> {
-        N2D2_INLINE Stage(int first, int) : Stage16<S>(first, first16(Count)) {}
+    struct Epilogue : Epilogue16<S> {
+        N2D2_INLINE Epilogue(int first, int) : Epilogue16<S>(first, first16(Count)) {}
         template <bool Saturated>
         N2D2_INLINE Ints apply(Ints sums) const {
-            return Stage16<S>::template apply<Saturated>(sums, Count);
+            return Epilogue16<S>::template apply<Saturated>(sums, Count);
         }
     };
 
@@ -308,8 +308,8 @@ struct Vec {
         return packedInOrder<T>(a, b, c, d);
     }
     template <int Count, class S, int Outputs>
-    static N2D2_INLINE void storeBytes(const Stage<S, Outputs>& stage, Ints sums, typename S::Type* to) {
-        store16<Count>(stage.template apply<false>(sums), to);
+    static N2D2_INLINE void storeBytes(const Epilogue<S, Outputs>& epilogue, Ints sums, typename S::Type* to) {
+        store16<Count>(epilogue.template apply<false>(sums), to);
     }
     template <int Count>
     static N2D2_INLINE __m128i sixteen(const void* from) {
@@ -324,8 +324,8 @@ struct Vec {
         return std::numeric_limits<T>::is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x);
     }
     template <int Count, class S>
-    static N2D2_INLINE void storeSixteen(const Stage<S, 16>& stage, const Ints (&sums)[1], typename S::Type* to) {
-        store16<Count>(stage.template apply<false>(sums[0]), to);
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 16>& epilogue, const Ints (&sums)[1], typename S::Type* to) {
+        store16<Count>(epilogue.template apply<false>(sums[0]), to);
     }
 };
 

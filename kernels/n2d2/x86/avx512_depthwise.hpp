@@ -81,7 +81,7 @@ struct Depthwise {
     typedef typename Geometry::Output Output;
     typedef typename Geometry::In In;
     typedef typename Geometry::Out Out;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
 
     enum : int {
         KH = Geometry::KH,
@@ -174,11 +174,11 @@ struct Depthwise {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             const int count = n == Panels - 1 ? Last : 16;
-            const Stage16<Stage> stage(channel + 16 * n, first16(count));
-            values[n] = stage.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
+            const Epilogue16<Epilogue> epilogue(channel + 16 * n, first16(count));
+            values[n] = epilogue.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
         }
         if (Whole && sizeof(Out) == 1) {
-            _mm512_storeu_si512(out, Stage16<Stage>::clampBytes(
+            _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(
                                          packed<Out>(values[0], values[1], values[2], values[3])));
             return;
         }

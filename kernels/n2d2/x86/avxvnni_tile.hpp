@@ -3,7 +3,7 @@
 // One instruction adds the products of four unsigned bytes with four signed ones to each of eight sums, exactly, where AVX2 needs four.
 // Windows are those of the AVX-512 kernels, unsigned bytes as they are and signed ones + 128, so that 1x1 windows of unsigned bytes are
 // read in place; a panel is two vectors of weights for each word. Inputs of 16 bits are multiplied in pairs, by vpdpwssd.
-// The last stage and the tile's shape are those of AVX2.
+// The epilogue and the tile's shape are those of AVX2.
 #ifndef N2D2_X86_AVXVNNI_TILE_HPP
 #define N2D2_X86_AVXVNNI_TILE_HPP
 
@@ -23,10 +23,10 @@ N2D2_DOT_BY_NAME(dot, __m256i, "x", "%{vex%} vpdpbusd")
 N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 #endif
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
-    typedef typename Stage::Type Out;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
+    typedef typename Epilogue::Type Out;
     enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
 
     template <long Pitch>
@@ -55,7 +55,7 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    // A function of its own, so that no constant of the epilogue takes a register from the sums.
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
@@ -80,14 +80,14 @@ struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
-struct Machine {
+struct Microkernel {
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
     struct Windows : avxvnni::Windows<In, Words> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 12 sums of eight outputs, two weight vectors, a word.
     static N2D2_INLINE constexpr int tilePixels(int) { return 6; }

@@ -37,16 +37,16 @@ struct ByteTile : Products {
 };
 
 // By the constant ByteSums of a layer: Sums of its products of bytes, 0 where they may saturate.
-template <class Machine, int Sums>
-struct ByteMachine : Machine {
+template <class Microkernel, int Sums>
+struct ByteMicrokernel : Microkernel {
     template <class In, int Words>
-    struct Windows : bytes::ByteWindow<In, Words, typename Machine::Vec> {};
+    struct Windows : bytes::ByteWindow<In, Words, typename Microkernel::Vec> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : ByteTile<Sums, typename Machine::template Products<In, Pixels, Panels, Words, LastOutputs, Stage>, Words> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : ByteTile<Sums, typename Microkernel::template Products<In, Pixels, Panels, Words, LastOutputs, Epilogue>, Words> {};
 };
-template <class Machine>
-struct ByteMachine<Machine, 0> : Machine {};
+template <class Microkernel>
+struct ByteMicrokernel<Microkernel, 0> : Microkernel {};
 
 }  // namespace n2d2
 

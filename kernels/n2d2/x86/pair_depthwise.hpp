@@ -20,7 +20,7 @@ template <class Cfg, class Vec>
 struct PairDepthwise : PanelDepthwise<Cfg> {
     typedef PanelDepthwise<Cfg> Base;
     typedef typename Cfg::Output Output;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Cfg::Input::Type In;
     typedef typename Output::Type Out;
     typedef typename Base::Lines Lines;
@@ -84,8 +84,8 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
                             : Vec::template some<(All > 0 ? int(All) : 1)>(from + Base::position(panel, J),
                                                                            from + (High > 0 ? Base::position(panel, J + Step) : 0));
         }
-        typedef typename Vec::template Stage<Stage, (All > 0 ? int(All) : 1)> Rescale;
-        static N2D2_INLINE Rescale stage(int panel) {
+        typedef typename Vec::template Epilogue<Epilogue, (All > 0 ? int(All) : 1)> Rescale;
+        static N2D2_INLINE Rescale epilogue(int panel) {
             return Rescale(All > 0 ? Base::position(panel, J) : 0, High > 0 ? Base::position(panel, J + Step) : 0);
         }
     };
@@ -105,8 +105,8 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
                 taps[t * Pairs * 2 + i] = Vec::template right16<8>(i / 2 % 2 ? four : Vec::template left16<8>(four));
             }
         const Ints bias0 = Part0::bias(bias, panel), bias1 = Part1::bias(bias, panel);
-        const typename Part0::Rescale stage0 = Part0::stage(panel);
-        const typename Part1::Rescale stage1 = Part1::stage(panel);
+        const typename Part0::Rescale epilogue0 = Part0::epilogue(panel);
+        const typename Part1::Rescale epilogue1 = Part1::epilogue(panel);
         const Ints zero = Vec::spread16(multiplied<In>(Cfg::InputZero));
         Ints columns[Columns * Pairs * 2];
         for (int begin = 0; begin < OW; begin += Piece) {
@@ -134,7 +134,7 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
                         b = Vec::addPairs(b, pair[1], taps[(t * Pairs + i) * 2 + 1]);
                         Vec::pin(a, b);
                     }
-                Vec::template storeTwo<Stage, count>(stage0.template apply<bytes>(a), stage1.template apply<bytes>(b),
+                Vec::template storeTwo<Epilogue, count>(epilogue0.template apply<bytes>(a), epilogue1.template apply<bytes>(b),
                                                      out + x * Output::Stride + panel * 16 + 4 * First);
             }
         }

@@ -7,10 +7,11 @@
 
 namespace n2d2 {
 
-// Machine: Vec, and Tile, whose store() is the output stage of some pixels. Tiles: those whose sums the registers hold beside the weights of a word, the word and a product.
-template <class Machine, int Tiles>
+// Microkernel: that of the direct form, with Vec, and whose Tile has store(), the epilogue of some pixels. Tiles: those whose sums the
+// registers hold beside the weights of a word, the word and a product.
+template <class Microkernel, int Tiles>
 struct PairWinograd {
-    typedef typename Machine::Vec Vec;
+    typedef typename Microkernel::Vec Vec;
     typedef typename Vec::Ints Inputs;
     typedef typename Vec::Ints Sums;
     enum : int { Lanes = 2 * Vec::Lanes, SumLanes = Vec::Lanes, GroupTiles = Tiles, StepWords = 1 };
@@ -56,10 +57,10 @@ struct PairWinograd {
     static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
     static N2D2_INLINE Sums plusQuarter(Sums bias, Sums a) { return Vec::plusQuarter(bias, a); }
 
-    // The last stage of Pixels pixels of Outputs outputs.
-    template <class Stage, int Outputs, int Pixels>
+    // The epilogue of Pixels pixels of Outputs outputs.
+    template <class Epilogue, int Outputs, int Pixels>
     struct Finish {
-        typedef typename Machine::template Tile<std::uint8_t, Pixels, 1, 1, Outputs, Stage> Tile;
+        typedef typename Microkernel::template Tile<std::uint8_t, Pixels, 1, 1, Outputs, Epilogue> Tile;
         enum : int { Vectors = Row<Outputs>::Vectors, Rest = Outputs - Vec::Lanes * (Vectors - 1) };
         static N2D2_INLINE Sums bias(const std::int32_t* from, int v) {
             const std::int32_t* const first = from + Vec::Lanes * v;

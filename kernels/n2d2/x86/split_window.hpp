@@ -73,7 +73,7 @@ struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 
 // Such windows, and tiles of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
 template <class AnyVec, int Pixels, int Single>
-struct SplitMachine {
+struct SplitMicrokernel {
     typedef AnyVec Vec;
 
     template <class In, int Words>

@@ -4,7 +4,7 @@
 
 #include "n2d2/panels/vec.hpp"
 #include "n2d2/x86/primitives.hpp"
-#include "n2d2/x86/stages.hpp"
+#include "n2d2/x86/epilogues.hpp"
 
 namespace n2d2 {
 namespace sse41 {
@@ -18,7 +18,7 @@ using bytes::storeBytes;
 struct Vec;
 
 // The outputs [0, Count) of a panel from four vectors of rescaled sums.
-template <class Stage, int Count, class T>
+template <class Epilogue, int Count, class T>
 N2D2_INLINE void storePanel(const __m128i* values, T* out) {
     alignas(16) std::int32_t all[16];
     for (int v = 0; v < (Count + 3) / 4; ++v)
@@ -26,16 +26,16 @@ N2D2_INLINE void storePanel(const __m128i* values, T* out) {
     for (int i = 0; i < Count; ++i)
         out[i] = static_cast<T>(all[i]);
 }
-template <class Stage, int Count, class T>
+template <class Epilogue, int Count, class T>
 N2D2_INLINE void storeBytePanel(const __m128i* values, T* out) {
     const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
     const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
-    storeBytes<Count>(VectorStage<Vec, Stage, 4>::clampBytes(packedBytes<T>(low, high)), out);
+    storeBytes<Count>(VectorEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
 }
-template <class Stage, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) { storeBytePanel<Stage, Count>(values, out); }
-template <class Stage, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) { storeBytePanel<Stage, Count>(values, out); }
+template <class Epilogue, int Count>
+N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
+template <class Epilogue, int Count>
+N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
 
 struct Vec {
     typedef __m128i Ints;
@@ -43,7 +43,7 @@ struct Vec {
     enum : int { Lanes = 4, Size = 16 };
     enum : bool { Masked = false };
     template <class S, int Count>
-    using Stage = VectorStage<Vec, S, Count>;
+    using Epilogue = VectorEpilogue<Vec, S, Count>;
 
     N2D2_X86_PRIMITIVES(_mm, si128)
     template <int Count>
@@ -84,27 +84,27 @@ struct Vec {
         to[3] = _mm_unpackhi_epi16(highA, highB);
     }
     template <int Count, class S>
-    static N2D2_INLINE void storeSixteen(const Stage<S, 4>& stage, const Ints (&sums)[4], typename S::Type* to) {
-        const Ints values[4] = {stage.template apply<true>(sums[0]), stage.template apply<true>(sums[1]),
-                                stage.template apply<true>(sums[2]), stage.template apply<true>(sums[3])};
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 4>& epilogue, const Ints (&sums)[4], typename S::Type* to) {
+        const Ints values[4] = {epilogue.template apply<true>(sums[0]), epilogue.template apply<true>(sums[1]),
+                                epilogue.template apply<true>(sums[2]), epilogue.template apply<true>(sums[3])};
         storePanel<S, Count>(values, to);
     }
 };
 
-template <class Stage, int Count>
-using Stage4 = VectorStage<Vec, Stage, Count>;
+template <class Epilogue, int Count>
+using Epilogue4 = VectorEpilogue<Vec, Epilogue, Count>;
 
 // Rescales the sums of a panel of Count outputs, those from `output` on, and stores them.
-template <class Stage, int Count>
-N2D2_INLINE void finish(const __m128i* sums, int output, typename Stage::Type* out) {
-    constexpr bool saturated = sizeof(typename Stage::Type) == 1;
+template <class Epilogue, int Count>
+N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type* out) {
+    constexpr bool saturated = sizeof(typename Epilogue::Type) == 1;
     constexpr int vectors = (Count + 3) / 4, last = Count - 4 * (vectors - 1);
     __m128i values[4];
     N2D2_UNROLL
     for (int v = 0; v < vectors; ++v)
-        values[v] = v == vectors - 1 ? Stage4<Stage, last>(output + 4 * v).template apply<saturated>(sums[v])
-                                     : Stage4<Stage, 4>(output + 4 * v).template apply<saturated>(sums[v]);
-    storePanel<Stage, Count>(values, out);
+        values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v])
+                                     : Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
+    storePanel<Epilogue, Count>(values, out);
 }
 
 }  // namespace sse41

@@ -8,9 +8,9 @@
 namespace n2d2 {
 namespace sse41 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
     enum : int { Vectors = Base::Vectors };
 
     // Count words from q on.
@@ -40,9 +40,9 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
     }
 };
 
-struct BytesMachine : Machine {
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+struct BytesMicrokernel : Microkernel {
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 }  // namespace sse41

@@ -1,4 +1,4 @@
-// The sum in the output stage of a convolution (n2d2/residual.hpp), in vectors: pairs of 16-bit integers times the pair of multipliers.
+// The sum in the epilogue of a convolution (n2d2/residual.hpp), in vectors: pairs of 16-bit integers times the pair of multipliers.
 #ifndef N2D2_X86_VECTOR_RESIDUAL_HPP
 #define N2D2_X86_VECTOR_RESIDUAL_HPP
 
@@ -6,15 +6,15 @@
 
 namespace n2d2 {
 
-template <class Vec, class Stage>
+template <class Vec, class Epilogue>
 struct VectorResidual;
 
 template <class Vec, class First, class Operand, class Last>
 struct VectorResidual<Vec, Added<First, Operand, Last> > {
     typedef typename Vec::Ints Ints;
-    typedef typename Vec::template Stage<Last, Vec::Lanes> LastStage;
+    typedef typename Vec::template Epilogue<Last, Vec::Lanes> LastEpilogue;
     const Ints weights, offset;
-    const LastStage last;
+    const LastEpilogue last;
 
     N2D2_INLINE VectorResidual()
         : weights(Vec::spread(pairOf(Operand::weight(), Operand::oldWeight()))), offset(Vec::spread(Operand::offset())), last(0, 0) {}

@@ -88,7 +88,7 @@ def _chosen(layer: LayerView) -> KernelChoice:
     if code is None:
         reason = layer.place_text if layer.done_by else "its output is a view of its input"
         return KernelChoice(layer.node.name, "none", reason=reason)
-    reason = f"{code.reason}; {code.sum} is in its last stage" if code.sum else code.reason
+    reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     return KernelChoice(layer.node.name, code.implementation or "portable", code.sets if code.kernel else (), reason)
 
 

@@ -258,7 +258,7 @@ class LayerView:
     @property
     def place_text(self) -> str:
         """Why it has no code."""
-        return f"in the last stage of {comment(self.done_by)}" if self.done_by else "in place already"
+        return f"in the epilogue of {comment(self.done_by)}" if self.done_by else "in place already"
 
     @property
     def operation(self) -> str:

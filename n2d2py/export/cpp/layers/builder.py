@@ -1,4 +1,4 @@
-"""What the layer modules share: names, accumulators, output stages and the text of config structs."""
+"""What the layer modules share: names, accumulators, epilogues and the text of config structs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class LayerBuilder:
         external: whether the output lies with the caller.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`), once `choose` has looked at the weights.
         kept: where it keeps partial results, when it takes some lines of its input at a time.
-        total: the sum that the layer does in its last stage.
+        total: the sum that the layer does in its epilogue.
         inputs: the types of the inputs.
         output: the type of the output.
     """
@@ -170,7 +170,7 @@ class LayerBuilder:
         return array.name
 
     def choose(self, kernel: str, weights: np.ndarray, groups: int = 1) -> None:
-        """Looks for an implementation beside the portable one; before the arrays and the stage are made.
+        """Looks for an implementation beside the portable one; before the arrays and the epilogue are made.
 
         `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one.
         """
@@ -222,7 +222,7 @@ class LayerBuilder:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
         if self.integer:
             self._kernel, self._sets, self._native = VECTORS, having(RUNS), True
-            self._reason = "the compiler makes the sums, registers the last stage"
+            self._reason = "the compiler makes the sums, registers the epilogue"
 
     def table(self) -> None:
         """Takes the kernel of the instruction set for a table from bytes to bytes."""
@@ -311,8 +311,8 @@ class LayerBuilder:
         """Adds a struct as it is."""
         self._structs.append(struct)
 
-    # ---- output stages --------------------------------------------------------------------
-    def stage(self, centred: bool = True, only: int | None = None) -> str:
+    # ---- epilogues --------------------------------------------------------------------
+    def epilogue(self, centred: bool = True, only: int | None = None) -> str:
         """The C++ type that turns an accumulator into an element of the output.
 
         `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
@@ -326,11 +326,13 @@ class LayerBuilder:
         low, high = self._clamp()
         zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
         rescale = self.node.rescale if only is None else self.node.rescale.only(only)
-        stage = f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
-        return stage if self.total is None else self._adding(stage, self.total)
+        epilogue = (
+            f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
+        )
+        return epilogue if self.total is None else self._adding(epilogue, self.total)
 
-    def _adding(self, stage: str, total: LayerBuilder) -> str:
-        """`stage`, and the sum of what it gives and the bytes at the place where that is stored."""
+    def _adding(self, epilogue: str, total: LayerBuilder) -> str:
+        """`epilogue`, and the sum of what it gives and the bytes at the place where that is stored."""
         weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
         old = next(name for name in total.node.inputs if name != self.node.output)
         operand = self.constants(
@@ -339,12 +341,12 @@ class LayerBuilder:
             {"weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
             {"Old": self.graph.type(old).cpp},
         )
-        last = total.stage()
+        last = total.epilogue()
         self._structs += total._structs
         self._arrays += total._arrays
-        return f"n2d2::Added<{stage}, {operand}, {last} >"
+        return f"n2d2::Added<{epilogue}, {operand}, {last} >"
 
-    def converting_stage(self) -> str:
+    def converting_epilogue(self) -> str:
         """The C++ type that turns a stored input into a stored output of another number type."""
         source, target = self.inputs[0], self.output
         if target.is_float:
@@ -356,10 +358,10 @@ class LayerBuilder:
             f"{source.zero_point}, {target.zero_point}>"
         )
 
-    def moving_stage(self, clamped: bool = False) -> str:
+    def moving_epilogue(self, clamped: bool = False) -> str:
         """The C++ type for layers that move values: activation in floating point, the value (clamped) in integers."""
         if not self.integer:
-            return self.stage()
+            return self.epilogue()
         if any((kind.bits, kind.signed) != (self.output.bits, self.output.signed) for kind in self.inputs):
             raise InternalError(f"{self.node.name} moves values, but its tensors have different types")
         kind, limits = self.output.cpp, self._clamp()
