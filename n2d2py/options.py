@@ -206,7 +206,7 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         False,
         "weights of convolutions and fully connected layers at most a bit coarser, as far as products of "
-        "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes (AVX2, SSE4.1)",
+        "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes",
         _QUANT,
     ),
     Option("no-bias-correction", "flag", False, "biases do not make up for the mean error of their outputs", _QUANT),

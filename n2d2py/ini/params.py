@@ -127,8 +127,8 @@ PARAMETERS = Schema(
             "RuntimeDispatch",
             Kind.BOOL,
             False,
-            "the binary holds the layers for several instruction sets (x86: portable, SSE4.1, AVX2, AVX-VNNI, AVX-512 VNNI) and "
-            "chooses at start; the environment variable N2D2_ISA names one; weights are held in two orders",
+            "the binary holds the layers for the instruction sets of its kind of processor (docs/dispatch.md) and chooses at "
+            "start; the environment variable N2D2_ISA names one; weights are held in two orders",
         ),
         Key("NVDLAConfig", Kind.ENUM, "nv_full", "hardware configuration of the NVDLA export", NVDLA_CONFIGS),
         Key(

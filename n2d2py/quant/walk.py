@@ -51,7 +51,7 @@ def _last_readers(graph: Graph) -> dict[str, int]:
 
 def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
     """The inputs by name, those of a fixed type in it."""
-    inputs = zip(graph.inputs, split_inputs(graph, stimuli))
+    inputs = zip(graph.inputs, split_inputs(graph, stimuli), strict=True)
     return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
 
 

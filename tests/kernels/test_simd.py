@@ -243,7 +243,7 @@ def test_cases_use_the_panels():
     for code in native:
         portable = code.portable()
         assert "Native" not in portable.config and not portable.kernel
-        assert all(array.panels is None for array in portable.arrays)
+        assert all(not array.forms for array in portable.arrays)
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -322,7 +322,7 @@ def test_layers_whose_windows_are_read_from_lines(tmp_path):
         (32, 3, 16, 1): False,
     }
     text = "".join(
-        f"static_assert(bool(n2d2::PanelTiles<Layer<{h}, {c}, {o}, {s}>, n2d2::avxvnni::Machine>::ByLines) == {str(lines).lower()}, "
+        f"static_assert(bool(n2d2::PanelTiles<Layer<{h}, {c}, {o}, {s}>, n2d2::avxvnni::Microkernel>::ByLines) == {str(lines).lower()}, "
         f'"{h}x{h}, {c} to {o}, stride {s}");\n'
         for (h, c, o, s), lines in layers.items()
     )
@@ -339,7 +339,7 @@ template <int Size, int C, int O, int Step>
 struct Layer {
     typedef Plane<Size, C> Input;
     typedef Plane<Size / Step, O> Output;
-    typedef Last Stage;
+    typedef Last Epilogue;
     typedef signed char Weight;
     typedef int Sum;
     enum : int { KernelHeight = 3, KernelWidth = 3, StrideHeight = Step, StrideWidth = Step, DilationHeight = 1, DilationWidth = 1,

@@ -105,7 +105,7 @@ def _chosen(layer: LayerView) -> KernelChoice:
     if code is None:
         reason = layer.place_text if layer.done_by else "its output is a view of its input"
         return KernelChoice(layer.node.name, "none", reason=reason)
-    reason = f"{code.reason}; {code.sum} is in its last stage" if code.sum else code.reason
+    reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     sets = code.sets if code.kernel else ()
     return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
 
@@ -159,7 +159,8 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
         )
     for layer, parameters in request.layer_parameters.items():
         try:
-            tile_constants(parameters.get("Tile", "avx2:6x1:24576"))
+            if "Tile" in parameters:
+                tile_constants(parameters["Tile"])
         except ValueError as problem:
             found.append(
                 N2D2Error(

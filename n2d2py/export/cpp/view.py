@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
-from n2d2py.export.cpp.code import Array, LayerCode
+from n2d2py.export.cpp.code import Array, Form, LayerCode
+from n2d2py.export.cpp.isa import dispatched
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
@@ -156,10 +157,31 @@ def port_views(
 
 
 @dataclass(frozen=True)
+class FormView:
+    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts."""
+
+    where: str
+    length: int
+    text: str
+    dispatched: bool
+
+    @staticmethod
+    def of(form: Form, weights_format: str) -> FormView:
+        """The text of `form` by the export parameter WeightsFormat."""
+        as_string = is_string(form.values, weights_format)
+        return FormView(
+            form.where,
+            form.values.size + as_string,
+            initializer(form.values, as_string),
+            any(row.name in form.sets for row in dispatched()),
+        )
+
+
+@dataclass(frozen=True)
 class ArrayView:
     """A constant array; `length` counts the zero that ends a string literal.
 
-    `panels` is its form for SIMD kernels, `dots` that for ARM's dot product, where these are others; `where` as in `Array`.
+    `forms` are those for instruction sets, where these are others; `where` as in `Array`.
     """
 
     name: str
@@ -167,32 +189,27 @@ class ArrayView:
     length: int
     is_string: bool
     text: str
-    panels: ArrayView | None = None
-    dots: ArrayView | None = None
-    dots_where: str = ""
+    forms: tuple[FormView, ...] = ()
     where: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> ArrayView:
         """The text of `array` by the export parameter WeightsFormat."""
         as_string = is_string(array.values, weights_format)
-        panels, dots = (
-            None
-            if other is None
-            else ArrayView.of(replace(array, values=other, panels=None, dots=None, where=""), weights_format)
-            for other in (array.panels, array.dots)
-        )
         return ArrayView(
             array.name,
             array.ctype,
             array.values.size + as_string,
             as_string,
             initializer(array.values, as_string),
-            panels,
-            dots,
-            array.dots_where,
+            tuple(FormView.of(form, weights_format) for form in array.forms),
             array.where,
         )
+
+    @property
+    def chosen(self) -> FormView | None:
+        """The form beside the portable one in a binary that chooses its instruction set when it starts."""
+        return next((form for form in self.forms if form.dispatched), None)
 
 
 @dataclass(frozen=True)
@@ -243,7 +260,7 @@ class LayerView:
     @property
     def place_text(self) -> str:
         """Why it has no code."""
-        return f"in the last stage of {comment(self.done_by)}" if self.done_by else "in place already"
+        return f"in the epilogue of {comment(self.done_by)}" if self.done_by else "in place already"
 
     @property
     def operation(self) -> str:

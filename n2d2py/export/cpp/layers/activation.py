@@ -33,7 +33,7 @@ def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identi
             raise InternalError(f"{node.name}: an activation layer carries another activation")
         return copy_code(replace(node, activation=node.op.function), graph, planes, identifiers)
     kind = build.inputs[0]
-    types = {"Input": build.input_plane, "Output": build.output_plane, "Stage": f"n2d2::Moved<{build.output.cpp}>"}
+    types = {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": f"n2d2::Moved<{build.output.cpp}>"}
     if "knots" in node.params:
         knots = node.params["knots"]
         name = build.array("knots", knots, "std::int32_t")

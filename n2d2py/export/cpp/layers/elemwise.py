@@ -57,7 +57,7 @@ def code(*layer) -> LayerCode:
     per_channel = build.integer and build.node.rescale.count > 1
     config = build.config(
         f"{build.node.name}: {operation} of {len(operands)}",
-        {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Stage": build.stage()},
+        {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Epilogue": build.epilogue()},
         {"PerChannel": per_channel, "Serial": build.serial},
     )
     bases = ", ".join(f"in{i}" for i in range(len(operands)))

@@ -17,13 +17,13 @@ def code(*layer) -> LayerCode:
     title = f"{build.node.name}: {op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}"
     types = {"Input": build.input_plane, "Output": build.output_plane}
     if op.mode == "Nearest":
-        config = build.config(title, {**types, "Stage": build.moving_stage(clamped=True)}, {"Serial": build.serial})
+        config = build.config(title, {**types, "Epilogue": build.moving_epilogue(clamped=True)}, {"Serial": build.serial})
         return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
     build.vectors()
     weight = "std::int16_t" if build.integer else build.output.cpp
     config = build.config(
         title,
-        {**types, "Weight": weight, "Sum": build.sum_type(), "Stage": build.stage(centred=False)},
+        {**types, "Weight": weight, "Sum": build.sum_type(), "Epilogue": build.epilogue(centred=False)},
         {"Serial": build.serial},
     )
     axes = [

@@ -43,7 +43,7 @@ def code(*layer) -> LayerCode:
             "Lines": taken["lines"],
             "Columns": taken["columns"],
             "Taken": taken["channels"],
-            "Stage": build.moving_stage(),
+            "Epilogue": build.moving_epilogue(),
         },
         {"Serial": 0},
     )
