@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -14,6 +15,7 @@ __all__ = ["check_type", "open_npy", "open_npz", "plain"]
 
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 _LOCAL_HEADER = 30
+_BLOCK = 1 << 20
 
 
 def open_npy(path: Path, name: str | None = None) -> np.ndarray:
@@ -36,7 +38,7 @@ def open_npy(path: Path, name: str | None = None) -> np.ndarray:
 
 
 def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by key, in file order.
+    """The arrays of an .npz file by key, in file order; their checksums are compared.
 
     Members stored without compression (np.savez) are mapped; compressed ones are read to memory.
 
@@ -65,7 +67,10 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.n
         if mapped is not None:
             return mapped
     with archive.open(info) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        array = np.lib.format.read_array(file, allow_pickle=False)
+        while file.read(_BLOCK):  # the checksum is compared at the end of the member
+            pass
+        return array
 
 
 def _mapped(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
@@ -90,7 +95,19 @@ def _mapped(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
             raise ValueError("an array is truncated")
         if not shape or size == 0:
             return None
-        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+        first = file.tell()
+        file.seek(start)
+        _check_sum(file, info)
+        return np.memmap(path, dtype, "r", first, shape, "F" if fortran else "C")
+
+
+def _check_sum(file: BinaryIO, info: zipfile.ZipInfo) -> None:
+    """Compares the CRC-32 of a stored member, from where the file stands, with that of the archive."""
+    found, left = 0, info.file_size
+    while left > 0 and (block := file.read(min(_BLOCK, left))):
+        found, left = zlib.crc32(block, found), left - len(block)
+    if left or found != info.CRC:
+        raise zipfile.BadZipFile(f"bad CRC-32 for {info.filename!r}")
 
 
 def check_type(array: np.ndarray, name: str) -> None:
