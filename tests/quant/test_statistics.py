@@ -70,5 +70,5 @@ def test_the_values_of_the_stimuli_are_compared(tmp_path, size):
     changed = x.copy()
     changed[-1, 0, 0, 0] += 1e-3
     for other in (changed, x[:-1], x[::-1]):
-        with pytest.raises(N2D2Error, match="E503.*other stimuli"):
+        with pytest.raises(N2D2Error, match=r"E503.*other stimuli"):
             statistics.check_data(path, [other])
