@@ -7,6 +7,7 @@ other unsupported node is found too, and one error lists them all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.registry import ArrayConverter, Converter, Unsupported, find_array_converter, find_converter
 from n2d2py.frontend.onnx.validation import Validator
 from n2d2py.graph import Graph, Tensor
+from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import ONNX_FUNCTIONS
 
@@ -110,7 +112,27 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     if other:
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     builder.graph.verify()
+    _refuse_not_numbers(builder)
     return builder.graph
+
+
+_CONSTANT = re.compile(r"operand\d+")
+"""What a constant operand of a layer on arrays is called."""
+
+
+def _refuse_not_numbers(builder: Builder) -> None:
+    found = {node.name: (node, what) for node, what in reversed(list(not_numbers(builder.graph)))}
+    ErrorList.raise_if(
+        [
+            N2D2Error(
+                "E306",
+                f"not all values of the layer's {_CONSTANT.sub('constant', what)} are numbers (NaN)",
+                where=node.location,
+                remedy="check the training and the export",
+            )
+            for node, what in reversed(found.values())
+        ]
+    )
 
 
 class _Walk:
