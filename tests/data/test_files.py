@@ -147,7 +147,23 @@ def test_formats_that_nobody_needs(tmp_path):
 
 
 def test_names_of_files():
-    names = ["conv", "Conv", "a/b", "a_b", "..", "con", "x" * 300, "x" * 299 + "y", "é" * 200, "a\nb", "a\0b", "", "n\udcff"]
+    names = [
+        "conv",
+        "Conv",
+        "a/b",
+        "a_b",
+        "..",
+        "con",
+        "x" * 300,
+        "x" * 299 + "y",
+        "é" * 200,
+        "a\nb",
+        "a\0b",
+        "",
+        "n\udcff",
+        "\u00e9",
+        "e\u0301",
+    ]
     found = file_names(names)
     assert [found[name] for name in ("conv", "a/b", "..", "con", "")] == ["conv", "a_b", "__", "con_", "_"]
     assert len({text.lower() for text in found.values()}) == len(names)
