@@ -192,7 +192,7 @@ def _check_room(size: int) -> None:
 
 def _header(file: IO[bytes], length: int) -> _Header:
     """Reads and checks the header; `length` is that of the whole file or member."""
-    magic = file.read(8)
+    magic = file.read(min(8, length))
     if magic[:6] != _MAGIC:
         raise DamagedArray("it is a zip archive" if magic[:2] == b"PK" else "it does not begin as NumPy's files do")
     if len(magic) < 8 or magic[6] not in (1, 2, 3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -201,4 +202,6 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
             where=Location(option),
             remedy="give an existing folder or .npz file, or -w /dev/null",
         )
+    if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
+        raise N2D2Error("E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or -w /dev/null")
     return WeightStore(path, ignore_missing=ignore_missing)

@@ -155,8 +155,6 @@ class _Walk:
         builder = self.builder
         if not proto.output or not any(builder.is_read(name) for name in proto.output if name):
             return
-        if not proto.output[0]:
-            proto = _with_first_output(proto, builder.fresh(f"{next(filter(None, proto.output))}_first"))
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)
             return
@@ -352,11 +350,3 @@ class _Walk:
             else:
                 builder.graph.tensors[name] = Tensor(name, shape)
                 builder.names[name] = name
-
-
-def _with_first_output(proto: onnx.NodeProto, name: str) -> onnx.NodeProto:
-    """The node with a name for its first output, by which layers are called."""
-    named = onnx.NodeProto()
-    named.CopyFrom(proto)
-    named.output[0] = name
-    return named
