@@ -206,7 +206,9 @@ def test_addresses_grow_upwards_in_the_picture(monkeypatch, tmp_path):
     shown = []
     original = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: (shown.append(self), original(self, *given, **more))[1])
-    problem = networks.squeezenet11()
+    net = Net(16, 16, 8)
+    net.conv(net.input, 16, 3)
+    problem = net.done()
     plan = plan_memory(problem, strategy=networks.N2D2)
     write_memory_files(tmp_path, problem, plan)
     (axes,) = shown[0].axes
