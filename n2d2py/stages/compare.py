@@ -85,7 +85,8 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
     a convolution does the next layer's sum."""
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
-        expected[node.output] = run_node(quantized, node, [compiled.get(name, expected.get(name)) for name in node.inputs])[0]
+        inputs = [compiled[name] if name in compiled else expected[name] for name in node.inputs]
+        expected[node.output] = run_node(quantized, node, inputs)[0]
     return expected
 
 
@@ -141,8 +142,8 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
     if not run:
         return "compiled values were not compared"
     for comparison in run:
-        if not comparison.identical:
-            d = comparison.difference
+        d = comparison.difference
+        if d is not None:
             return (
                 f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
                 f"compiled {d.found:g}"
