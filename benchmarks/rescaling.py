@@ -2,7 +2,7 @@
 
     python benchmarks/rescaling.py
 
-The last stage of the kernels alone: runs of 64 sums of 32 bits to bytes, one constant for the layer or one for each output, as
+The epilogue of the kernels alone: runs of 64 sums of 32 bits to bytes, one constant for the layer or one for each output, as
 g++ -O3 compiles it for each instruction set. The difference between two numbers of repetitions is counted, so nothing else is
 in it. Needs g++ and valgrind. How much accuracy each mode costs is measured by accuracy.py.
 """
@@ -44,11 +44,11 @@ def program(mode: str, per_output: bool) -> str:
     return f"""#include <cstdlib>
 #include "n2d2/pointwise.hpp"
 {text}
-typedef n2d2::Requantized<std::uint8_t, {kind}, 0, 255> Stage;
+typedef n2d2::Requantized<std::uint8_t, {kind}, 0, 255> Epilogue;
 static std::int32_t sums[{RUN}];
 static std::uint8_t bytes[{RUN}];
 __attribute__((noinline)) static void once(const std::int32_t* in, std::uint8_t* out) {{
-    n2d2::StageRun<Stage, true, n2d2::Native>::template run<{RUN}>(in, 0, out);
+    n2d2::EpilogueRun<Epilogue, true, n2d2::Native>::template run<{RUN}>(in, 0, out);
 }}
 int main(int, char** words) {{
     for (int i = 0; i < {RUN}; ++i)

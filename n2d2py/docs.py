@@ -1,13 +1,17 @@
-"""`python -m n2d2py.docs [FOLDER]` writes the documentation pages that are generated from tables."""
+"""`python -m n2d2py.docs [FOLDER]` writes the documentation pages that are generated from tables, and without FOLDER
+the headers of `kernels/` that are."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
-from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, ONNX_SECTION
+from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
+from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
+from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
@@ -34,12 +38,14 @@ def pages() -> dict[str, str]:
                 *database_schemas(),
                 *transformation_schemas(),
                 ONNX_SECTION,
+                ONNX_LAYER,
                 INPUT_SECTION,
                 TARGET,
                 *layers,
             ],
             "INI sections and keys",
         ),
+        "instruction_sets.md": isa_page(),
         "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
     }
 
@@ -51,4 +57,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "docs")
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        main(Path(__file__).resolve().parent.parent / "docs")
+        write_isa_headers(resources.folder("kernels"))

@@ -1,8 +1,8 @@
 // Gain and shift per channel.
 //
-//   out[y][x][c] = Stage(weights[c] * in[y][x][c] + bias[c])
+//   out[y][x][c] = Epilogue(weights[c] * in[y][x][c] + bias[c])
 //
-// Sums are in Cfg::Sum. Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum Serial, Reverse.
+// Sums are in Cfg::Sum. Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum Serial, Reverse.
 // May be in place (pointwise.hpp).
 #ifndef N2D2_AFFINE_HPP
 #define N2D2_AFFINE_HPP

@@ -1,10 +1,10 @@
 // Concatenation of channels: every input copied to its place in the output, line by line.
 //
-//   out[y][x][Channel + c] = Stage(in[y][x][c] - InputZero)
+//   out[y][x][Channel + c] = Epilogue(in[y][x][c] - InputZero)
 //
-// One config per input: its stage has the factor of this input; that of a plain copy keeps the value, with InputZero 0. Pixels of
+// One config per input: its epilogue has the factor of this input; that of a plain copy keeps the value, with InputZero 0. Pixels of
 // few channels are rescaled together.
-// Config: planes Input, Output; types Sum, Stage, Isa; enum Channel, InputZero, Serial, Reverse.
+// Config: planes Input, Output; types Sum, Epilogue, Isa; enum Channel, InputZero, Serial, Reverse.
 // Line order: out line y is stored while the lines >= y (with Reverse: <= y) of all inputs are intact.
 #ifndef N2D2_CONCAT_HPP
 #define N2D2_CONCAT_HPP
@@ -30,7 +30,7 @@ struct ConcatInput {
 
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     // Pixels of few channels are rescaled together, so that they fill vectors; the last vector is filled up.
     enum : int {
         Tile = 64,
@@ -38,7 +38,7 @@ struct ConcatInput {
         Rest = C % Tile,
         Piece = C >= Tile ? 1 : least(int(W), Tile / C),
         LastPixels = W % Piece,
-        Copied = std::is_same<Stage, Moved<Out> >::value && std::is_same<In, Out>::value && int(Cfg::InputZero) == 0
+        Copied = std::is_same<Epilogue, Moved<Out> >::value && std::is_same<In, Out>::value && int(Cfg::InputZero) == 0
     };
 
     // Channels [0, Count) of the Pixels pixels from `from` on.
@@ -52,7 +52,7 @@ struct ConcatInput {
         for (int p = 0; p < Pixels; ++p)
             for (int c = 0; c < Count; ++c)
                 values[p * Count + c] = static_cast<Sum>(static_cast<Sum>(from[p * Input::Stride + c]) - static_cast<Sum>(Cfg::InputZero));
-        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         for (int p = 0; p < Pixels; ++p)
             std::memcpy(to + p * Output::Stride, results + p * Count, static_cast<std::size_t>(Count) * sizeof(Out));
     }

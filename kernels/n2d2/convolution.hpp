@@ -1,6 +1,6 @@
 // Two-dimensional convolution (cross-correlation), dense or grouped.
 //
-//   out[y][x][o] = Stage(bias[o] + sum over u, v, c of w[o][u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][g(o)+c])
+//   out[y][x][o] = Epilogue(bias[o] + sum over u, v, c of w[o][u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][g(o)+c])
 //
 // in, out: planes in HWC. weights: OHWC, c over the Channels / Groups inputs of the output's group. Positions
 // outside the input hold InputZero. Sums are in Cfg::Sum, whose range the exporter has proved sufficient.
@@ -10,7 +10,7 @@
 // 2 * KH * KW * C / Groups elements), so that padding, dilation and strides are dealt with once for
 // all outputs of the piece; a 1x1 window is used in place, unless bytes are gathered as 16-bit integers (n2d2/dot.hpp).
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
+// Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight,
 // StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), ByteSums (words
 // whose products of bytes 16 bits hold), Serial, Reverse.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
@@ -34,7 +34,7 @@ struct Convolution {
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef typename WindowOf<In, Weight, Sum>::Type Element;
@@ -62,7 +62,7 @@ struct Convolution {
                   "the groups must divide the channels and the outputs");
 
     // Elements [channel, channel + C) of KW positions of one input line, from column x on.
-    static N2D2_INLINE void gatherLine(const In* row, int x, int channel, Element* window) {
+    static N2D2_INLINE void im2colLine(const In* row, int x, int channel, Element* window) {
         constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
         constexpr bool run = Run;
         if (run && x >= 0 && x + extent <= width) {
@@ -94,7 +94,7 @@ struct Convolution {
         for (int u = 0; u < KH; ++u) {
             Element* const part = buffer + u * KW * C;
             if (rows[u]) {
-                gatherLine(rows[u], left, channel, part);
+                im2colLine(rows[u], left, channel, part);
             } else {
                 for (int i = 0; i < KW * C; ++i)
                     part[i] = static_cast<Element>(Cfg::InputZero);
@@ -117,15 +117,15 @@ struct Convolution {
             for (int o = 0; o < Count; ++o)
                 sums[o] = sumsY[o] = bias[output + o];
             dots<Sum, Count>(K, first, second, w, K, sums, sumsY);
-            store<Stage, Count>(sums, output, out + x * Output::Stride + output);
-            store<Stage, Count>(sumsY, output, out + (x + 1) * Output::Stride + output);
+            store<Epilogue, Count>(sums, output, out + x * Output::Stride + output);
+            store<Epilogue, Count>(sumsY, output, out + (x + 1) * Output::Stride + output);
         }
         if (x < Pixels) {
             const Element* const only = window(rows, x, channel, buffer);
             for (int o = 0; o < Count; ++o)
                 sums[o] = bias[output + o];
             dots<Sum, Count>(K, only, w, K, sums);
-            store<Stage, Count>(sums, output, out + x * Output::Stride + output);
+            store<Epilogue, Count>(sums, output, out + x * Output::Stride + output);
         }
     }
 
@@ -167,50 +167,15 @@ N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const 
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_tile.hpp"
 #include "n2d2/panels/panel_convolution.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Machine> {};
+struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Microkernel> {};
 }  // namespace n2d2
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx512Vnni> : PanelConvolution<Cfg, avx512::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVXVNNI
-#include "n2d2/x86/avxvnni_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avxvnni::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Avx2> : PanelConvolution<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Sse41> : PanelConvolution<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, NeonDot> : PanelConvolution<Cfg, neondot::Machine> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_bytes_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct Convolution<Cfg, Neon> : PanelConvolution<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
-#endif
+#define N2D2_BIND_CONVOLUTION
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_CONVOLUTION_HPP

@@ -1,9 +1,9 @@
-// A tensor moved to another plane, element by element, each value through Stage (an activation function, or
+// A tensor moved to another plane, element by element, each value through Epilogue (an activation function, or
 // nothing).
 //
-//   out[y][x][c] = Stage(in[y][x][c])
+//   out[y][x][c] = Epilogue(in[y][x][c])
 //
-// Config: planes Input, Output; types Stage, Isa; enum Serial, Reverse. May be in place (pointwise.hpp).
+// Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse. May be in place (pointwise.hpp).
 #ifndef N2D2_COPY_HPP
 #define N2D2_COPY_HPP
 

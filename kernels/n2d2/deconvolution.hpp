@@ -1,6 +1,6 @@
 // Transposed two-dimensional convolution, dense or grouped, and depthwise.
 //
-//   out[y][x][o] = Stage(bias[o] + sum over u, v, c of w[o][u][v][c] * (in[i][j][g(o)+c] - InputZero))
+//   out[y][x][o] = Epilogue(bias[o] + sum over u, v, c of w[o][u][v][c] * (in[i][j][g(o)+c] - InputZero))
 //   for all u, v with y + T - u*DH = i*SH and x + L - v*DW = j*SW, i and j inside the input
 //
 // Every output gathers what reaches it, so that it is stored once and sums stay in registers.
@@ -9,7 +9,7 @@
 // HWC for deconvolutionDepthwise, where each output reads the input channel of its number. Sums are in Cfg::Sum,
 // whose range the exporter has proved sufficient.
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight,
+// Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight,
 // StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, Serial, Reverse.
 // Line order: out line y is stored while all in lines that it or a later one (with Reverse: an earlier one) gathers are intact.
 #ifndef N2D2_DECONVOLUTION_HPP
@@ -103,7 +103,7 @@ struct Deconvolution {
                     if (rows[u])
                         add<Count>(rows[u] + column * Input::Stride + channel, w + (u * KW + v) * C, sums);
             }
-            store<typename Cfg::Stage, Count>(sums, output, out + x * Output::Stride + output);
+            store<typename Cfg::Epilogue, Count>(sums, output, out + x * Output::Stride + output);
         }
     }
 
@@ -167,7 +167,7 @@ struct DeconvolutionDepthwise {
                                    static_cast<Sum>(w[i]);
                 }
             }
-            store<typename Cfg::Stage, Count>(sums, channel, out + x * Output::Stride + channel);
+            store<typename Cfg::Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
         }
     }
 

@@ -1,11 +1,11 @@
 // Blocks of Block x Block pixels from groups of channels, and back.
 //
-//   depthToSpace  out[y][x][c] = Stage(in[y / Block][x / Block][depth(y % Block, x % Block, c)])
-//   spaceToDepth  out[y][x][depth(i, j, c)] = Stage(in[y * Block + i][x * Block + j][c])
+//   depthToSpace  out[y][x][c] = Epilogue(in[y / Block][x / Block][depth(y % Block, x % Block, c)])
+//   spaceToDepth  out[y][x][depth(i, j, c)] = Epilogue(in[y * Block + i][x * Block + j][c])
 //
 // with depth(i, j, c) = (i * Block + j) * C + c, or with ChannelsFirst c * Block * Block + i * Block + j, C being the
 // channels of the side with more pixels. Input and output are disjoint.
-// Config: planes Input, Output; types Stage, Isa; enum Block, ChannelsFirst.
+// Config: planes Input, Output; types Epilogue, Isa; enum Block, ChannelsFirst.
 #ifndef N2D2_DEPTH_TO_SPACE_HPP
 #define N2D2_DEPTH_TO_SPACE_HPP
 
@@ -32,7 +32,7 @@ N2D2_INLINE void depthToSpace(const unsigned char* in, unsigned char* out) {
         typename Output::Type* const to = line<Output>(out, y);
         for (int x = 0; x < width; ++x)
             for (int c = 0; c < channels; ++c)
-                to[x * Output::Stride + c] = Cfg::Stage::apply(
+                to[x * Output::Stride + c] = Cfg::Epilogue::apply(
                     from[x / block * Input::Stride + blockDepth<Cfg, channels>(y % block, x % block, c)], c);
     });
 }
@@ -53,7 +53,7 @@ N2D2_INLINE void spaceToDepth(const unsigned char* in, unsigned char* out) {
                     for (int c = 0; c < channels; ++c) {
                         const int depth = blockDepth<Cfg, channels>(i, j, c);
                         to[x * Output::Stride + depth] =
-                            Cfg::Stage::apply(from[(x * block + j) * Input::Stride + c], depth);
+                            Cfg::Epilogue::apply(from[(x * block + j) * Input::Stride + c], depth);
                     }
         }
     });

@@ -1,6 +1,6 @@
 // Depthwise convolution: each output channel reads the input channel of the same number.
 //
-//   out[y][x][c] = Stage(bias[c] + sum over u, v of w[u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][c])
+//   out[y][x][c] = Epilogue(bias[c] + sum over u, v of w[u][v][c] * in[y*SH - T + u*DH][x*SW - L + v*DW][c])
 //
 // in, out: planes in HWC with equal Channels. weights: HWC, so that the innermost loop runs over channels in
 // memory order and vectorises. Positions outside the input hold InputZero: they are skipped when it
@@ -22,7 +22,7 @@ struct Depthwise {
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
 
@@ -69,7 +69,7 @@ struct Depthwise {
                            static_cast<Sum>(weights[(u * KW + v) * C + channel + i]);
             sums[i] = sum;
         }
-        store<Stage, Count>(sums, channel, out + x * Output::Stride + channel);
+        store<Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
     }
 
     // The same for any window.
@@ -91,7 +91,7 @@ struct Depthwise {
                     addZero<Count>(w, sums);
             }
         }
-        store<Stage, Count>(sums, channel, out + x * Output::Stride + channel);
+        store<Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);
     }
 
     template <int Count>
@@ -139,19 +139,10 @@ N2D2_INLINE void depthwise(const unsigned char* in, unsigned char* out, const ty
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_depthwise.hpp"
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_depthwise.hpp"
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_depthwise.hpp"
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_depthwise.hpp"
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_depthwise.hpp"
-#elif N2D2_NEON
-#include "n2d2/arm/neon_depthwise.hpp"
-#endif
+#define N2D2_BIND_DEPTHWISE
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_DEPTHWISE_HPP

@@ -8,12 +8,12 @@
 //   ProdTerms       t_0 * t_1 * ...
 //   EuclideanTerms  sqrt(t_0^2 + t_1^2 + ...), floating point only
 //
-// then Stage. With integers the weights are multipliers that bring the inputs to one scale, and an offset of
+// then Epilogue. With integers the weights are multipliers that bring the inputs to one scale, and an offset of
 // the sum is the shift of operand 0. Terms are combined from left to right.
 //
 // An operand is a struct { typedef ... Plane, Extent (the plane of the output); static constexpr Sum zero(), weight(), shift(); } of the
 // layer, an element-wise layer has `typedef Terms<Sum, SumTerms, operand0, operand1, ...> Operands`.
-// Config: plane Output; types Operands, Stage, Isa; enum PerChannel, Serial, Reverse. May be in place (pointwise.hpp).
+// Config: plane Output; types Operands, Epilogue, Isa; enum PerChannel, Serial, Reverse. May be in place (pointwise.hpp).
 #ifndef N2D2_ELEMWISE_HPP
 #define N2D2_ELEMWISE_HPP
 

@@ -42,16 +42,12 @@
 #endif
 
 // Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
-// N2D2_SIMD_SPEED of them as one: half a million take some 10 us with AVX2, a million 5 us with the dot product instructions of x86.
+// N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK
 #define N2D2_PARALLEL_WORK 65536
 #endif
 #ifndef N2D2_SIMD_SPEED
-#if N2D2_AVX512VNNI || N2D2_AVXVNNI
-#define N2D2_SIMD_SPEED 16
-#else
-#define N2D2_SIMD_SPEED 8
-#endif
+#define N2D2_SIMD_SPEED N2D2_ISA_SPEED
 #endif
 
 namespace n2d2 {

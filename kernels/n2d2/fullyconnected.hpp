@@ -1,12 +1,12 @@
 // Fully connected layer.
 //
-//   out[o] = Stage(bias[o] + sum over y, x, c of w[o][y][x][c] * in[y][x][c])
+//   out[o] = Epilogue(bias[o] + sum over y, x, c of w[o][y][x][c] * in[y][x][c])
 //
 // in: a plane of any shape, in HWC. weights: OHWC, the exporter has reordered them from the flattened
 // C, H, W order of the network. out: a plane of 1 x 1 x O. Sums in Cfg::Sum. Each run of contiguous inputs is
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
-// Config: planes Input, Output; types Weight, Sum, Stage, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
+// Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
 // 16 bits hold), Serial.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
@@ -25,7 +25,7 @@ struct FullyConnected {
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Output::Type Out;
     typedef PlaneTraits<Input> Traits;
 
@@ -55,7 +55,7 @@ struct FullyConnected {
         const Weight* const w = weights + static_cast<long>(output) * K;
         for (int i = 0; i < Runs; ++i)
             dots<Sum, Count>(Run, line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, w + i * Run, K, sums);
-        store<Stage, Count>(sums, output, out + output);
+        store<Epilogue, Count>(sums, output, out + output);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
@@ -76,50 +76,15 @@ N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, con
 
 }  // namespace n2d2
 
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 #include "n2d2/panels/float_tile.hpp"
 #include "n2d2/panels/panel_fullyconnected.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Machine> {};
+struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Microkernel> {};
 }  // namespace n2d2
 #endif
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx512Vnni> : PanelFullyConnected<Cfg, avx512::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVXVNNI
-#include "n2d2/x86/avxvnni_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avxvnni::Machine> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Avx2> : PanelFullyConnected<Cfg, avx2::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_byte_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Sse41> : PanelFullyConnected<Cfg, sse41::ByteMachine<Cfg::ByteSums> > {};
-}  // namespace n2d2
-#elif N2D2_NEON_DOT
-#include "n2d2/arm/neon_dot_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, NeonDot> : PanelFullyConnected<Cfg, neondot::Machine> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_bytes_tile.hpp"
-namespace n2d2 {
-template <class Cfg>
-struct FullyConnected<Cfg, Neon> : PanelFullyConnected<Cfg, neonbytes::Machine<Cfg::FullWeights != 0> > {};
-}  // namespace n2d2
-#endif
+#define N2D2_BIND_FULLYCONNECTED
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_FULLYCONNECTED_HPP

@@ -9,11 +9,22 @@
 #include <cstring>
 
 #include "n2d2/env.hpp"
-#include "n2d2/isa.hpp"
 
-#if N2D2_AVX2
-#include "n2d2/x86/avx2_exp.hpp"
-#endif
+namespace n2d2 {
+
+// out[i] = exp(in[i]) for whole vectors of an instruction set; how many there are.
+template <class Isa>
+struct VectorExp {
+    template <int>
+    static N2D2_INLINE int run(const double*, double*) {
+        return 0;
+    }
+};
+
+}  // namespace n2d2
+
+#define N2D2_BIND_EXP
+#include "n2d2/bindings.hpp"
 
 namespace n2d2 {
 
@@ -73,12 +84,7 @@ inline double exp(double x) {
 // out[i] = exp(in[i]) for i < Count.
 template <int Count>
 N2D2_INLINE void exps(const double* in, double* out) {
-    int i = 0;
-#if N2D2_AVX2
-    for (; i + 4 <= Count; i += 4)
-        _mm256_storeu_pd(out + i, avx2::exp(_mm256_loadu_pd(in + i)));
-#endif
-    for (; i < Count; ++i)
+    for (int i = VectorExp<Native>::template run<Count>(in, out); i < Count; ++i)
         out[i] = exp(in[i]);
 }
 

@@ -1,106 +1,130 @@
 // The instruction set that the kernels are compiled for, from what the compiler may use.
 //
-//   n2d2::Avx512Vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
-//   n2d2::Avx2        x86-64 with AVX2; N2D2_AVXVNNI says that it has AVX-VNNI too, which convolutions and fully connected layers use
-//   n2d2::Sse41       x86-64 with SSE4.1
-//   n2d2::NeonDot     ARMv8.2 with the dot product instructions
-//   n2d2::Neon        ARM with NEON
-//   n2d2::Portable    everything else, and everything with -DN2D2_ISA_PORTABLE
+//   n2d2::Avx512Vnni  avx512vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
+//   n2d2::Avx2        avxvnni     x86-64 with AVX2 and AVX-VNNI
+//   n2d2::Avx2        avx2        x86-64 with AVX2
+//   n2d2::Sse41       sse4        x86-64 with SSE4.1
+//   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
+//   n2d2::Neon        neon        ARM with NEON, little-endian
+//   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
-// `Native` names it. A layer whose config has Isa = Native comes with its constants in two orders: that of
-// the portable kernels, and panels for the others; N2D2_PANELS says which of them are compiled. Results do
-// not depend on it: every kernel computes the same integers.
+// `Native` names it; the first one that the compiler may use is taken. Its macro is 1, and that of the set which it extends, all others
+// are 0. A layer whose config has Isa = Native comes with its constants in two orders: that of the portable kernels, and panels for the
+// others; N2D2_PANELS says which of them are compiled. Results do not depend on it: every kernel computes the same integers.
+//
+//   N2D2_PANELS         the kernels on panels of weights
+//   N2D2_FLOAT_VECTORS  the kernels of float32 in vectors
+//   N2D2_ISA_SPEED      multiply-accumulates that take as long as one of portable code, for the choice of threads
+//   N2D2_TILES          what -DN2D2_TUNE tries (tuning.hpp): tiles that the registers hold, with few and with many windows
+//
+// Written by `python -m n2d2py.docs` from the table in n2d2py/export/cpp/isa.py.
 #ifndef N2D2_ISA_HPP
 #define N2D2_ISA_HPP
 
-// With -DN2D2_EMULATED_AVX512VNNI the intrinsics are functions of the tests (tests/kernels/emulated).
-#if defined(N2D2_EMULATED_AVX512VNNI) ||                                                                    \
-    (!defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX512F__) && defined(__AVX512BW__) && \
-     defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
+#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)
+// N2D2_EMULATED_<set>: the intrinsics are functions of the tests.
+#if defined(N2D2_EMULATED_AVX512VNNI) || \
+    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
 #define N2D2_AVX512VNNI 1
-#define N2D2_AVX2 0
-#elif !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__AVX2__) && defined(__x86_64__)
-#define N2D2_AVX512VNNI 0
-#define N2D2_AVX2 1
-#else
-#define N2D2_AVX512VNNI 0
-#define N2D2_AVX2 0
-#endif
-// Compilers before GCC 11 and clang 12 do not know these instructions. N2D2_EMULATED_AVXVNNI is for the tests again.
-#if N2D2_AVX2 && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))
+#define N2D2_ISA_NAME "avx512vnni"
+#define N2D2_ISA_TAG Avx512Vnni
+#define N2D2_ISA_SPEED 16
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
+#elif defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))
 #define N2D2_AVXVNNI 1
-#else
+#define N2D2_AVX2 1
+#define N2D2_ISA_NAME "avxvnni"
+#define N2D2_ISA_TAG Avx2
+#define N2D2_ISA_SPEED 16
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536)
+#elif defined(__AVX2__) && defined(__x86_64__)
+#define N2D2_AVX2 1
+#define N2D2_ISA_NAME "avx2"
+#define N2D2_ISA_TAG Avx2
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
+#elif defined(__SSE4_1__) && defined(__x86_64__)
+#define N2D2_SSE41 1
+#define N2D2_ISA_NAME "sse4"
+#define N2D2_ISA_TAG Sse41
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
+#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#define N2D2_NEON_DOT 1
+#define N2D2_NEON 1
+#define N2D2_ISA_NAME "neondot"
+#define N2D2_ISA_TAG NeonDot
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576)
+#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
+#define N2D2_NEON 1
+#define N2D2_ISA_NAME "neon"
+#define N2D2_ISA_TAG Neon
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#endif
+#endif
+#if !defined(N2D2_ISA_NAME)
+#define N2D2_ISA_NAME "portable"
+#define N2D2_ISA_TAG Portable
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 0
+#define N2D2_FLOAT_VECTORS 0
+#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#endif
+
+#if !defined(N2D2_AVX512VNNI)
+#define N2D2_AVX512VNNI 0
+#endif
+#if !defined(N2D2_AVXVNNI)
 #define N2D2_AVXVNNI 0
 #endif
-#if !N2D2_AVX512VNNI && !N2D2_AVX2 && !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__SSE4_1__) && defined(__x86_64__)
-#define N2D2_SSE41 1
-#else
+#if !defined(N2D2_AVX2)
+#define N2D2_AVX2 0
+#endif
+#if !defined(N2D2_SSE41)
 #define N2D2_SSE41 0
 #endif
-
-// ARM: NEON of little-endian machines.
-#if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_NEON 1
-#else
-#define N2D2_NEON 0
-#endif
-#if N2D2_NEON && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-#define N2D2_NEON_DOT 1
-#else
+#if !defined(N2D2_NEON_DOT)
 #define N2D2_NEON_DOT 0
 #endif
-
-#if N2D2_AVX512VNNI
-#define N2D2_ISA_NAME "avx512vnni"
-#elif N2D2_AVXVNNI
-#define N2D2_ISA_NAME "avxvnni"
-#elif N2D2_AVX2
-#define N2D2_ISA_NAME "avx2"
-#elif N2D2_SSE41
-#define N2D2_ISA_NAME "sse4"
-#elif N2D2_NEON_DOT
-#define N2D2_ISA_NAME "neondot"
-#elif N2D2_NEON
-#define N2D2_ISA_NAME "neon"
-#else
-#define N2D2_ISA_NAME "portable"
+#if !defined(N2D2_NEON)
+#define N2D2_NEON 0
 #endif
-
-#define N2D2_PANELS (N2D2_AVX512VNNI || N2D2_AVX2 || N2D2_SSE41 || N2D2_NEON)
 
 namespace n2d2 {
 
 struct Portable {};
-struct Sse41 {};
-struct Avx2 {};
 struct Avx512Vnni {};
-struct Neon {};
+struct Avx2 {};
+struct Sse41 {};
 struct NeonDot {};
+struct Neon {};
 struct RealVectors {};
 
-#if N2D2_AVX512VNNI
-typedef Avx512Vnni Native;
-#elif N2D2_AVX2
-typedef Avx2 Native;
-#elif N2D2_SSE41
-typedef Sse41 Native;
-#elif N2D2_NEON_DOT
-typedef NeonDot Native;
-#elif N2D2_NEON
-typedef Neon Native;
-#else
-typedef Portable Native;
-#endif
+typedef N2D2_ISA_TAG Native;
 
 // The same for layers in float32, whose kernels are written for vectors of any width.
-#if N2D2_PANELS
+#if N2D2_FLOAT_VECTORS
 typedef RealVectors RealNative;
 #else
 typedef Portable RealNative;
 #endif
 
 // Special where the code is compiled for the instruction set Wanted, else Otherwise.
-template <class Wanted, class Special, class Otherwise, class Machine = Native>
+template <class Wanted, class Special, class Otherwise, class Compiled = Native>
 struct Choose {
     typedef Otherwise Isa;
 };

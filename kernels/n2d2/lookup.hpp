@@ -10,7 +10,7 @@
 //
 // Knots are results times 2^(13 - k), below 2^18 * 2^(13 - k), so that the sum has 31 bits.
 //
-// Config: planes Input, Output; types Stage (Moved), Isa; enum Serial, Reverse; for knots Segments (2^s), Low, High. May be in place
+// Config: planes Input, Output; types Epilogue (Moved), Isa; enum Serial, Reverse; for knots Segments (2^s), Low, High. May be in place
 // (pointwise.hpp).
 #ifndef N2D2_LOOKUP_HPP
 #define N2D2_LOOKUP_HPP
@@ -99,8 +99,7 @@ N2D2_INLINE void interpolated(const unsigned char* in, unsigned char* out, const
 
 }  // namespace n2d2
 
-#if N2D2_AVX2 && !N2D2_AVX512VNNI
-#include "n2d2/x86/avx2_lookup.hpp"
-#endif
+#define N2D2_BIND_LOOKUP
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_LOOKUP_HPP

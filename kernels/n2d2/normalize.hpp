@@ -1,9 +1,9 @@
 // Normalisations over the channels of each pixel, floating point.
 //
-//   lrn        out[y][x][c] = Stage(in[c] / (k + alpha * sum of in[i]^2)^beta), i from c - (Window-1)/2 to c + Window/2
-//   normalize  out[y][x][c] = Stage(in[c] / max(norm, smallest)), norm = sum |in| (Power 1) or sqrt(sum in^2) (Power 2)
+//   lrn        out[y][x][c] = Epilogue(in[c] / (k + alpha * sum of in[i]^2)^beta), i from c - (Window-1)/2 to c + Window/2
+//   normalize  out[y][x][c] = Epilogue(in[c] / max(norm, smallest)), norm = sum |in| (Power 1) or sqrt(sum in^2) (Power 2)
 //
-// Input and output are disjoint. Config: planes Input, Output; types Stage, Isa; lrn: enum Window and a type
+// Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa; lrn: enum Window and a type
 // Parameters with the static functions alpha(), beta(), k(); normalize: enum Power and Parameters with smallest().
 #ifndef N2D2_NORMALIZE_HPP
 #define N2D2_NORMALIZE_HPP
@@ -46,7 +46,7 @@ struct Lrn {
             for (int i = largest(0, c - before); i < least(channels, c - before + window); ++i)
                 sum = sum + rounded(static_cast<double>(in[i]) * static_cast<double>(in[i]));
             const double divisor = exact::power(Parameters::k() + rounded(Parameters::alpha() * sum), Parameters::beta());
-            out[c] = Cfg::Stage::apply(static_cast<T>(static_cast<double>(in[c]) / divisor), c);
+            out[c] = Cfg::Epilogue::apply(static_cast<T>(static_cast<double>(in[c]) / divisor), c);
         }
     }
 };
@@ -64,7 +64,7 @@ struct Normalize {
         }
         const double norm = largest(Cfg::Power == 1 ? sum : std::sqrt(sum), static_cast<double>(Cfg::Parameters::smallest()));
         for (int c = 0; c < C; ++c)
-            out[c] = Cfg::Stage::apply(static_cast<T>(static_cast<double>(in[c]) / norm), c);
+            out[c] = Cfg::Epilogue::apply(static_cast<T>(static_cast<double>(in[c]) / norm), c);
     }
 };
 

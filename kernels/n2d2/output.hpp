@@ -1,4 +1,4 @@
-// The last stage of a kernel: from a sum, or a value that is moved, to the element that is stored.
+// The epilogue of a kernel: from a sum, or a value that is moved, to the element that is stored.
 //
 //   Requantized<Type, Rescale, Low, High, Zero>  integers: rescale the sum, add Zero, clamp to [Low, High]
 //   Activated<Type, Activation>                  floating point: activation of the sum
@@ -9,7 +9,7 @@
 //                                                integers from a stored value of another type: rescale(value - InZero) +
 //                                                OutZero, clamped to [Low, High]; InZero is 0 for floating point
 //
-// Every stage has apply(value, index); index selects the constants of a per-output rescale.
+// Every epilogue has apply(value, index); index selects the constants of a per-output rescale.
 #ifndef N2D2_OUTPUT_HPP
 #define N2D2_OUTPUT_HPP
 
@@ -107,13 +107,13 @@ struct Converted {
     }
 };
 
-// A run of sums: out[i] = Stage(sums[i], Varying ? index + i : index) for i < Count.
-template <class Stage, bool Varying>
+// A run of sums: out[i] = Epilogue(sums[i], Varying ? index + i : index) for i < Count.
+template <class Epilogue, bool Varying>
 struct PortableRun {
     template <int Count, class Sum>
-    static N2D2_INLINE void run(const Sum* sums, int index, typename Stage::Type* out) {
+    static N2D2_INLINE void run(const Sum* sums, int index, typename Epilogue::Type* out) {
         for (int i = 0; i < Count; ++i)
-            out[i] = Stage::apply(sums[i], Varying ? index + i : index);
+            out[i] = Epilogue::apply(sums[i], Varying ? index + i : index);
     }
 };
 
@@ -152,13 +152,13 @@ struct PortableRun<Activated<T, Clip<T, Parameters> >, Varying> {
 };
 
 // The same with the instructions of an instruction set, which specialises it where it has better ones.
-template <class Stage, bool Varying, class Isa>
-struct StageRun : PortableRun<Stage, Varying> {};
+template <class Epilogue, bool Varying, class Isa>
+struct EpilogueRun : PortableRun<Epilogue, Varying> {};
 
-// out[i] = Stage(sums[i], index + i) for i < Count.
-template <class Stage, int Count, class Sum>
-N2D2_INLINE void store(const Sum* sums, int index, typename Stage::Type* out) {
-    PortableRun<Stage, true>::template run<Count>(sums, index, out);
+// out[i] = Epilogue(sums[i], index + i) for i < Count.
+template <class Epilogue, int Count, class Sum>
+N2D2_INLINE void store(const Sum* sums, int index, typename Epilogue::Type* out) {
+    PortableRun<Epilogue, true>::template run<Count>(sums, index, out);
 }
 
 }  // namespace n2d2

@@ -1,8 +1,8 @@
 // Zeros around an image, or a crop where PadTop or PadLeft is negative.
 //
-//   out[y][x][c] = Stage(in[y - PadTop][x - PadLeft][c]), or Stage(InputZero) outside the input
+//   out[y][x][c] = Epilogue(in[y - PadTop][x - PadLeft][c]), or Epilogue(InputZero) outside the input
 //
-// Config: planes Input, Output; types Stage, Isa; enum PadTop, PadLeft, InputZero, Serial, Reverse.
+// Config: planes Input, Output; types Epilogue, Isa; enum PadTop, PadLeft, InputZero, Serial, Reverse.
 // Line order: out line y is stored while in lines >= y - PadTop (with Reverse: <= y - PadTop) are intact.
 #ifndef N2D2_PADDING_HPP
 #define N2D2_PADDING_HPP
@@ -25,7 +25,7 @@ struct Padding {
 
     static N2D2_INLINE void fill(Out* out) {
         for (int c = 0; c < C; ++c)
-            out[c] = Cfg::Stage::apply(static_cast<In>(Cfg::InputZero), c);
+            out[c] = Cfg::Epilogue::apply(static_cast<In>(Cfg::InputZero), c);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<Output>()) {
@@ -38,7 +38,7 @@ struct Padding {
                 const int column = x - Cfg::PadLeft;
                 if (from && column >= 0 && column < InputWidth)
                     for (int c = 0; c < C; ++c)
-                        to[x * Output::Stride + c] = Cfg::Stage::apply(from[column * Input::Stride + c], c);
+                        to[x * Output::Stride + c] = Cfg::Epilogue::apply(from[column * Input::Stride + c], c);
                 else
                     fill(to + x * Output::Stride);
             }

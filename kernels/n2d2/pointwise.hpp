@@ -1,6 +1,6 @@
 // The loop that all pointwise kernels share: out element i depends on element i of the inputs only.
 //
-//   out[y][x][c] = Stage(reader(y, x, c), PerChannel ? c : 0)
+//   out[y][x][c] = Epilogue(reader(y, x, c), PerChannel ? c : 0)
 //
 // The output may lie over an input (in place, or wherever element i of an input dies when element i of the
 // output is stored). Elements are therefore taken in order, ascending or with Reverse descending, in short tiles
@@ -22,9 +22,9 @@
 
 namespace n2d2 {
 
-template <class Stage, bool PerChannel, class Isa>
+template <class Epilogue, bool PerChannel, class Isa>
 struct PointwiseRun {
-    typedef typename Stage::Type Out;
+    typedef typename Epilogue::Type Out;
     // Tile: elements combined at once; Unit: those of a vector, to which the last ones of a run are filled up.
     enum : int { Tile = 64, Unit = std::is_same<Isa, Portable>::value ? 1 : 32 };
 
@@ -33,7 +33,7 @@ struct PointwiseRun {
         alignas(64) decltype(reader.at(0, 0)) values[Count];
         for (int i = 0; i < Count; ++i)
             values[i] = reader.at(first + i, first + i);
-        StageRun<Stage, PerChannel, Isa>::template run<Count>(values, PerChannel ? first : 0, out + first);
+        EpilogueRun<Epilogue, PerChannel, Isa>::template run<Count>(values, PerChannel ? first : 0, out + first);
     }
 
     // The Channels channels of Pixels pixels from x on; `out` is the line.
@@ -50,11 +50,11 @@ struct PointwiseRun {
                 values[p * Channels + c] = reader.at(c, c);
         }
         if (filled == count && Stride == Channels) {
-            StageRun<Stage, false, Isa>::template run<count>(values, 0, out + x * Stride);
+            EpilogueRun<Epilogue, false, Isa>::template run<count>(values, 0, out + x * Stride);
             return;
         }
         alignas(64) Out results[filled];
-        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         for (int p = 0; p < Pixels; ++p)
             std::memcpy(out + (x + p) * Stride, results + p * Channels, static_cast<std::size_t>(Channels) * sizeof(Out));
     }
@@ -87,16 +87,16 @@ struct PointwiseRun {
             values[i] = Value();
         for (int i = 0; i < Count; ++i)
             values[i] = reader.at(first + i, first + i);
-        StageRun<Stage, false, Isa>::template run<filled>(values, 0, results);
+        EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         std::memcpy(out + first, results, Count * sizeof(Out));
     }
 };
 
-// Config: plane Output; type Stage; enum Serial, Reverse. `source` is what the Reader is constructed from.
+// Config: plane Output; type Epilogue; enum Serial, Reverse. `source` is what the Reader is constructed from.
 template <class Cfg, class Reader, bool PerChannel, class Source>
 N2D2_INLINE void pointwise(const Source& source, unsigned char* out, const Rows& rows) {
     typedef typename Cfg::Output Output;
-    typedef PointwiseRun<typename Cfg::Stage, PerChannel, typename Cfg::Isa> Run;
+    typedef PointwiseRun<typename Cfg::Epilogue, PerChannel, typename Cfg::Isa> Run;
     constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
     constexpr bool flat = Reader::Packed != 0 && PlaneTraits<Output>::Packed != 0 && !PerChannel;
     constexpr int width = Output::Width, channels = Output::Channels;
@@ -134,10 +134,7 @@ struct SameShape {
 
 }  // namespace n2d2
 
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_run.hpp"
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_run.hpp"
-#endif
+#define N2D2_BIND_RUNS
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_POINTWISE_HPP

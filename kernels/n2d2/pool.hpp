@@ -1,8 +1,8 @@
 // Maximum and mean over a window, channel by channel; a global pool is a window as large as the input.
 //
-//   poolMax      out[y][x][c] = Stage(largest in over the part of the window inside the input)
-//   poolAverage  integers: Stage(sum of (in - InputZero), index); floating point: Stage(sum / count)
-//   poolMean     integers as real numbers: Stage(sum of ((in - InputZero) * scale) / count), in float
+//   poolMax      out[y][x][c] = Epilogue(largest in over the part of the window inside the input)
+//   poolAverage  integers: Epilogue(sum of (in - InputZero), index); floating point: Epilogue(sum / count)
+//   poolMean     integers as real numbers: Epilogue(sum of ((in - InputZero) * scale) / count), in float
 //
 // A position outside the input never wins a maximum and adds nothing to a sum. `count` is the whole window
 // with CountPad, else the part of it inside the input. With integers the division is part of the rescale, whose
@@ -13,7 +13,7 @@
 // these sums from the left; 2 one position after the other.
 //
 // in, out: planes in HWC with equal Channels. The innermost loop runs over channels.
-// Config: planes Input, Output; types Sum (poolAverage), Stage, Isa; enum KernelHeight, KernelWidth,
+// Config: planes Input, Output; types Sum (poolAverage), Epilogue, Isa; enum KernelHeight, KernelWidth,
 // StrideHeight, StrideWidth, PadTop, PadLeft, Serial, Reverse, and for poolAverage InputZero, CountPad, PerCount; for
 // poolMean InputZero, CountPad, Order and the type Scale, a struct { static constexpr float scale(); }.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
@@ -109,7 +109,7 @@ struct PoolMax {
 
     template <int Count>
     static N2D2_INLINE void finish(const In* best, int, int channel, Out* out) {
-        store<typename Cfg::Stage, Count>(best, channel, out + channel);
+        store<typename Cfg::Epilogue, Count>(best, channel, out + channel);
     }
 
     template <int Count>
@@ -125,7 +125,7 @@ template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolAverage {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Sum Sum;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Cfg::Output::Type Out;
     enum : bool { Integer = std::numeric_limits<Sum>::is_integer };
@@ -170,11 +170,11 @@ struct PoolAverage {
         Last<(Cfg::PerCount != 0)>::template run<Count>(centred, index, out + channel);
     }
 
-    // The last stage; with the constants of one count of several, which no vector of constants is made for, in portable form.
+    // The epilogue; with the constants of one count of several, which no vector of constants is made for, in portable form.
     template <bool, class Any = void>
-    struct Last : StageRun<Stage, false, Isa> {};
+    struct Last : EpilogueRun<Epilogue, false, Isa> {};
     template <class Any>
-    struct Last<true, Any> : PortableRun<Stage, false> {};
+    struct Last<true, Any> : PortableRun<Epilogue, false> {};
 };
 
 template <class Cfg, class Reducer>
@@ -273,7 +273,7 @@ struct PoolMean {
         const int inside = rows.count() * columns.count();
         const float counted = static_cast<float>(Cfg::CountPad ? Cfg::KernelHeight * Cfg::KernelWidth : inside);
         for (int i = 0; i < Count; ++i)
-            out[channel + i] = Cfg::Stage::apply(sums[i] / counted, 0);
+            out[channel + i] = Cfg::Epilogue::apply(sums[i] / counted, 0);
     }
 };
 

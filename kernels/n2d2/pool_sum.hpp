@@ -1,6 +1,6 @@
 // Maximum over a window plus another tensor, in one pass over memory.
 //
-//   out[y][x][c] = Stage(largest in over the part of the window inside the input + other[y][x][c])
+//   out[y][x][c] = Epilogue(largest in over the part of the window inside the input + other[y][x][c])
 //
 // Axes on which the pooled image, or `other`, has length 1 are repeated. A position outside the input never wins: a window
 // that has none is the lowest value. Types: floating point, or integers, whose sums are modulo 2^bits.
@@ -10,7 +10,7 @@
 // third of the loads of a 3 x 3 window of stride 2). A maximum does not change when a value counts twice, so windows on the border
 // take the nearest line or column inside for one outside. With Streaming the output passes the caches (n2d2/stream.hpp).
 // Stack: two pixels of a tile, and the columns kept.
-// Config: planes Input, Other, Output; types Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
+// Config: planes Input, Other, Output; types Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
 // PadTop, PadLeft, PooledHeight, PooledWidth, Streaming.
 #ifndef N2D2_POOL_SUM_HPP
 #define N2D2_POOL_SUM_HPP
@@ -78,7 +78,7 @@ struct PoolSum {
     static N2D2_INLINE void finish(const T* best, const T* other, int channel, T* out, bool streaming) {
         alignas(16) T values[Count];
         for (int i = 0; i < Count; ++i)
-            values[i] = Cfg::Stage::apply(PoolAdd<T>::sum(best[OnePooledChannel ? 0 : i], other[OneOtherChannel ? 0 : i]),
+            values[i] = Cfg::Epilogue::apply(PoolAdd<T>::sum(best[OnePooledChannel ? 0 : i], other[OneOtherChannel ? 0 : i]),
                                           channel + i);
         if (streaming) {
             stream<Count * int(sizeof(T))>(values, out);

@@ -1,11 +1,11 @@
 // The same elements, in channel, line, column order, as another shape.
 //
-//   with n = (c * Height + y) * Width + x counted in the output's shape, out[y][x][c] = Stage(in at element n
+//   with n = (c * Height + y) * Width + x counted in the output's shape, out[y][x][c] = Epilogue(in at element n
 //   counted in the input's shape)
 //
 // Both planes are HWC in memory, so elements move whenever more than one axis is longer than 1. Input and output
 // are disjoint. An image as a vector, and back, is a matrix of pixels and channels transposed (n2d2/transposed.hpp).
-// Config: planes Input, Output; types Stage, Isa.
+// Config: planes Input, Output; types Epilogue, Isa.
 #ifndef N2D2_RESHAPE_HPP
 #define N2D2_RESHAPE_HPP
 
@@ -29,7 +29,7 @@ struct Reshape {
         InputHeight = Input::Height,
         InputWidth = Input::Width,
         Flat = int(Input::Lines) >= InputHeight && int(Output::Lines) >= H &&
-               std::is_same<typename Cfg::Stage, Moved<typename Input::Type> >::value,
+               std::is_same<typename Cfg::Epilogue, Moved<typename Input::Type> >::value,
         ToVector = Flat && H * W == 1,
         ToImage = Flat && !ToVector && InputHeight * InputWidth == 1
     };
@@ -68,7 +68,7 @@ struct Reshape {
                     const int column = n % InputWidth, row = n / InputWidth % InputHeight;
                     const int channel = n / (InputWidth * InputHeight);
                     to[x * Output::Stride + c] =
-                        Cfg::Stage::apply(line<Input>(in, row)[column * Input::Stride + channel], c);
+                        Cfg::Epilogue::apply(line<Input>(in, row)[column * Input::Stride + channel], c);
                 }
         });
     }

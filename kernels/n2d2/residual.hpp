@@ -1,8 +1,8 @@
-// The sum with another tensor in the last stage of a convolution: what the layer makes is added to the bytes that lie where it is stored.
+// The sum with another tensor in the epilogue of a convolution: what the layer makes is added to the bytes that lie where it is stored.
 //
 //   out[i] = Last(weight() * First(sum) + oldWeight() * old + offset())      with old = the byte that out[i] takes the place of
 //
-// First is the last stage of the convolution as it would be without the sum, Last that of the sum: the same integers as those of
+// First is the epilogue of the convolution as it would be without the sum, Last that of the sum: the same integers as those of
 // two layers one after the other, but the convolution's own output is never in memory, and the sum's lies exactly over its other operand.
 // Every element is stored once, by the thread that read what was there.
 //
@@ -25,14 +25,14 @@ struct Added {
                   "multipliers of 16 bits");
 };
 
-// The stage of what a layer computes, and whether a sum follows.
-template <class Stage>
-struct OwnStage {
+// The epilogue of what a layer computes, and whether a sum follows.
+template <class Epilogue>
+struct OwnEpilogue {
     enum : bool { Adds = false };
-    typedef Stage Type;
+    typedef Epilogue Type;
 };
 template <class First, class Operand, class Last>
-struct OwnStage<Added<First, Operand, Last> > {
+struct OwnEpilogue<Added<First, Operand, Last> > {
     enum : bool { Adds = true };
     typedef First Type;
 };
@@ -43,7 +43,7 @@ constexpr int pairOf(std::int32_t first, std::int32_t second) {
 }
 
 // Adds Count elements of `own` to those at `out`.
-template <class Stage>
+template <class Epilogue>
 struct PortableResidual;
 
 template <class First, class Operand, class Last>
@@ -71,6 +71,15 @@ struct PortableRun<Added<First, Operand, Last>, Varying> {
 
 // The same with the instructions of an instruction set: an object with the constants, which are loaded before anything is stored,
 // has sixteen<Count>(own, out) for up to sixteen elements; sixteen are read at `own`.
+template <class Epilogue, class Isa>
+struct ResidualSum {
+    N2D2_INLINE ResidualSum() {}
+    template <int Count, class Own, class Out>
+    N2D2_INLINE void sixteen(const Own* own, Out* out) const {
+        PortableResidual<Epilogue>::template run<Count>(own, out);
+    }
+};
+
 template <int Count, class Sum, class Own, class Out>
 N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
     constexpr int whole = Count / 16 * 16, rest = Count - whole;
@@ -81,43 +90,12 @@ N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
         sum.template sixteen<(rest > 0 ? rest : 16)>(own + whole, out + whole);
 }
 
-}  // namespace n2d2
-
-#if N2D2_AVX512VNNI
-#include "n2d2/x86/avx512_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : avx512::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_AVX2
-#include "n2d2/x86/avx2_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : avx2::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/x86/sse41_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : sse41::ResidualSum<Stage> {};
-}  // namespace n2d2
-#elif N2D2_NEON
-#include "n2d2/arm/neon_residual.hpp"
-namespace n2d2 {
-template <class Stage>
-struct ResidualSum : neon::ResidualSum<Stage> {};
-}  // namespace n2d2
-#endif
-
-#if N2D2_PANELS
-namespace n2d2 {
-
 // What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
 // is added to what lies at the place of each pixel. run() lets Runner compute the tile, store() has its sums; `once` says which pixels are
 // none that another one repeats.
-template <class Stage, int Pixels, int Count, bool Adds = OwnStage<Stage>::Adds>
+template <class Epilogue, int Pixels, int Count, bool Adds = OwnEpilogue<Epilogue>::Adds>
 struct TileEnd {
-    typedef Stage Own;
+    typedef Epilogue Own;
     template <class Tile, class Runner, class In, class Weight, class Sum, class At>
     static N2D2_INLINE void run(const In* x, const Weight* weights, const Sum* bias, int output, const At& at) {
         Runner::template run<Tile>(x, weights, bias, output, at);
@@ -128,9 +106,9 @@ struct TileEnd {
     }
 };
 
-template <class Stage, int Pixels, int Count>
-struct TileEnd<Stage, Pixels, Count, true> {
-    typedef typename OwnStage<Stage>::Type Own;
+template <class Epilogue, int Pixels, int Count>
+struct TileEnd<Epilogue, Pixels, Count, true> {
+    typedef typename OwnEpilogue<Epilogue>::Type Own;
     typedef typename Own::Type Out;
     enum : int { Step = (Count + 15) / 16 * 16 };
 
@@ -148,7 +126,7 @@ struct TileEnd<Stage, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Runner::template run<Tile>(x, weights, bias, output, beside);
-        const ResidualSum<Stage> sum;
+        const ResidualSum<Epilogue, Native> sum;
         for (int p = 0; p < Pixels; ++p)
             addResidual<Count>(sum, made + p * Step, at(p) + output);
     }
@@ -157,7 +135,7 @@ struct TileEnd<Stage, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Finish::store(sums, output, beside);
-        const ResidualSum<Stage> sum;
+        const ResidualSum<Epilogue, Native> sum;
         for (int p = 0; p < Pixels; ++p)
             if (once[p])
                 addResidual<Count>(sum, made + p * Step, at(p) + output);
@@ -165,6 +143,8 @@ struct TileEnd<Stage, Pixels, Count, true> {
 };
 
 }  // namespace n2d2
-#endif
+
+#define N2D2_BIND_RESIDUAL
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_RESIDUAL_HPP

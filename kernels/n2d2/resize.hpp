@@ -1,13 +1,13 @@
 // Resampling of images: nearest neighbour and bilinear.
 //
-//   resizeNearest   out[y][x][c] = Stage(in[floor(y * H / OH)][floor(x * W / OW)][c])
-//   resizeBilinear  out[y][x][c] = Stage(wy0 * h(y0) + wy1 * h(y1)),  h(r) = wx0 * in[r][x0][c] + wx1 * in[r][x1][c]
+//   resizeNearest   out[y][x][c] = Epilogue(in[floor(y * H / OH)][floor(x * W / OW)][c])
+//   resizeBilinear  out[y][x][c] = Epilogue(wy0 * h(y0) + wy1 * h(y1)),  h(r) = wx0 * in[r][x0][c] + wx1 * in[r][x1][c]
 //
 // The positions and weights of a bilinear axis are tables of the layer: with integers the weights of an
 // axis add up to 2^11, and dividing by 2^22 is part of the rescale; in floating point they add up to 1.
 // H, W and OH, OW are the sizes of Input and Output.
 //
-// Config: planes Input, Output; types Stage, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight.
+// Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight.
 // Line order: out line y is stored while in lines >= floor(y * H / OH), or y0 of line y (with Reverse: <=, or <= y1), are intact.
 #ifndef N2D2_RESIZE_HPP
 #define N2D2_RESIZE_HPP
@@ -34,7 +34,7 @@ struct ResizeNearest {
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)
                 for (int c = 0; c < C; ++c)
-                    to[x * Output::Stride + c] = Cfg::Stage::apply(from[x * width / W * Input::Stride + c], c);
+                    to[x * Output::Stride + c] = Cfg::Epilogue::apply(from[x * width / W * Input::Stride + c], c);
         });
     }
 };
@@ -71,7 +71,7 @@ struct ResizeBilinear {
         return w0 * static_cast<Sum>(row[first]) + w1 * static_cast<Sum>(row[second]);
     }
 
-    // Pixels [x, x + Count) of a line, Tile channels at a time; pixels of few channels share the vectors of the last stage. All sums of a
+    // Pixels [x, x + Count) of a line, Tile channels at a time; pixels of few channels share the vectors of the epilogue. All sums of a
     // tile are made before the first of its elements is stored.
     template <int Count>
     static N2D2_INLINE void pixels(const In* upper, const In* lower, Sum v0, Sum v1, const Axis& columns, int x, Out* to) {
@@ -92,7 +92,7 @@ struct ResizeBilinear {
             for (int c = 0; c < Channels; ++c)
                 sums[p * Channels + c] = v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1);
         }
-        StageRun<typename Cfg::Stage, false, Isa>::template run<Count * Channels>(sums, 0, results);
+        EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)
             std::memcpy(to + (x + p) * Output::Stride, results + p * Channels, Channels * sizeof(Out));
     }

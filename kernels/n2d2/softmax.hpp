@@ -1,9 +1,9 @@
 // Softmax over groups of channels of each pixel, floating point.
 //
-//   out[y][x][c] = Stage(exp(in[y][x][c] - largest) / sum of exp(in - largest) over the group of c)
+//   out[y][x][c] = Epilogue(exp(in[y][x][c] - largest) / sum of exp(in - largest) over the group of c)
 //
 // or, with Log, in - largest - log(the sum), in double and in the order of the channels. Group divides Channels. The largest exponent is 0, so nothing overflows and the sum is at least 1.
-// Input and output are disjoint. Config: planes Input, Output; types Stage, Isa; enum Group, Log.
+// Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa; enum Group, Log.
 #ifndef N2D2_SOFTMAX_HPP
 #define N2D2_SOFTMAX_HPP
 
@@ -37,7 +37,7 @@ struct Softmax {
             sum = sum + powers[c];
         const double logarithm = Cfg::Log != 0 ? exact::log(sum) : 0.0;
         for (int c = 0; c < Group; ++c)
-            out[c] = Cfg::Stage::apply(static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm
+            out[c] = Cfg::Epilogue::apply(static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm
                                                                     : powers[c] / sum), channel + c);
     }
 

@@ -1,8 +1,8 @@
 // Chosen positions of each axis.
 //
-//   out[y][x][c] = Stage(in[Lines::at(y)][Columns::at(x)][Taken::at(c)])
+//   out[y][x][c] = Epilogue(in[Lines::at(y)][Columns::at(x)][Taken::at(c)])
 //
-// Input and output are disjoint. Config: planes Input, Output; types Lines, Columns, Taken, Stage, Isa.
+// Input and output are disjoint. Config: planes Input, Output; types Lines, Columns, Taken, Epilogue, Isa.
 #ifndef N2D2_TAKE_HPP
 #define N2D2_TAKE_HPP
 
@@ -35,11 +35,11 @@ struct TakeTurns {
 // Channels [First, First + Count) of a pixel, in a local array first: the compiler need not prove that the buffers are apart.
 template <class Taken>
 struct TakeChannels {
-    template <class Stage, int Count, class In>
-    static N2D2_INLINE void run(const In* from, int first, typename Stage::Type* to) {
-        typename Stage::Type values[Count];
+    template <class Epilogue, int Count, class In>
+    static N2D2_INLINE void run(const In* from, int first, typename Epilogue::Type* to) {
+        typename Epilogue::Type values[Count];
         for (int c = 0; c < Count; ++c)
-            values[c] = Stage::apply(from[Taken::at(first + c)], first + c);
+            values[c] = Epilogue::apply(from[Taken::at(first + c)], first + c);
         std::memcpy(to + first, values, sizeof(values));
     }
 };
@@ -47,16 +47,16 @@ struct TakeChannels {
 // `first` is a multiple of Groups, so that the turns are loops without a division.
 template <int First, int Groups, int Step>
 struct TakeChannels<TakeTurns<First, Groups, Step> > {
-    template <class Stage, int Count, class In>
-    static N2D2_INLINE void run(const In* from, int first, typename Stage::Type* to) {
+    template <class Epilogue, int Count, class In>
+    static N2D2_INLINE void run(const In* from, int first, typename Epilogue::Type* to) {
         constexpr int whole = Count / Groups;
         const In* const turn = from + First + first / Groups;
-        typename Stage::Type values[Count];
+        typename Epilogue::Type values[Count];
         for (int i = 0; i < whole; ++i)
             for (int g = 0; g < Groups; ++g)
-                values[i * Groups + g] = Stage::apply(turn[g * Step + i], first + i * Groups + g);
+                values[i * Groups + g] = Epilogue::apply(turn[g * Step + i], first + i * Groups + g);
         for (int c = whole * Groups; c < Count; ++c)
-            values[c] = Stage::apply(turn[c % Groups * Step + whole], first + c);
+            values[c] = Epilogue::apply(turn[c % Groups * Step + whole], first + c);
         std::memcpy(to + first, values, sizeof(values));
     }
 };
@@ -76,7 +76,7 @@ struct Take {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef TakeChannels<typename Cfg::Taken> Chosen;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     enum : int {
         C = Output::Channels,
         W = Output::Width,
@@ -93,9 +93,9 @@ struct Take {
             for (int x = 0; x < W; ++x) {
                 const typename Input::Type* const pixel = from + Cfg::Columns::at(x) * Input::Stride;
                 for (int c = 0; c + Tile <= C; c += Tile)
-                    Chosen::template run<Stage, Tile>(pixel, c, to + x * Output::Stride);
+                    Chosen::template run<Epilogue, Tile>(pixel, c, to + x * Output::Stride);
                 if (rest > 0)
-                    Chosen::template run<Stage, (Rest > 0 ? int(Rest) : 1)>(pixel, C - rest, to + x * Output::Stride);
+                    Chosen::template run<Epilogue, (Rest > 0 ? int(Rest) : 1)>(pixel, C - rest, to + x * Output::Stride);
             }
         });
     }

@@ -1,9 +1,9 @@
 // Permutation of the axes of a tensor. Axes are numbered 0 channel, 1 line, 2 column.
 //
 //   output axis a runs along input axis AxisC, AxisH or AxisW (for a = channel, line, column):
-//   out[y][x][c] = Stage(in at the coordinates k with k[AxisC] = c, k[AxisH] = y, k[AxisW] = x)
+//   out[y][x][c] = Epilogue(in at the coordinates k with k[AxisC] = c, k[AxisH] = y, k[AxisW] = x)
 //
-// Input and output are disjoint. Config: planes Input, Output; types Stage, Isa; enum AxisC, AxisH, AxisW.
+// Input and output are disjoint. Config: planes Input, Output; types Epilogue, Isa; enum AxisC, AxisH, AxisW.
 #ifndef N2D2_TRANSPOSE_HPP
 #define N2D2_TRANSPOSE_HPP
 
@@ -32,7 +32,7 @@ struct Transpose {
             typename Output::Type* const to = line<Output>(out, y);
             for (int x = 0; x < W; ++x)
                 for (int c = 0; c < C; ++c)
-                    to[x * Output::Stride + c] = Cfg::Stage::apply(
+                    to[x * Output::Stride + c] = Cfg::Epilogue::apply(
                         line<Input>(in, along<1>(c, y, x))[along<2>(c, y, x) * Input::Stride + along<0>(c, y, x)], c);
         });
     }

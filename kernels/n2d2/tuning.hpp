@@ -29,21 +29,8 @@ struct Tiled : Cfg {
 };
 
 #if defined(N2D2_TUNE)
-// What the registers hold, with few and with many windows. The last one is the choice of the kernel for layers that have a Winograd form,
-// which is their first.
-#if N2D2_AVX512VNNI
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
-#elif N2D2_AVXVNNI
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536)
-#elif N2D2_AVX2
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
-#elif N2D2_SSE41
-#define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
-#elif N2D2_NEON_DOT
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576)
-#else
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
-#endif
+// N2D2_TILES (isa.hpp): the first one is the choice of the kernels; of a layer that has a Winograd form that form, and a last (0, 0, 0)
+// the choice of the direct kernel.
 extern int tuneTile;
 #endif
 

@@ -6,7 +6,7 @@
 // Floating-point values that meet are added; integer windows do not overlap. Every output line finds what lies
 // on it by itself, so that lines are independent.
 //
-// Config: planes Input, Pooled, Output; types Stage, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
+// Config: planes Input, Pooled, Output; types Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight, StrideWidth,
 // PadTop, PadLeft, OutputZero, Serial, Reverse.
 // Line order: out line y is stored while the windows that hold it or a later line (with Reverse: an earlier one), and all that
 // they cover of `pooled`, are intact.
@@ -85,7 +85,7 @@ struct Unpool {
             }
             for (int x = 0; x < W; ++x)
                 for (int c = 0; c < C; ++c)
-                    to[x * Output::Stride + c] = Cfg::Stage::apply(to[x * Output::Stride + c], c);
+                    to[x * Output::Stride + c] = Cfg::Epilogue::apply(to[x * Output::Stride + c], c);
         });
     }
 };

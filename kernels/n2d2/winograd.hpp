@@ -19,36 +19,20 @@
 
 #include "n2d2/env.hpp"
 
-#if N2D2_AVX2
-#include "n2d2/panels/panel_winograd.hpp"
-#include "n2d2/x86/avx2_winograd.hpp"
 namespace n2d2 {
-typedef avx2::WinogradMachine WinogradMachine;
-}  // namespace n2d2
-#elif N2D2_SSE41
-#include "n2d2/panels/panel_winograd.hpp"
-#include "n2d2/x86/sse41_winograd.hpp"
-namespace n2d2 {
-typedef sse41::WinogradMachine WinogradMachine;
-}  // namespace n2d2
-#elif N2D2_NEON && !N2D2_NEON_DOT
-#include "n2d2/arm/neon_winograd.hpp"
-#include "n2d2/panels/panel_winograd.hpp"
-namespace n2d2 {
-typedef neon::WinogradMachine WinogradMachine;
-}  // namespace n2d2
-#endif
 
-#if N2D2_AVX2 || N2D2_SSE41 || (N2D2_NEON && !N2D2_NEON_DOT)
-namespace n2d2 {
+template <class Cfg, class Isa>
+struct Winograd;
 
 template <class Cfg, class... Lines>
 N2D2_INLINE void winograd(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias,
                           const Lines&... rows) {
-    PanelWinograd<Cfg, WinogradMachine>::run(in, out, weights, bias, rows...);
+    Winograd<Cfg, Native>::run(in, out, weights, bias, rows...);
 }
 
 }  // namespace n2d2
-#endif
+
+#define N2D2_BIND_WINOGRAD
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_WINOGRAD_HPP

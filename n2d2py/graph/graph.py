@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import Function
 
-__all__ = ["Graph", "Node", "Tensor"]
+__all__ = ["Graph", "Node", "Tensor", "check_size"]
 
 OpT = TypeVar("OpT", bound="Op")
 
@@ -108,7 +108,7 @@ class Graph:
         Raises:
             N2D2Error: E240 when its size is 0 or beyond what can be handled.
         """
-        _check_size(f"the input '{name}'", shape, None)
+        check_size(f"the input '{name}'", shape, None)
         self.tensors[name] = Tensor(name, tuple(shape), kind)
         self.inputs.append(name)
         return name
@@ -127,8 +127,8 @@ class Graph:
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
         kinds = node.op.output_kinds([self.tensors[name].kind for name in node.inputs], node)
-        for name, shape, kind in zip(node.outputs, shapes, kinds):
-            _check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
+        for name, shape, kind in zip(node.outputs, shapes, kinds, strict=True):
+            check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
             if name in self.tensors:
                 raise InternalError(f"tensor {name} is written twice")
             self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
@@ -167,6 +167,10 @@ class Graph:
         """The only reader of `tensor`, or None when it has several, none, or is a network output."""
         readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def joins_ends(self, node: Node) -> bool:
+        """Whether a network output would be an input or another output of the network without this node."""
+        return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
 
     def node(self, name: str) -> Node:
         """The node called `name`.
@@ -296,7 +300,7 @@ class Graph:
             if missing:
                 raise InternalError(f"{node.name} reads {missing[0]} before it is written")
             shapes = node.op.output_shapes([self.shape(name) for name in node.inputs], node)
-            for name, shape in zip(node.outputs, shapes):
+            for name, shape in zip(node.outputs, shapes, strict=True):
                 if name in known:
                     raise InternalError(f"{name} is written twice")
                 if self.shape(name) != tuple(shape):
@@ -305,6 +309,8 @@ class Graph:
         for name in self.outputs:
             if name not in known:
                 raise InternalError(f"output {name} is never written")
+        if len(set(self.outputs)) != len(self.outputs):
+            raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
 
     def dump(self) -> dict[str, Any]:
         """The graph as plain data, without the parameter values."""
@@ -326,7 +332,7 @@ class Graph:
         }
 
 
-def _check_size(what: str, shape: Shape, where: Location | None) -> None:
+def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))

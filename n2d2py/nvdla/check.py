@@ -246,7 +246,7 @@ def _graph(task: DlaTask) -> Iterator[str]:
                 yield f"{operation.name}: its fused parent is operation {parent}, not one of the engine before"
             else:
                 counters[parent] += 1
-    for operation, counted in zip(task.operations, counters):
+    for operation, counted in zip(task.operations, counters, strict=True):
         if int(operation.common["dependency_count"]) != counted:
             yield (
                 f"{operation.name}: its dependency count is {int(operation.common['dependency_count'])}, but {counted} "

@@ -148,7 +148,7 @@ def _inputs(arguments: argparse.Namespace, program: Program) -> list[np.ndarray]
             remedy="leave out the others",
         )
     inputs = []
-    for path, (memory, tensor) in zip(paths, program.inputs):
+    for path, (memory, tensor) in zip(paths, program.inputs, strict=False):  # inputs that are left out are zero
         if tensor is None and path.suffix.lower() != ".bin":
             raise N2D2Error(
                 "E905",

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.files import DamagedArray, open_picture, read_npy, read_regular
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
@@ -16,8 +17,6 @@ from n2d2py.nvdla.tables import TensorDesc
 __all__ = ["dimg", "pgm_pixels", "precision_of", "raw_text", "read_input", "tensor_array", "tensor_bytes"]
 
 FEATURE_X8 = 37
-_PICTURES = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "GIF", "WEBP")
-"""Kinds of pictures that are decoded."""
 _PRECISIONS = {2: FP16, 3: INT16, 4: INT8}
 _FORMATS = {"v10": {INT8: 40, INT16: 41, FP16: 42}, "v12": {INT8: 40, INT16: 42, FP16: 43}}
 """Surface formats of output.dimg; 41 is int8 in atoms of 8 bytes in the newer runtime."""
@@ -115,7 +114,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
     Raises:
         N2D2Error: E905 for another file.
     """
-    data = path.read_bytes()
+    data = read_regular(path)
     fields, at = [], 0
     while len(fields) < 4 and at < len(data):
         end = at
@@ -138,10 +137,8 @@ def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
     """The pixels (C, H, W) of a picture, which is looked at before it is decoded."""
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
-    from PIL import Image
-
     try:
-        with Image.open(path, formats=_PICTURES) as image:
+        with open_picture(path) as image:
             if image.size != (tensor.w, tensor.h):
                 raise N2D2Error(
                     "E905",
@@ -150,7 +147,7 @@ def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
                     remedy="scale it",
                 )
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
         raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
@@ -162,26 +159,21 @@ def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
         N2D2Error: E905 for what is no array of that many numbers.
     """
     try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            if version == (1, 0):
-                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            else:
-                shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-            if dtype.kind not in "biuf":
-                raise ValueError(f"it holds {dtype.name or dtype}, not numbers")
-            if int(np.prod(shape, dtype=object)) != tensor.c * tensor.h * tensor.w:
-                raise N2D2Error(
-                    "E905",
-                    f"the input {tensor.name} has shape {(tensor.c, tensor.h, tensor.w)}, {tuple(shape)} is given",
-                    where=str(path),
-                    remedy="give an array of channels, height and width",
-                )
-            file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, EOFError, OverflowError, MemoryError, TypeError) as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise N2D2Error("E905", f"no array: {text}", where=str(path), remedy="write it with numpy.save") from None
+        values = read_npy(path)
+    except DamagedArray as error:
+        raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
+    if values.dtype.kind not in "biuf":
+        raise N2D2Error(
+            "E905", f"it holds {values.dtype.name}, not numbers", where=str(path), remedy="write it with numpy.save"
+        )
+    if values.size != tensor.c * tensor.h * tensor.w:
+        raise N2D2Error(
+            "E905",
+            f"the input {tensor.name} has shape {(tensor.c, tensor.h, tensor.w)}, {values.shape} is given",
+            where=str(path),
+            remedy="give an array of channels, height and width",
+        )
+    return values
 
 
 def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
@@ -196,7 +188,7 @@ def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normali
         if path.exists() and not path.is_file():
             raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a file")
         if path.suffix.lower() == ".bin":
-            return np.fromfile(path, np.uint8)
+            return np.frombuffer(read_regular(path), np.uint8)
         if tensor is None:
             raise InternalError(f"{path} is for an input without a tensor descriptor")
         if path.suffix.lower() == ".npy":

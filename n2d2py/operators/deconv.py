@@ -29,7 +29,7 @@ def spread_extent(
     Raises:
         N2D2Error: E203 when the pads leave nothing.
     """
-    result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:]))
+    result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(result) < 1:
         raise N2D2Error(
             "E203",
@@ -76,7 +76,7 @@ class Deconv(Op):
                 where=node.location,
                 remedy="check NbOutputs, the groups and the layer before it",
             )
-        extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation))
+        extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation, strict=True))
         return [(shape[0], outputs, *spread_extent(shape[2:], extent, self.stride, self.pads, node))]
 
     def is_depthwise(self, node) -> bool:

@@ -38,14 +38,15 @@ class Unpool(Op):
     @property
     def overlaps(self) -> bool:
         """Whether a position may lie in several windows."""
-        return any(s < k for s, k in zip(self.stride, self.kernel))
+        return any(s < k for s, k in zip(self.stride, self.kernel, strict=True))
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         x, z = inputs
         require_rank(x, 4, node, "Unpool")
         require_rank(z, 4, node, "Unpool")
         pooled = tuple(
-            (n + p + q - k) // s + 1 for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:])
+            (n + p + q - k) // s + 1
+            for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:], strict=True)
         )
         if x[1] != z[1] or pooled != x[2:]:
             raise N2D2Error(

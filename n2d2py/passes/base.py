@@ -159,7 +159,12 @@ def drop(graph: Graph, node: Node) -> None:
     """Removes a node that passes its only input on; the name of a network output is kept where possible.
 
     The shape of what remains is that of the node's input.
+
+    Raises:
+        InternalError: when it joins two ends of the network, which are two buffers of its users.
     """
+    if graph.joins_ends(node):
+        raise InternalError(f"{node.name} joins two ends of the network and cannot be dropped")
     source, result = node.inputs[0], node.output
     producer = graph.producer(source)
     if producer is not None and result in graph.outputs and len(producer.outputs) == 1 and graph.sole_consumer(source) is node:
@@ -169,7 +174,6 @@ def drop(graph: Graph, node: Node) -> None:
         carrier = result
     else:
         graph.bypass(node)
-        graph.outputs = list(dict.fromkeys(graph.outputs))
         carrier = source
     for name in node.source:
         if name not in graph.tensors:
@@ -187,5 +191,5 @@ def recompute_shapes(graph: Graph) -> None:
         shapes = node.op.output_shapes([graph.shape(name) for name in node.inputs], node)
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
-        for name, shape in zip(node.outputs, shapes):
+        for name, shape in zip(node.outputs, shapes, strict=True):
             graph.tensors[name] = Tensor(name, tuple(shape), graph.kind(name))

@@ -1,4 +1,4 @@
-"""The four base classes of a plug-in and the decorators that declare what derives from them."""
+"""The base classes of a plug-in and the decorators that declare what derives from them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from n2d2py.plugin.integers import Facts, Integers
 __all__ = [
     "Declared",
     "Function",
+    "Instructions",
     "Kernel",
     "Operator",
     "Recipe",
@@ -27,6 +28,7 @@ __all__ = [
     "camel",
     "finish",
     "function",
+    "instructions",
     "kernel",
     "operator",
     "place_of",
@@ -139,7 +141,7 @@ class Operator(Op):
         if self.moves_values:
             result = self._checked(self._call("compute", node, *inputs), inputs, node, "compute")
             return [np.clip(result, *node.clamp).astype(kind.dtype)]
-        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs)]
+        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs, strict=True)]
         acc = self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()})
         acc = np.asarray(acc)
         if acc.dtype.kind not in "iu":
@@ -233,7 +235,7 @@ class Kernel:
 
     Attributes:
         operator: kind of the layers, such as "Pool".
-        isa: "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot", or "" for all: where the export is compiled
+        isa: the tag of an instruction set (`kernels/n2d2/isa.hpp` lists them), or "" for all: where the export is compiled
             for it, the layers use the kernel.
         header: file with the specialisation of the kernel's template for `tag`.
         tag: a struct of the header, with its namespace.
@@ -249,10 +251,40 @@ class Kernel:
         return True
 
 
+class Instructions:
+    """An instruction set: a row of the table (`n2d2py.export.cpp.isa.InstructionSet`), before the built-in ones.
+
+    Attributes:
+        name: as the environment variable N2D2_ISA spells it.
+        tag, macro: the struct of n2d2 and the macro that are made for it.
+        header: what binds its kernels to the operators, beside the Python file (docs/dispatch.md).
+        when: the condition of the preprocessor under which it is compiled for.
+        has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "floats", "runs", "tables".
+        title, text, extends, signed, speed, tiles, flags, present, family, probe: as in the table.
+    """
+
+    name = ""
+    title = ""
+    tag = ""
+    macro = ""
+    header = ""
+    text = "a plug-in's"
+    when = ""
+    extends = ""
+    has: tuple[str, ...] = ()
+    signed: tuple[str, ...] = ()
+    speed = 8
+    tiles: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
+    flags: tuple[str, ...] = ()
+    present = ""
+    family = ""
+    probe: Any = None
+
+
 # ---- declaring ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Declared:
-    """One declaration: its class and its kind ("operator", "function", "recipe", "kernel")."""
+    """One declaration: its class and its kind ("operator", "function", "recipe", "kernel", "instructions")."""
 
     what: str
     made: type
@@ -291,6 +323,11 @@ def recipe(made: T) -> T:
 def kernel(made: T) -> T:
     """Declares a Kernel."""
     return _declare("kernel", Kernel, made)
+
+
+def instructions(made: T) -> T:
+    """Declares Instructions."""
+    return _declare("instructions", Instructions, made)
 
 
 def incomplete(made: type, what: str, remedy: str) -> N2D2Error:

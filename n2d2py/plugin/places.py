@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.export.cpp import code, headers
+from n2d2py.export.cpp import code, headers, isa
 from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
 from n2d2py.export.cpp.headers import plugin_header
+from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
 from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
@@ -36,7 +38,6 @@ from n2d2py.registry import Registry
 
 __all__ = ["check", "enter", "lists", "registries"]
 
-ISAS = ("", "Portable", "Sse41", "Avx2", "Avx512Vnni", "Neon", "NeonDot")
 _KINDS = {
     (int, False): Kind.INT,
     (float, False): Kind.FLOAT,
@@ -75,9 +76,11 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
             f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
             'write header = "name.hpp" and put the file beside the Python file',
         )
+    if declared.what == "instructions":
+        return found + _instruction_gaps(made)
     if declared.what == "kernel":
-        if made.isa not in ISAS:
-            lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(ISAS[1:])}")
+        if made.isa and made.isa not in tags():
+            lacks(f"the instruction set {made.isa} is unknown", f"use one of {', '.join(tags())}")
         if made.operator not in operator_kinds():
             lacks(
                 f"it is for the operator '{made.operator}', which does not exist",
@@ -93,6 +96,27 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
     if declared.what == "operator":
         found += _operator_gaps(made)
     return found + _taken(declared)
+
+
+def _instruction_gaps(made: Any) -> list[N2D2Error]:
+    found = []
+    for what in ("name", "tag", "macro", "when"):
+        if not re.fullmatch(r"[A-Za-z]\w*" if what != "when" else r"(?s).+", getattr(made, what)):
+            found.append(incomplete(made, f"its {what} is '{getattr(made, what)}'", f"give a {what}"))
+    known = (*instruction_sets(), PORTABLE)
+    for what in ("name", "tag", "macro"):
+        if getattr(made, what) in [getattr(row, what) for row in known]:
+            found.append(incomplete(made, f"its {what} '{getattr(made, what)}' is taken", f"choose another {what}"))
+    for what, names, all_names in (
+        ("has", made.has, KERNELS),
+        ("signed", made.signed, made.has),
+        ("extends", (made.extends,) if made.extends else (), [row.name for row in known]),
+        ("family", (made.family,) if made.family else (), [family.name for family in FAMILIES]),
+    ):
+        for name in names:
+            if name not in all_names:
+                found.append(incomplete(made, f"{what} names '{name}'", f"use one of {', '.join(all_names)}"))
+    return found
 
 
 def _overrides(made: type, method: str) -> bool:
@@ -151,7 +175,7 @@ def registries() -> list[Registry[Any]]:
 
 def lists() -> list[Any]:
     """The other dictionaries and lists that `enter` changes."""
-    return [code._OVERRIDES, headers._PLUGINS, sys.modules["n2d2py.passes.fuse"]._MORE]
+    return [code._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -162,7 +186,16 @@ def enter(declared: Declared, folder: Path) -> None:
         register_pass(_recipe_pass(made()))
         return
     header = plugin_header(folder, made.header)
-    if declared.what == "kernel":
+    if declared.what == "instructions":
+        values = {one.name: getattr(made, one.name) for one in fields(InstructionSet)}
+        values |= {
+            "header": header,
+            "title": made.title or made.name,
+            "has": frozenset(made.has),
+            "signed": frozenset(made.signed),
+        }
+        register_instruction_set(InstructionSet(**values))
+    elif declared.what == "kernel":
         override_kernel(made.operator, made.isa, header, made.tag, made().fits)
     elif declared.what == "function":
         made.place = header
@@ -255,7 +288,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
 
     def build(context: LayerContext) -> None:
         values = {}
-        for one, key in zip(fields(made), keys):
+        for one, key in zip(fields(made), keys, strict=True):
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
         count = getattr(made, "inputs", 1)
@@ -272,7 +305,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
 
-    return LayerType(made.ini, schema, TRAINING_CONFIG, build)
+    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -339,7 +372,7 @@ def _code(header: str, *layer: Any) -> LayerCode:
         "Input": build.input_plane,
         "Output": build.output_plane,
         "Sum": sum_type,
-        "Stage": build.moving_stage(clamped=True) if op.moves_values else build.stage(),
+        "Epilogue": build.moving_epilogue(clamped=True) if op.moves_values else build.epilogue(),
     }
     constants: dict[str, Any] = {}
     if len(node.inputs) > 1 or op.inputs == 0:

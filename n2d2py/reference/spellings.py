@@ -121,7 +121,7 @@ def _elemwise(writer: OnnxWriter, node: Node, output: str) -> None:
         _chain(writer, "Mul", node.inputs, output)
         return
     terms = []
-    for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs))):
+    for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs)), strict=True):
         if op.operation == "AbsSum":
             x, shift = writer.emit("Abs", [x]), 0.0
         x = x if weight == 1 else writer.emit("Mul", [x, writer.constant(float(weight))])

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 # A room imports rooms of lower rank, or itself. Rooms of the same rank do not see each other.
 RANKS = (
-    ("errors", "error_codes", "log", "concurrency", "registry"),
+    ("errors", "error_codes", "log", "concurrency", "files", "registry"),
     ("resources", "ini", "arithmetic"),
     ("graph", "operators"),
     ("frontend", "data", "passes", "reference", "nvdla"),

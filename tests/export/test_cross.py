@@ -13,7 +13,7 @@ from export_build import need
 from export_networks import chain, request, write_export
 
 from n2d2py.cli import main
-from n2d2py.export.cpp.targets import TARGETS
+from n2d2py.export.cpp.isa import TARGETS
 from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -24,7 +24,7 @@ SHARED = Path(os.environ["N2D2_DATA"]).parent / "data" if "N2D2_DATA" in os.envi
 
 
 def need_target(name: str) -> None:
-    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator.split(";")[0])
+    need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator[0])
 
 
 def outputs(folder: Path, name: str, optimise: str) -> bytes:
@@ -35,7 +35,7 @@ def outputs(folder: Path, name: str, optimise: str) -> bytes:
         check=True,
         stdout=subprocess.PIPE,
     )
-    emulator = FOREIGN[name].emulator.split(";") + ["-L", f"/usr/{FOREIGN[name].prefix[:-1]}"]
+    emulator = [*FOREIGN[name].emulator, "-L", FOREIGN[name].root]
     subprocess.run([*emulator, "bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
     return (folder / "all.bin").read_bytes()
 
@@ -138,7 +138,7 @@ def test_makefile_and_toolchain_files_agree(tmp_path):
         ["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True
     ).stdout.splitlines()
     assert [line.split(maxsplit=2) for line in lines] == [
-        [target.name, f"{target.prefix}g++", target.flags.replace(";", " ")] for target in TARGETS
+        [target.name, f"{target.prefix}g++", " ".join(target.flags)] for target in TARGETS
     ]
     unknown = subprocess.run(["make", "TARGET=mips"], cwd=folder, text=True, capture_output=True)
     assert unknown.returncode and "TARGET=mips is unknown" in unknown.stderr

@@ -187,8 +187,8 @@ def test_weights_take_a_byte_each(tmp_path):
 
 def test_another_format_is_refused(tmp_path, monkeypatch):
     write_graph(chain(True), tmp_path / "net.npz")
-    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 2)
-    with pytest.raises(N2D2Error, match="E806: .*format 1 instead of 2"):
+    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 3)
+    with pytest.raises(N2D2Error, match="E806: .*format 2 instead of 3"):
         read_graph(tmp_path / "net.npz")
 
 

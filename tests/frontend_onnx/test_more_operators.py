@@ -138,7 +138,7 @@ SLICES = {
 
 @pytest.mark.parametrize("case", SLICES)
 def test_slice(one_node, check, case):
-    constants = {name: ints(*values) for name, values in zip(("s", "e", "a", "t"), SLICES[case])}
+    constants = {name: ints(*values) for name, values in zip(("s", "e", "a", "t"), SLICES[case], strict=True)}
     assert kinds(check(one_node("Slice", ["N", 5, 7, 6], constants), batch=2)) == ["Take"]
 
 

@@ -139,15 +139,14 @@ class Case:
 def array_text(array: Array) -> str:
     """The declaration and the definition of a constant array."""
     head = f"const {array.ctype} {array.name}"
-    text = f"extern {head}[];\n"
-    if array.panels is not None:
-        if array.dots is not None:
-            text += f"#if {array.dots_where}\nalignas(64) {head}[{array.dots.size}] = {initializer(array.dots, False)};\n#el"
-        else:
-            text += "#"
-        text += f"if N2D2_PANELS\nalignas(64) {head}[{array.panels.size}] = {initializer(array.panels, False)};\n#else\n"
-    text += f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
-    text += "\n#endif" if array.panels is not None else ""
+    text = f"alignas(64) {head}[{array.values.size}] = {initializer(array.values, False)};"
+    for number, form in enumerate(reversed(array.forms), 1):
+        start = "#if" if number == len(array.forms) else "#elif"
+        other = "#else\n" if number == 1 else ""
+        text = (
+            f"{start} {form.where}\nalignas(64) {head}[{form.values.size}] = {initializer(form.values, False)};\n{other}{text}"
+        )
+    text = f"extern {head}[];\n{text}" + ("\n#endif" if array.forms else "")
     return f"#if {array.where}\n{text}\n#endif" if array.where else text
 
 
@@ -251,7 +250,7 @@ def check_all(
 ) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []
-    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator)):
+    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator), strict=True):
         try:
             case.check(case.arena(), after)
         except AssertionError as error:

@@ -80,7 +80,7 @@ def repeated(sweep: Sweep, operation: str, shape, other, kinds, layout: str, swa
     """Two operands, the one with axes of length 1 first or second."""
     kind, out_kind = kinds
     shapes = (other, shape) if swap else (shape, other)
-    inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes)}
+    inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
     node = {} if kind.is_float else sweep._integer_elemwise(operation, [kind, kind], out_kind, shape)
     graph = sweep.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
     values = {name: sweep.stored(s, k) for name, (s, k) in inputs.items()}

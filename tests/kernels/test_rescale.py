@@ -92,11 +92,11 @@ def program(found: dict[str, Rescale], sum_type: str) -> str:
 #include <vector>
 #include "n2d2/output.hpp"
 {text}
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 static void run(const std::vector<std::int64_t>& in, std::size_t count) {{
     std::vector<std::int32_t> out(count);
     for (std::size_t i = 0; i < count; ++i)
-        out[i] = Stage::apply(static_cast<{sum_type}>(in[i]), static_cast<int>(i % Count));
+        out[i] = Epilogue::apply(static_cast<{sum_type}>(in[i]), static_cast<int>(i % Count));
     std::fwrite(out.data(), 4, count, stdout);
 }}
 int main() {{

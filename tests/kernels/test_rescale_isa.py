@@ -50,29 +50,29 @@ def program(found: dict[str, Rescale]) -> str:
 #if N2D2_NEON
 #include "n2d2/arm/neon_finish.hpp"
 // Sums as tiles finish them, {RUN % 16} in the last panel.
-template <class Stage, int Outputs>
-static void panel(const std::int32_t* sums, int index, typename Stage::Type* out) {{
+template <class Epilogue, int Outputs>
+static void panel(const std::int32_t* sums, int index, typename Epilogue::Type* out) {{
     const n2d2::neon::InOrder at = {{index}};
-    const n2d2::neon::PanelStage<Stage, Outputs> stage(at);
+    const n2d2::neon::PanelEpilogue<Epilogue, Outputs> epilogue(at);
     int32x4_t vectors[4];
     for (int v = 0; v < 4; ++v)
         vectors[v] = n2d2::neon::four(sums + 4 * v, Outputs - 4 * v < 4 ? Outputs - 4 * v : 4);
-    stage.store(vectors, out);
+    epilogue.store(vectors, out);
 }}
 #endif
 {text}
-template <class Stage>
+template <class Epilogue>
 static void run(const std::vector<std::int32_t>& in, std::size_t count) {{
     std::vector<std::int32_t> out(count);
-    typename Stage::Type values[{RUN} + 16];
+    typename Epilogue::Type values[{RUN} + 16];
     for (std::size_t i = 0; i < count; i += {RUN}) {{
 #if N2D2_NEON
         int j = 0;
         for (; j + 16 <= {RUN}; j += 16)
-            panel<Stage, 16>(in.data() + i + j, j, values + j);
-        panel<Stage, {RUN} % 16>(in.data() + i + j, j, values + j);
+            panel<Epilogue, 16>(in.data() + i + j, j, values + j);
+        panel<Epilogue, {RUN} % 16>(in.data() + i + j, j, values + j);
 #else
-        n2d2::StageRun<Stage, true, n2d2::Native>::template run<{RUN}>(in.data() + i, 0, values);
+        n2d2::EpilogueRun<Epilogue, true, n2d2::Native>::template run<{RUN}>(in.data() + i, 0, values);
 #endif
         for (std::size_t j = 0; j < {RUN}; ++j)
             out[i + j] = values[j];

@@ -15,12 +15,11 @@ from kernel_cases import S8, U8
 from test_arm import TARGETS, check
 from test_simd import EMULATED, ISAS, SANITIZERS, need_isa
 from test_sweep import need
-from test_winograd import FORCED
+from test_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.winograd import SETS
 from n2d2py.graph import QuantNode, QuantTensor
 from n2d2py.operators import ElemWise
 

@@ -18,10 +18,12 @@ from test_sweep import need
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.isa import WINOGRAD, having
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.export.cpp.winograd import SETS, Geometry, impossible, transformed, unprofitable
+from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
+SETS = having(WINOGRAD)
 FORCED = dict.fromkeys(SETS, True)
 X86 = ("avx2", "sse4")
 PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)

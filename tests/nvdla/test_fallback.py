@@ -115,7 +115,7 @@ def test_it_is_off_by_default_and_everything_is_listed():
     quantized = typed(net.done(mixed(net)), INT8, samples())
     _, problems = lower(quantized, CONFIGS["nv_small"], INT8)
     assert [problem.code for problem in problems] == ["E715"] * 3
-    assert [name in problem.what for name, problem in zip(("'wide'", "'sig'", "'soft'"), problems)] == [True] * 3
+    assert [name in problem.what for name, problem in zip(("'wide'", "'sig'", "'soft'"), problems, strict=True)] == [True] * 3
 
 
 def test_the_dump_says_so():

@@ -187,7 +187,7 @@ def test_pdp(config, precision):
         before = [int(random.integers(0, min(k, 8))) for k in kernel]
         behind = [int(random.integers(0, min(k, 8))) for k in kernel]
         out = [int(random.integers(1, 4)) for _ in range(2)]
-        size = [(n - 1) * s + k - a - b for n, s, k, a, b in zip(out, stride, kernel, before, behind)]
+        size = [(n - 1) * s + k - a - b for n, s, k, a, b in zip(out, stride, kernel, before, behind, strict=True)]
         if min(size) < 1:
             continue
         op = np.zeros((), firmware.PDP_OP)
@@ -229,7 +229,7 @@ def test_bdma_repeats_lines_and_surfaces():
     transfers = [(0, 0, 64, 3, 96, 64, 2, 320, 224), (32, 640, 32, 1, 32, 32, 4, 64, 96)]
     source, result = fill(1024, 1), bytearray(fill(1200, 2))
     before = bytes(result)
-    for one, (_, _, *values) in zip(surface["transfers"], transfers):
+    for one, (_, _, *values) in zip(surface["transfers"], transfers, strict=True):
         one["source_address"], one["destination_address"] = 1, 2
         for name, value in zip(
             (
@@ -242,6 +242,7 @@ def test_bdma_repeats_lines_and_surfaces():
                 "destination_surface",
             ),
             values,
+            strict=True,
         ):
             one[name] = value
     for _, _, size, lines, source_line, line, surfaces, source_surface, step in transfers:

@@ -81,7 +81,8 @@ def geometry(random: np.random.Generator, op: np.ndarray, dilation: bool) -> tup
     before, behind = (tuple(int(random.integers(0, 3)) for _ in range(2)) for _ in range(2))
     out = tuple(int(random.integers(1, 4)) for _ in range(2))
     size = tuple(
-        max(1, (n - 1) * s + (k - 1) * d + 1 - a - b) for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind)
+        max(1, (n - 1) * s + (k - 1) * d + 1 - a - b)
+        for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind, strict=True)
     )
     for name, value in {
         "conv_stride_y": stride[0],

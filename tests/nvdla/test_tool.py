@@ -177,7 +177,7 @@ def test_the_script_of_the_self_test_tells_what_differs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, code", [(["--config", "nv_tiny"], "E907"), (["--config", "nv_small", "--precision", "fp16"], "E907")]
+    "words, code", [(["--config", "nv_tiny"], "E907"), (["--config", "nv_small", "--precision", "fp16"], "E705")]
 )
 def test_a_self_test_that_does_not_exist(words, code, tmp_path, capsys):
     assert main(["self-test", str(tmp_path / "a"), *words]) == 1
@@ -187,4 +187,4 @@ def test_a_self_test_that_does_not_exist(words, code, tmp_path, capsys):
 def test_a_self_test_replaces_nothing(tmp_path, capsys):
     (tmp_path / "mine").write_text("x")
     assert main(["self-test", str(tmp_path)]) == 1
-    assert "E902" in capsys.readouterr().err and os.listdir(tmp_path) == ["mine"]
+    assert "E711" in capsys.readouterr().err and os.listdir(tmp_path) == ["mine"]

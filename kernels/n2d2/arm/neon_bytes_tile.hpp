@@ -14,7 +14,7 @@ namespace n2d2 {
 namespace neonbytes {
 
 // The outputs of a panel in pairs: eight bytes of a word, two sums of 32 bits for each.
-template <int Pixels, int Words, int LastOutputs, bool FullWeights, class Stage>
+template <int Pixels, int Words, int LastOutputs, bool FullWeights, class Epilogue>
 struct Tile {
     enum : int { Pairs = (LastOutputs + 1) / 2, Vectors = (LastOutputs + 3) / 4, Bytes = LastOutputs * 4 };
 
@@ -125,7 +125,7 @@ struct Tile {
             N2D2_UNROLL
             for (int v = 0; v < 4; ++v)
                 sums[v] = joined(state.sums[p][2 * v], state.sums[p][2 * v + 1]);
-            neon::finish<LastOutputs, Stage>(sums, bias, output, at(p));
+            neon::finish<LastOutputs, Epilogue>(sums, bias, output, at(p));
         }
     }
 };
@@ -157,27 +157,27 @@ template <class In, bool FullWeights, int Size = sizeof(In)>
 struct Form {
     template <int Words>
     struct Windows : Halfwords<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 template <class In, bool FullWeights>
 struct Form<In, FullWeights, 1> {
     template <int Words>
     struct Windows : SignedBytes<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Stage> {
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : neonbytes::Tile<Pixels, Words, LastOutputs, FullWeights, Epilogue> {
         static_assert(Panels == 1, "a tile is one panel");
     };
 };
 
 template <bool FullWeights>
-struct Machine {
+struct Microkernel {
     template <class In, int Words>
     struct Windows : Form<In, FullWeights>::template Windows<Words> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : Form<In, FullWeights>::template Tile<Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : Form<In, FullWeights>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 8 sums of a pixel and its two words: 20 of 32 registers, or 10 of 16.
 #if defined(__aarch64__)

@@ -22,7 +22,7 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     typedef typename Base::Output Output;
     typedef typename Base::In In;
     typedef typename Base::Out Out;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     using Base::position;
     enum : int {
         KH = Base::KH,
@@ -66,7 +66,7 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     template <int Count>
     static N2D2_INLINE void store(const int32x4_t* sums, int panel, Out* out, const std::int32_t* bias) {
         const Positions at = {panel};
-        finishAt<Count, Stage>(sums, bias, at, out);
+        finishAt<Count, Epilogue>(sums, bias, at, out);
     }
 
     // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.
@@ -175,16 +175,15 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
     }
 };
 
-}  // namespace neon
-
 template <class Cfg>
-struct Depthwise<Cfg, Neon> {
+struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        neon::DepthwisePanels<Cfg>::template lines<neon::DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
+        DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 
+}  // namespace neon
 }  // namespace n2d2
 
 #endif  // N2D2_ARM_NEON_DEPTHWISE_HPP

@@ -86,16 +86,15 @@ struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
     }
 };
 
-}  // namespace neondot
-
 template <class Cfg>
-struct Depthwise<Cfg, NeonDot> {
+struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        neon::DepthwisePanels<Cfg>::template lines<neondot::DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
+        neon::DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 
+}  // namespace neondot
 }  // namespace n2d2
 
 #endif  // N2D2_ARM_NEON_DOT_DEPTHWISE_HPP

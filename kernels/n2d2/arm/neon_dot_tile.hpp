@@ -12,7 +12,7 @@
 namespace n2d2 {
 namespace neondot {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
     static_assert(Panels == 1 && sizeof(In) == 1, "a tile is one panel, of bytes");
     enum : int { Vectors = (LastOutputs + 3) / 4, Fours = Words / 4, Rest = Words % 4, Bytes = LastOutputs * 4 };
@@ -79,7 +79,7 @@ struct Tile {
         }
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
-            neon::finish<LastOutputs, Stage>(state.sums[p], bias, output, at(p));
+            neon::finish<LastOutputs, Epilogue>(state.sums[p], bias, output, at(p));
     }
 };
 
@@ -104,24 +104,24 @@ template <class In, int Size = sizeof(In)>
 struct Form {
     template <int Words>
     struct Windows : Halfwords<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 template <class In>
 struct Form<In, 1> {
     template <int Words>
     struct Windows : StoredBytes<In, Words> {};
-    template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : neondot::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
-struct Machine {
+struct Microkernel {
     template <class In, int Words>
     struct Windows : Form<In>::template Windows<Words> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 4 sums and one vector of a pixel: 20 of 32 registers; the others load weights ahead.
     static N2D2_INLINE constexpr int tilePixels(int) { return 4; }

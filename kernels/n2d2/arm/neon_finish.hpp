@@ -1,8 +1,8 @@
-// The last stage with NEON: four sums at a time, rescaled in floating point to bytes or 16-bit integers.
+// The epilogue with NEON: four sums at a time, rescaled in floating point to bytes or 16-bit integers.
 //
 // As in rescale.hpp: float(sum) * factor, clamped to integer limits, then rounded to nearest, ties to even. aarch64 rounds first, with an
 // instruction that saturates, and clamps what was narrowed with saturation: the limits are integers, so the result is the same. Other
-// stages are applied element by element.
+// epilogues are applied element by element.
 #ifndef N2D2_ARM_NEON_FINISH_HPP
 #define N2D2_ARM_NEON_FINISH_HPP
 
@@ -33,8 +33,8 @@ N2D2_INLINE float32x4_t four(const float* from, int count) {
 }
 
 // The constants of `count` outputs from `index` on. apply() rescales their sums; what is narrowed with saturation then goes through clamp().
-template <class Stage>
-struct Stage4 {
+template <class Epilogue>
+struct Epilogue4 {
     int first, count;
     N2D2_INLINE void load(int index, int some) {
         first = index;
@@ -44,7 +44,7 @@ struct Stage4 {
         alignas(16) std::int32_t values[4];
         vst1q_s32(values, sums);
         for (int i = 0; i < count; ++i)
-            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
+            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], first + i));
         return vld1q_s32(values);
     }
     template <class Vector>
@@ -54,7 +54,7 @@ struct Stage4 {
 };
 
 template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct FloatStage4 {
+struct FloatEpilogue4 {
     static_assert(sizeof(T) <= 2, "the clamp lies within 16 bits, which float holds exactly");
     float32x4_t factors;
 
@@ -72,10 +72,10 @@ struct FloatStage4 {
 
 #if defined(__aarch64__)
     enum : bool { Lower = Low > std::int64_t(std::numeric_limits<T>::min()), Upper = High < std::int64_t(std::numeric_limits<T>::max()) };
-#define N2D2_CLAMP(Vector, Element, Suffix)                                                     \
-    static N2D2_INLINE Vector clamp(Vector x) {                                                 \
-        x = Lower ? vmaxq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(Low))) : x;         \
-        return Upper ? vminq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(High))) : x;     \
+#define N2D2_CLAMP(Vector, Element, Suffix)                                                 \
+    static N2D2_INLINE Vector clamp(Vector x) {                                             \
+        x = Lower ? vmaxq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(Low))) : x;     \
+        return Upper ? vminq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(High))) : x; \
     }
     N2D2_CLAMP(uint8x16_t, std::uint8_t, u8)
     N2D2_CLAMP(int8x16_t, std::int8_t, s8)
@@ -90,15 +90,15 @@ struct FloatStage4 {
 #endif
 };
 
-#define N2D2_FLOAT_STAGE(Type)                                                                                     \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>                  \
-    struct Stage4<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >                            \
-        : FloatStage4<Type, Factors, Count, Bounded, Low, High> {};
-N2D2_FLOAT_STAGE(std::int8_t)
-N2D2_FLOAT_STAGE(std::uint8_t)
-N2D2_FLOAT_STAGE(std::int16_t)
-N2D2_FLOAT_STAGE(std::uint16_t)
-#undef N2D2_FLOAT_STAGE
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                 \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High> \
+    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >        \
+        : FloatEpilogue4<Type, Factors, Count, Bounded, Low, High> {};
+N2D2_FLOAT_EPILOGUE(std::int8_t)
+N2D2_FLOAT_EPILOGUE(std::uint8_t)
+N2D2_FLOAT_EPILOGUE(std::int16_t)
+N2D2_FLOAT_EPILOGUE(std::uint16_t)
+#undef N2D2_FLOAT_EPILOGUE
 
 N2D2_INLINE int16x8_t narrowed(int32x4_t a, int32x4_t b) {
 #if defined(__aarch64__)
@@ -127,33 +127,33 @@ N2D2_INLINE void storeSome(uint8x16_t x, T* out) {
 }
 
 // The first Count of 16 results, four in each of the vectors that there are.
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::int8_t* out) {
     const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
-    storeSome<Count>(vreinterpretq_u8_s8(Stage::clamp(vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)))), out);
+    storeSome<Count>(vreinterpretq_u8_s8(Epilogue::clamp(vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)))), out);
 }
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::uint8_t* out) {
     const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
-    storeSome<Count>(Stage::clamp(vcombine_u8(vqmovun_s16(low), vqmovun_s16(high))), out);
+    storeSome<Count>(Epilogue::clamp(vcombine_u8(vqmovun_s16(low), vqmovun_s16(high))), out);
 }
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::int16_t* out) {
-    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_s16(Stage::clamp(narrowed(x[0], x[Count > 4]))), out);
+    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_s16(Epilogue::clamp(narrowed(x[0], x[Count > 4]))), out);
     if (Count > 8)
         storeSome<(Count > 8 ? Count - 8 : 1)>(
-            vreinterpretq_u8_s16(Stage::clamp(narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]))), out + 8);
+            vreinterpretq_u8_s16(Epilogue::clamp(narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]))), out + 8);
 }
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::uint16_t* out) {
     const uint16x8_t low = vcombine_u16(vqmovun_s32(x[0]), vqmovun_s32(x[Count > 4]));
-    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_u16(Stage::clamp(low)), out);
+    storeSome<(Count < 8 ? Count : 8)>(vreinterpretq_u8_u16(Epilogue::clamp(low)), out);
     if (Count > 8) {
         const uint16x8_t high = vcombine_u16(vqmovun_s32(x[Count > 8 ? 2 : 0]), vqmovun_s32(x[Count > 12 ? 3 : 0]));
-        storeSome<(Count > 8 ? Count - 8 : 1)>(vreinterpretq_u8_u16(Stage::clamp(high)), out + 8);
+        storeSome<(Count > 8 ? Count - 8 : 1)>(vreinterpretq_u8_u16(Epilogue::clamp(high)), out + 8);
     }
 }
-template <class Stage, int Count>
+template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::int32_t* out) {
     N2D2_UNROLL
     for (int v = 0; v < Count / 4; ++v)
@@ -162,26 +162,26 @@ N2D2_INLINE void storeResults(const int32x4_t* x, std::int32_t* out) {
         storeSome<(Count % 4 != 0 ? Count % 4 : 1)>(vreinterpretq_u8_s32(x[Count / 4 % 4]), out + Count / 4 * 4);
 }
 
-// The last stage of a panel of Outputs outputs: its constants, loaded before anything is stored, which might be they.
-template <class Stage, int Outputs>
-struct PanelStage {
+// The epilogue of a panel of Outputs outputs: its constants, loaded before anything is stored, which might be they.
+template <class Epilogue, int Outputs>
+struct PanelEpilogue {
     enum : int { Vectors = (Outputs + 3) / 4, Rest = Outputs - 4 * (Vectors - 1) };
-    Stage4<Stage> parts[Vectors];
+    Epilogue4<Epilogue> parts[Vectors];
 
     // at(v): the first output of vector v.
     template <class At>
-    N2D2_INLINE explicit PanelStage(const At& at) {
+    N2D2_INLINE explicit PanelEpilogue(const At& at) {
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
             parts[v].load(at(v), v == Vectors - 1 ? int(Rest) : 4);
     }
     // The sums have their bias.
-    N2D2_INLINE void store(const int32x4_t* sums, typename Stage::Type* out) const {
+    N2D2_INLINE void store(const int32x4_t* sums, typename Epilogue::Type* out) const {
         int32x4_t results[Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
             results[v] = parts[v].apply(sums[v]);
-        storeResults<Stage4<Stage>, Outputs>(results, out);
+        storeResults<Epilogue4<Epilogue>, Outputs>(results, out);
     }
 };
 
@@ -192,20 +192,20 @@ struct InOrder {
 };
 
 // sums + bias of Outputs outputs (modulo 2^32), rescaled and stored; at(v): the first output of vector v.
-template <int Outputs, class Stage, class At>
-N2D2_INLINE void finishAt(const int32x4_t* sums, const std::int32_t* bias, const At& at, typename Stage::Type* out) {
-    typedef PanelStage<Stage, Outputs> Panel;
-    const Panel stage(at);
+template <int Outputs, class Epilogue, class At>
+N2D2_INLINE void finishAt(const int32x4_t* sums, const std::int32_t* bias, const At& at, typename Epilogue::Type* out) {
+    typedef PanelEpilogue<Epilogue, Outputs> Panel;
+    const Panel epilogue(at);
     int32x4_t all[Panel::Vectors];
     N2D2_UNROLL
     for (int v = 0; v < Panel::Vectors; ++v)
         all[v] = vaddq_s32(sums[v], four(bias + at(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4));
-    stage.store(all, out);
+    epilogue.store(all, out);
 }
-template <int Outputs, class Stage>
-N2D2_INLINE void finish(const int32x4_t* sums, const std::int32_t* bias, int output, typename Stage::Type* out) {
+template <int Outputs, class Epilogue>
+N2D2_INLINE void finish(const int32x4_t* sums, const std::int32_t* bias, int output, typename Epilogue::Type* out) {
     const InOrder at = {output};
-    finishAt<Outputs, Stage>(sums, bias, at, out + output);
+    finishAt<Outputs, Epilogue>(sums, bias, at, out + output);
 }
 
 }  // namespace neon

@@ -1,4 +1,4 @@
-// The sum in the last stage of a convolution with NEON: products of 16-bit integers and a multiplier, summed in 32 bits.
+// The sum in the epilogue of a convolution with NEON: products of 16-bit integers and a multiplier, summed in 32 bits.
 #ifndef N2D2_ARM_NEON_RESIDUAL_HPP
 #define N2D2_ARM_NEON_RESIDUAL_HPP
 
@@ -18,12 +18,12 @@ N2D2_INLINE void widened(const std::uint8_t* from, int16x8_t (&to)[2]) {
     to[1] = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x)));
 }
 
-// The constants of a stage that has one of each for all outputs.
+// The constants of a epilogue that has one of each for all outputs.
 struct SameConstants {
     N2D2_INLINE int operator()(int) const { return 0; }
 };
 
-template <class Stage>
+template <class Epilogue>
 struct ResidualSum;
 
 template <class First, class Operand, class Last>
@@ -47,8 +47,8 @@ struct ResidualSum<Added<First, Operand, Last> > {
             sums[2 * i + 1] = vmlal_n_s16(vmlal_n_s16(offset, vget_high_s16(a[i]), weight), vget_high_s16(b[i]), other);
         }
         const SameConstants constants = {};
-        const PanelStage<Last, Count> stage(constants);
-        stage.store(sums, out);
+        const PanelEpilogue<Last, Count> epilogue(constants);
+        epilogue.store(sums, out);
     }
 };
 

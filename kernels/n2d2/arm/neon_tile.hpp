@@ -60,7 +60,7 @@ struct Word {
     }
 };
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
     static_assert(Panels == 1, "a tile is one panel");
     enum : int { Each = sizeof(In) == 2 ? 2 : 4 };
@@ -101,16 +101,16 @@ struct Tile {
         }
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
-            finish<LastOutputs, Stage>(sums[p], bias, output, at(p));
+            finish<LastOutputs, Epilogue>(sums[p], bias, output, at(p));
     }
 };
 
-struct Machine {
+struct Microkernel {
     template <class In, int Words>
     struct Windows : Halfwords<In, Words> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : neon::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 4 sums of a pixel, the inputs of the pixels, the weights of a word: 30 of 32 registers, or 14 of 16.
 #if defined(__aarch64__)

@@ -29,7 +29,7 @@ N2D2_INLINE int32x4_t multiplyHigh(int32x4_t sums, int16x8_t w, int16x8_t x) {
 #endif
 }
 
-struct WinogradMachine {
+struct WinogradMicrokernel {
     typedef int16x8_t Inputs;
     typedef int32x4_t Sums;
     enum : int { Lanes = 8, SumLanes = 4, StepWords = 4 };
@@ -98,18 +98,18 @@ struct WinogradMachine {
     static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
     static N2D2_INLINE int32x4_t plusQuarter(int32x4_t bias, int32x4_t a) { return vsraq_n_s32(bias, a, 2); }
 
-    // The last stage of Pixels pixels of Outputs outputs.
-    template <class Stage, int Outputs, int Pixels>
+    // The epilogue of Pixels pixels of Outputs outputs.
+    template <class Epilogue, int Outputs, int Pixels>
     struct Finish {
         enum : int { Vectors = (Outputs + 3) / 4, Rest = Outputs - 4 * (Vectors - 1) };
         static N2D2_INLINE int32x4_t bias(const std::int32_t* from, int v) { return four(from + 4 * v, v == Vectors - 1 ? int(Rest) : 4); }
         template <class At>
         static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][Vectors], int output, const At& at) {
             const InOrder first = {output};
-            const PanelStage<Stage, Outputs> stage(first);
+            const PanelEpilogue<Epilogue, Outputs> epilogue(first);
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p)
-                stage.store(sums[p], at(p) + output);
+                epilogue.store(sums[p], at(p) + output);
         }
     };
 };

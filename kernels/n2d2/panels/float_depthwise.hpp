@@ -15,7 +15,7 @@ struct Depthwise<Cfg, RealVectors> {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;  // float or Half
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     static_assert(int(Cfg::InputZero) == 0, "floating point has no zero point");
 
     enum : int {
@@ -58,7 +58,7 @@ struct Depthwise<Cfg, RealVectors> {
                 if (Inside || (left + v * step >= 0 && left + v * step < width))
                     sum[0] = floats::add(sum[0], floats::load(from + v * step * Input::Stride), constants.taps[u * KW + v]);
         }
-        floats::Finish<Stage>::template run<Lanes>(sum, channel, out + x * Output::Stride + channel);
+        floats::Finish<Epilogue>::template run<Lanes>(sum, channel, out + x * Output::Stride + channel);
     }
 
     static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const Weight* weights,

@@ -13,7 +13,7 @@
 namespace n2d2 {
 namespace floats {
 
-template <int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
     enum : int { PerPanel = 16 / Lanes, Vectors = PerPanel * (Panels - 1) + (LastOutputs + Lanes - 1) / Lanes };
 
@@ -49,11 +49,11 @@ struct Tile {
         }
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
-            Finish<Stage>::template run<16 * (Panels - 1) + LastOutputs>(sums[p], output, at(p) + output);
+            Finish<Epilogue>::template run<16 * (Panels - 1) + LastOutputs>(sums[p], output, at(p) + output);
     }
 };
 
-struct Machine {
+struct Microkernel {
     template <class In, int Words>
     struct Windows {
         typedef Windows Raw;
@@ -70,8 +70,8 @@ struct Machine {
         }
     };
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : floats::Tile<Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : floats::Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     static N2D2_INLINE constexpr int tilePixels(int) { return TilePixels; }
     static N2D2_INLINE constexpr int tilePanels(int panels) { return least(panels, int(TilePanels)); }

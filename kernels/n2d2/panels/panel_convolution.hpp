@@ -19,10 +19,10 @@
 
 namespace n2d2 {
 
-template <class Cfg, class Machine>
+template <class Cfg, class Microkernel>
 struct PanelConvolution {
-    typedef PanelWindows<Cfg, Machine> Gather;
-    typedef PanelTiles<Cfg, Machine> Product;
+    typedef PanelIm2col<Cfg, Microkernel> Im2col;
+    typedef PanelTiles<Cfg, Microkernel> Product;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
@@ -159,9 +159,9 @@ struct PanelConvolution {
         std::uint8_t* const to = windows + channels * BlockBytes + (first - firstPixel(begin)) * Window;
         if (last < first)
             return;
-        Gather::gather(in, 0, first, last, channels * C, to);
+        Im2col::im2col(in, 0, first, last, channels * C, to);
         alignas(64) std::uint8_t window[Window + 64];
-        Gather::gather(in, 0, last, last + 1, channels * C, window);
+        Im2col::im2col(in, 0, last, last + 1, channels * C, window);
         std::memcpy(to + (last - first) * Window, window, Window);
     }
 };

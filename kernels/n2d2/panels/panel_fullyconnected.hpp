@@ -1,6 +1,6 @@
 // Fully connected layer: panels of 16 outputs times one window, the whole input.
 //
-// The input is read in place when it is in one piece and in the form that the Machine multiplies; otherwise it is
+// The input is read in place when it is in one piece and in the form that the microkernel multiplies (microkernel.hpp); otherwise it is
 // first copied to the stack in that form. Layers are limited by the reading of their weights;
 // groups of panels are independent.
 // Stack: the bytes of the input + 64, unless in place.
@@ -10,16 +10,17 @@
 #include <cstring>
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/microkernel.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 
 namespace n2d2 {
 
-template <class Cfg, class Machine>
+template <class Cfg, class Microkernel>
 struct PanelFullyConnected {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
@@ -36,13 +37,13 @@ struct PanelFullyConnected {
         Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
         Words = (K + Each - 1) / Each
     };
-    typedef typename Machine::template Windows<In, Words> Windows;
+    typedef typename Microkernel::template Windows<In, Words> Windows;
     enum : int {
         Size = Windows::Size,  // by which the place of an input grows
         O = Output::Channels,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
-        Group = least(int(Panels), Machine::singlePanels()),
+        Group = least(int(Panels), Microkernel::singlePanels()),
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
@@ -66,9 +67,9 @@ struct PanelFullyConnected {
             const Weight* const w = weights + static_cast<long>(output) * Words * Each;
             const At at = {line<Output>(out, 0)};
             if (group + 1 < Groups)
-                Machine::template Tile<In, 1, Group, Words, 16, Stage>::template run<0>(x, w, bias, output, at);
+                Microkernel::template Tile<In, 1, Group, Words, 16, Epilogue>::template run<0>(x, w, bias, output, at);
             else
-                Machine::template Tile<In, 1, LastGroup, Words, LastOutputs, Stage>::template run<0>(x, w, bias, output,
+                Microkernel::template Tile<In, 1, LastGroup, Words, LastOutputs, Epilogue>::template run<0>(x, w, bias, output,
                                                                                                      at);
         });
     }

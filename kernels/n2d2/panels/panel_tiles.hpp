@@ -1,30 +1,30 @@
 // The matrix product of a convolution: pixels in tiles and blocks, outputs in groups of panels.
 //
 // The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
-// into blocks. The windows of a block are first gathered into a buffer on the stack (PanelWindows); then every group of panels
+// into blocks. The windows of a block are first gathered into a buffer on the stack (PanelIm2col); then every group of panels
 // is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can; windows of several lines
 // can be read from a copy of the input lines instead (panel_lines.hpp).
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
 //
-// Machine: Tile computes a tile, tilePixels() and tilePanels() say its size.
+// What a Microkernel has: microkernel.hpp.
 #ifndef N2D2_PANELS_PANEL_TILES_HPP
 #define N2D2_PANELS_PANEL_TILES_HPP
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/panel_im2col.hpp"
 #include "n2d2/panels/panel_lines.hpp"
-#include "n2d2/panels/panel_windows.hpp"
 #include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 
 namespace n2d2 {
 
-template <class Cfg, class Machine>
+template <class Cfg, class Microkernel>
 struct PanelTiles {
-    typedef PanelWindows<Cfg, Machine> Gather;
-    typedef typename Gather::Windows Windows;
+    typedef PanelIm2col<Cfg, Microkernel> Im2col;
+    typedef typename Im2col::Windows Windows;
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
@@ -35,11 +35,11 @@ struct PanelTiles {
     enum : int {
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
-        C = Gather::C,
+        C = Im2col::C,
         O = static_cast<int>(Output::Channels) / Cfg::Groups,
-        Each = Gather::Each,
-        Words = Gather::Words,
-        Window = Gather::Window,
+        Each = Im2col::Each,
+        Words = Im2col::Words,
+        Window = Im2col::Window,
         H = Input::Height,
         W = Input::Width,
         OH = Output::Height,
@@ -49,13 +49,13 @@ struct PanelTiles {
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         Group = TileOf<Cfg>::Panels > 0 ? least(int(Panels), int(TileOf<Cfg>::Panels))
-                                        : Machine::tilePanels(Panels),  // panels of a tile
+                                        : Microkernel::tilePanels(Panels),  // panels of a tile
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
-        TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Machine::tilePixels(Group),
+        TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
         Ordered = Cfg::Serial && !Cfg::Streamed,
         // A line of its own for tiles where that is less work (panel_lines.hpp).
-        ByLines = !Ordered && LinesPay<Gather, LineVectorOf<Machine>::Bytes, Pixels / OW, O, Group, TilePixels>::value,
+        ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value,
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
         RunTiles = (Run + TilePixels - 1) / TilePixels,
         Tiles = Pixels / Run * RunTiles,
@@ -66,24 +66,24 @@ struct PanelTiles {
         Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
         InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 &&
                   !Ordered,
-        Weights = O * Gather::K,
+        Weights = O * Im2col::K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
         Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes)
                  : Weights > 524288           ? 262144
                  : Ordered                    ? 65536
                                               : 24576,
         // Output lines of a block; one more where a share of a thread begins within a line.
-        BlockLines = largest(1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Gather::LineBytes - Gather::inputLines(2)) /
+        BlockLines = largest(1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Im2col::LineBytes - Im2col::inputLines(2)) /
                                     Cfg::StrideHeight),
         PerBlock = ByLines ? BlockLines * RunTiles : largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = InPlace   ? 1
-                     : ByLines ? Gather::inputLines(least(BlockLines + 1, Pixels / OW)) * Gather::LineBytes
+                     : ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes
                                : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
     };
     enum : long {
-        Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : ByLines ? long(Gather::PixelBytes) : long(Window)),
-        Jump = long(Cfg::DilationHeight) * Gather::LineBytes
+        Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : ByLines ? long(Im2col::PixelBytes) : long(Window)),
+        Jump = long(Cfg::DilationHeight) * Im2col::LineBytes
     };
 
     static N2D2_INLINE constexpr int firstPixel(int tile) {
@@ -109,8 +109,8 @@ struct PanelTiles {
     static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
                                  const Weight* weights, const Sum* bias) {
         const At at = {out, y, first};
-        typedef TileEnd<Stage, Count, 16 * (Panels_ - 1) + Last> End;
-        typedef typename Machine::template Tile<In, Count, Panels_, Words, Last, typename End::Own> Tile;
+        typedef TileEnd<Epilogue, Count, 16 * (Panels_ - 1) + Last> End;
+        typedef typename Microkernel::template Tile<In, Count, Panels_, Words, Last, typename End::Own> Tile;
         End::template run<Tile, TileOfLines<bool(ByLines), Pitch, KH, Jump> >(x, weights, bias, output, at);
     }
 
@@ -122,7 +122,7 @@ struct PanelTiles {
         constexpr bool large = Large > 0, lines = ByLines;
         int first = firstPixel(begin);
         if (lines) {
-            constexpr long step = long(Cfg::StrideHeight) * Gather::LineBytes;
+            constexpr long step = long(Cfg::StrideHeight) * Im2col::LineBytes;
             for (int line = begin / RunTiles, i = begin % RunTiles; begin < end; ++begin) {
                 const std::uint8_t* const from = x + (first / OW - line) * step + first % OW * Pitch;
                 if (large && i < Large) {
@@ -172,9 +172,9 @@ struct PanelTiles {
                                   int from, int to, const Weight* weights, const Sum* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes + 64];
         if (ByLines)
-            Gather::gatherLines(in, y + firstPixel(begin) / OW, y + firstPixel(end - 1) / OW + 1, buffer);
+            Im2col::im2colLines(in, y + firstPixel(begin) / OW, y + firstPixel(end - 1) / OW + 1, buffer);
         else if (!InPlace)
-            Gather::gather(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
+            Im2col::im2col(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
         const std::uint8_t* const x = InPlace ? place(in, y, begin, channels * C) : buffer;
         for (int group = from; group < to; ++group)
             panels(x, y, begin, end, channels * Groups + group, out, weights, bias);

@@ -14,8 +14,8 @@
 // input it makes one at a time: what a line stores covers nothing that it reads.
 // Stack: BlockBytes, and 64 bytes for each product of a group of tiles.
 //
-// Machine: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
-// GroupTiles; what winograd_products.hpp wants; Finish, the last stage of some pixels.
+// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
+// GroupTiles; what winograd_products.hpp wants; Finish, the epilogue of some pixels.
 #ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
 #define N2D2_PANELS_PANEL_WINOGRAD_HPP
 
@@ -30,14 +30,14 @@
 
 namespace n2d2 {
 
-template <class Cfg, class Machine>
+template <class Cfg, class Microkernel>
 struct PanelWinograd {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
-    typedef typename Cfg::Stage Stage;
+    typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
-    typedef typename Machine::Sums Sums;
+    typedef typename Microkernel::Sums Sums;
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
                       Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
                   "3 x 3 windows of one group, stride 1");
@@ -51,7 +51,7 @@ struct PanelWinograd {
         OH = Output::Height,
         OW = Output::Width,
         Words = (C + 1) / 2,  // of two channels
-        Lanes = Machine::Lanes,
+        Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
         Rest = C - (Depth - Lanes),  // channels of the last vector
         TileBytes = 32 * Depth,
@@ -60,7 +60,7 @@ struct PanelWinograd {
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         PanelBytes = 16 * Words * 64,  // of weights
-        Group = Machine::GroupTiles,
+        Group = Microkernel::GroupTiles,
         Streamed = Cfg::Streamed,
         Ordered = Cfg::Serial && !Cfg::Streamed,
         Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
@@ -106,8 +106,8 @@ struct PanelWinograd {
             const int count = least(Columns - x, end - begin), left = 2 * x - Cfg::PadLeft;
             int channel = 0;
             for (; channel + Lanes < C; channel += Lanes)
-                WinogradInputs<Machine, In, Lanes, Depth, TileLines>::run(lines, left, W, count, channel, to);
-            WinogradInputs<Machine, In, Rest, Depth, TileLines>::run(lines, left, W, count, channel, to);
+                WinogradInputs<Microkernel, In, Lanes, Depth, TileLines>::run(lines, left, W, count, channel, to);
+            WinogradInputs<Microkernel, In, Rest, Depth, TileLines>::run(lines, left, W, count, channel, to);
             to += static_cast<long>(count) * TileBytes;
             begin += count;
         }
@@ -126,18 +126,18 @@ struct PanelWinograd {
         Sums top[4], bottom[4];
         N2D2_UNROLL
         for (int j = 0; j < 4; ++j) {
-            const Sums a = Machine::sums(m + j * Pitch), b = Machine::sums(m + (4 + j) * Pitch);
-            const Sums c = Machine::sums(m + (8 + j) * Pitch), d = two ? Machine::sums(m + (two ? 12 + j : 0) * Pitch) : a;
-            top[j] = Machine::plus(a, Machine::plus(b, c));
-            bottom[j] = two ? Machine::minus(Machine::minus(b, c), d) : a;
+            const Sums a = Microkernel::sums(m + j * Pitch), b = Microkernel::sums(m + (4 + j) * Pitch);
+            const Sums c = Microkernel::sums(m + (8 + j) * Pitch), d = two ? Microkernel::sums(m + (two ? 12 + j : 0) * Pitch) : a;
+            top[j] = Microkernel::plus(a, Microkernel::plus(b, c));
+            bottom[j] = two ? Microkernel::minus(Microkernel::minus(b, c), d) : a;
         }
         line(top, bias, sums[0][v], sums[1][v]);
         if (two)
             line(bottom, bias, sums[Pixels - 2][v], sums[Pixels - 1][v]);
     }
     static N2D2_INLINE void line(const Sums (&m)[4], Sums bias, Sums& left, Sums& right) {
-        left = Machine::plusQuarter(bias, Machine::plus(m[0], Machine::plus(m[1], m[2])));
-        right = Machine::plusQuarter(bias, Machine::minus(Machine::minus(m[1], m[2]), m[3]));
+        left = Microkernel::plusQuarter(bias, Microkernel::plus(m[0], Microkernel::plus(m[1], m[2])));
+        right = Microkernel::plusQuarter(bias, Microkernel::minus(Microkernel::minus(m[1], m[2]), m[3]));
     }
 
     // The outputs [output, output + Outputs) of `count` tiles from `first` on, counted from line `top` on. A pixel outside is stored as
@@ -146,9 +146,9 @@ struct PanelWinograd {
     static N2D2_NOINLINE void finish(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
                                      const std::int32_t* bias) {
         constexpr int pixels = 2 * TileLines, last = pixels - 2;
-        typedef TileEnd<Stage, pixels, Outputs> End;
-        typedef typename Machine::template Finish<typename End::Own, Outputs, pixels> Finish;
-        constexpr int vectors = Finish::Vectors, lanes = Machine::SumLanes;
+        typedef TileEnd<Epilogue, pixels, Outputs> End;
+        typedef typename Microkernel::template Finish<typename End::Own, Outputs, pixels> Finish;
+        constexpr int vectors = Finish::Vectors, lanes = Microkernel::SumLanes;
         constexpr bool evenWidth = OW % 2 == 0, evenHeight = OH % 2 == 0 || TileLines == 1 || Streamed;
         int x = first % Columns * 2, y = top + first / Columns * 2;
         for (int t = 0; t < count; ++t, products += 16) {
@@ -186,7 +186,7 @@ struct PanelWinograd {
         const int count = end - begin, groups = (count + Group - 1) / Group;
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
-            WinogradGroup<Machine, Group, Group, Depth, Words, Outputs, 4 * TileLines + 8>::run(
+            WinogradGroup<Microkernel, Group, Group, Depth, Words, Outputs, 4 * TileLines + 8>::run(
                 size, x + static_cast<long>(from) * TileBytes, weights, products);
             finish<Outputs, TileLines>(products, top, begin + from, size, output, out, bias);
         }

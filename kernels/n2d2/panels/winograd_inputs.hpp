@@ -15,9 +15,9 @@ struct WinogradLines {
 };
 
 // B' d B of some channels of the tiles of a line, or those of its positions that the first lines of the outputs need.
-template <class Machine, class In, int Count, int Depth, int TileLines>
+template <class Microkernel, class In, int Count, int Depth, int TileLines>
 struct WinogradInputs {
-    typedef typename Machine::Inputs Inputs;
+    typedef typename Microkernel::Inputs Inputs;
     enum : int { Position = 2 * Depth, Tile = 16 * Position, Rows = TileLines + 2 };
 
     // B' d of column x.
@@ -26,12 +26,12 @@ struct WinogradInputs {
         Inputs d[Rows];
         N2D2_UNROLL
         for (int u = 0; u < Rows; ++u)
-            d[u] = Machine::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
-        to[0] = Machine::subtract(d[0], d[2]);
-        to[1] = Machine::add(d[1], d[2]);
-        to[2] = Machine::subtract(d[2], d[1]);
+            d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
+        to[0] = Microkernel::subtract(d[0], d[2]);
+        to[1] = Microkernel::add(d[1], d[2]);
+        to[2] = Microkernel::subtract(d[2], d[1]);
         if (Rows > 3)
-            to[Rows - 1] = Machine::subtract(d[1], d[Rows - 1]);
+            to[Rows - 1] = Microkernel::subtract(d[1], d[Rows - 1]);
     }
 
     // `count` tiles, the first of which begins at column x. Two columns of a tile are those of the next.
@@ -44,15 +44,15 @@ struct WinogradInputs {
             column(lines, x, width, channel, c);
             N2D2_UNROLL
             for (int u = 0; u < Rows; ++u) {
-                Machine::store(Machine::subtract(a[u], c[u]), to + 4 * u * Position);
-                Machine::store(Machine::add(b[u], c[u]), to + (4 * u + 1) * Position);
-                Machine::store(Machine::subtract(c[u], b[u]), to + (4 * u + 2) * Position);
+                Microkernel::store(Microkernel::subtract(a[u], c[u]), to + 4 * u * Position);
+                Microkernel::store(Microkernel::add(b[u], c[u]), to + (4 * u + 1) * Position);
+                Microkernel::store(Microkernel::subtract(c[u], b[u]), to + (4 * u + 2) * Position);
                 a[u] = c[u];
             }
             column(lines, x + 1, width, channel, d);
             N2D2_UNROLL
             for (int u = 0; u < Rows; ++u) {
-                Machine::store(Machine::subtract(b[u], d[u]), to + (4 * u + 3) * Position);
+                Microkernel::store(Microkernel::subtract(b[u], d[u]), to + (4 * u + 3) * Position);
                 b[u] = d[u];
             }
         }

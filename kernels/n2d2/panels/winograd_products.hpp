@@ -1,6 +1,6 @@
 // The matrix products of a Winograd convolution (panel_winograd.hpp): for each position of the transforms, tiles times a panel of weights.
 //
-// Machine: Sums, a vector of sums; zero(), keep(sums, to);
+// Microkernel: Sums, a vector of sums; zero(), keep(sums, to);
 //   StepWords, the words (of two channels) whose inputs are taken at once;
 //   Row<Outputs>, the weights of a word: Vectors of sums, Bytes, and add<Index>(sums, inputs of one tile), which adds the products with
 //   word Index of a step;
@@ -14,12 +14,12 @@ namespace n2d2 {
 
 // Count tiles with a panel of Outputs outputs, summed over Words words; Group: tiles of a whole group. A tile has Depth channels of 16
 // bits in each of 16 positions, of which the first Positions are multiplied.
-template <class Machine, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
 struct WinogradProducts {
-    typedef typename Machine::Sums Sums;
-    typedef typename Machine::template Row<Outputs> Row;
-    enum : int { Vectors = Row::Vectors, Bytes = Row::Bytes, Position = 2 * Depth, Tile = 16 * Position, Step = Machine::StepWords };
-    typedef typename Machine::template Step<Count, Tile> Inputs;
+    typedef typename Microkernel::Sums Sums;
+    typedef typename Microkernel::template Row<Outputs> Row;
+    enum : int { Vectors = Row::Vectors, Bytes = Row::Bytes, Position = 2 * Depth, Tile = 16 * Position, Step = Microkernel::StepWords };
+    typedef typename Microkernel::template Step<Count, Tile> Inputs;
 
     template <int Index>
     static N2D2_INLINE void word(Sums (&sums)[Count][Vectors], const Inputs& inputs, const std::int8_t* w) {
@@ -49,7 +49,7 @@ struct WinogradProducts {
             for (int t = 0; t < Count; ++t)
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
-                    sums[t][v] = Machine::zero();
+                    sums[t][v] = Microkernel::zero();
             for (int q = 0; q + Step <= Words; q += Step, w += Step * Bytes)
                 step<Step>(sums, x + 4 * q, w);
             if (Words % Step != 0) {
@@ -60,34 +60,34 @@ struct WinogradProducts {
             for (int t = 0; t < Count; ++t)
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
-                    Machine::keep(sums[t][v], products + 16 * t + Machine::SumLanes * v);
+                    Microkernel::keep(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
         }
     }
 };
 
 // A group of `tiles` tiles, at most Most; Group: tiles of a whole group.
-template <class Machine, int Most, int Group, int Depth, int Words, int Outputs, int Positions>
+template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, int Positions>
 struct WinogradGroup {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
         if (tiles == Most)
-            WinogradProducts<Machine, Most, Group, Depth, Words, Outputs, Positions>::run(x, w, products);
+            WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Positions>::run(x, w, products);
         else
-            WinogradGroup<Machine, Most - 1, Group, Depth, Words, Outputs, Positions>::run(tiles, x, w, products);
+            WinogradGroup<Microkernel, Most - 1, Group, Depth, Words, Outputs, Positions>::run(tiles, x, w, products);
     }
 };
-template <class Machine, int Group, int Depth, int Words, int Outputs, int Positions>
-struct WinogradGroup<Machine, 0, Group, Depth, Words, Outputs, Positions> {
+template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions>
+struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions> {
     static N2D2_INLINE void run(int, const std::uint8_t*, const std::int8_t*, std::int32_t*) {}
 };
 
 // Inputs of one word at a time, in every place of a vector.
-template <class Machine, int Tile>
+template <class Microkernel, int Tile>
 struct WinogradWords {
     const std::uint8_t* const x;
     N2D2_INLINE explicit WinogradWords(const std::uint8_t* from) : x(from) {}
     template <int>
-    N2D2_INLINE typename Machine::Inputs at(int t) const {
-        return Machine::word(x + t * Tile);
+    N2D2_INLINE typename Microkernel::Inputs at(int t) const {
+        return Microkernel::word(x + t * Tile);
     }
 };
 

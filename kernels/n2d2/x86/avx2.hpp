@@ -1,13 +1,10 @@
-// What the AVX2 kernels share: loads of a few elements, and the output stages on 8 sums at once.
-//
-// A stage object has the constants of 8 outputs: four from index `first` on, four from `second` on. apply() gives the
-// integers of output.hpp, bit for bit: _mm256_cvtepi32_ps, the product, the clamp and _mm256_cvtps_epi32 round
-// as the portable code does.
+// AVX2: its vectors (panels/vec.hpp), and what its kernels share.
 #ifndef N2D2_X86_AVX2_HPP
 #define N2D2_X86_AVX2_HPP
 
-#include "n2d2/output.hpp"
-#include "n2d2/x86/bytes.hpp"
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/x86/primitives.hpp"
+#include "n2d2/x86/epilogues.hpp"
 
 namespace n2d2 {
 namespace avx2 {
@@ -37,120 +34,6 @@ N2D2_INLINE __m256i eight(const void* first, const void* second) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(four<4>(first)), four<(Count > 4 ? Count - 4 : 1)>(second), 1);
 }
 
-// ---- rescales ------------------------------------------------------------------------------
-// Any stage whose values are within the limits as they come.
-struct StageInRange {
-    static N2D2_INLINE __m128i clampBytes(__m128i x) { return x; }
-    static N2D2_INLINE __m256i clampBytes(__m256i x) { return x; }
-};
-
-// Any stage: element by element.
-template <class Stage, int Count>
-struct Stage8 : StageInRange {
-    int first, second;
-    N2D2_INLINE Stage8(int a, int b) : first(a), second(b) {}
-    template <bool>
-    N2D2_INLINE __m256i apply(__m256i sums) const {
-        alignas(32) std::int32_t values[8];
-        _mm256_store_si256(reinterpret_cast<__m256i*>(values), sums);
-        for (int i = 0; i < Count; ++i)
-            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], i < 4 ? first + i : second + i - 4));
-        return _mm256_load_si256(reinterpret_cast<const __m256i*>(values));
-    }
-};
-
-// Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
-template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High>
-struct FloatStage8 {
-    static_assert(sizeof(T) < 4, "the limits are exact in float");
-    __m256 factors;
-
-    template <int Count>
-    static N2D2_INLINE __m256 load(int first, int second) {
-        return FactorCount == 1 ? _mm256_set1_ps(Factors[0])
-                                : _mm256_castsi256_ps(eight<Count>(Factors + first, Factors + second));
-    }
-    N2D2_INLINE explicit FloatStage8(__m256 all) : factors(all) {}
-    template <bool Saturated>
-    N2D2_INLINE __m256i apply(__m256i sums) const {
-        __m256 x = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), factors);
-        if (!Saturated || !Bounded)
-            x = _mm256_min_ps(x, _mm256_set1_ps(static_cast<float>(High)));
-        if (!Saturated)
-            x = _mm256_max_ps(x, _mm256_set1_ps(static_cast<float>(Low)));
-        return _mm256_cvtps_epi32(x);  // beyond 32 bits: the lowest integer, which is right below
-    }
-    enum : bool {
-        FromLow = Low > static_cast<std::int64_t>(std::numeric_limits<T>::min()),
-        ToHigh = High < static_cast<std::int64_t>(std::numeric_limits<T>::max()),
-        Signed = std::numeric_limits<T>::is_signed
-    };
-    static N2D2_INLINE __m256i clampBytes(__m256i x) {
-        const __m256i low = _mm256_set1_epi8(static_cast<char>(Low)), high = _mm256_set1_epi8(static_cast<char>(High));
-        if (FromLow)
-            x = bool(Signed) ? _mm256_max_epi8(x, low) : _mm256_max_epu8(x, low);
-        if (ToHigh)
-            x = bool(Signed) ? _mm256_min_epi8(x, high) : _mm256_min_epu8(x, high);
-        return x;
-    }
-    static N2D2_INLINE __m128i clampBytes(__m128i x) {
-        return _mm256_castsi256_si128(clampBytes(_mm256_castsi128_si256(x)));
-    }
-};
-
-#define N2D2_FLOAT_STAGE(Type)                                                                                        \
-    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Count>    \
-    struct Stage8<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Count>                   \
-        : FloatStage8<Type, Factors, FactorCount, Bounded, Low, High> {                                               \
-        typedef FloatStage8<Type, Factors, FactorCount, Bounded, Low, High> Base;                                     \
-        N2D2_INLINE Stage8(int first, int second) : Base(Base::template load<Count>(first, second)) {}                \
-    };
-N2D2_FLOAT_STAGE(std::int8_t)
-N2D2_FLOAT_STAGE(std::uint8_t)
-N2D2_FLOAT_STAGE(std::int16_t)
-N2D2_FLOAT_STAGE(std::uint16_t)
-#undef N2D2_FLOAT_STAGE
-
-// Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_STAGE(Type)                                                                                                    \
-    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, int Count>     \
-    struct Stage8<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count> : StageInRange {       \
-        typedef FloatStage8<std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero> Centred;                       \
-        Centred centred;                                                                                                         \
-        N2D2_INLINE Stage8(int first, int second) : centred(Centred::template load<Count>(first, second)) {}                     \
-        template <bool>                                                                                                          \
-        N2D2_INLINE __m256i apply(__m256i sums) const {                                                                          \
-            return _mm256_add_epi32(centred.template apply<false>(sums), _mm256_set1_epi32(Zero));                               \
-        }                                                                                                                        \
-    };
-N2D2_ZERO_STAGE(std::int8_t)
-N2D2_ZERO_STAGE(std::uint8_t)
-#undef N2D2_ZERO_STAGE
-
-// 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
-template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
-          int Count>
-struct Stage8<Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count> : StageInRange {
-    __m256i multipliers;
-    N2D2_INLINE Stage8(int first, int second)
-        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0])
-                                       : eight<Count>(Multipliers + first, Multipliers + second)) {}
-    static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
-        constexpr long long lift = 1ll << 62, rounding = (1ll << Shift) >> 1;
-        const __m256i low = _mm256_set1_epi64x(Low), high = _mm256_set1_epi64x(High);
-        __m256i x = _mm256_add_epi64(_mm256_mul_epi32(sums, factors), _mm256_set1_epi64x(lift + rounding));
-        x = _mm256_sub_epi64(_mm256_srli_epi64(x, Shift), _mm256_set1_epi64x(lift >> Shift));
-        x = _mm256_blendv_epi8(x, high, _mm256_cmpgt_epi64(x, high));
-        return _mm256_blendv_epi8(x, low, _mm256_cmpgt_epi64(low, x));
-    }
-    template <bool>
-    N2D2_INLINE __m256i apply(__m256i sums) const {
-        const __m256i even = half(sums, multipliers);
-        const __m256i odd = half(_mm256_srli_epi64(sums, 32), _mm256_srli_epi64(multipliers, 32));
-        return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-    }
-};
-
 // ---- stores --------------------------------------------------------------------------------
 // Stores the first Count of 8 values that fit into the type.
 template <int Count>
@@ -178,7 +61,143 @@ N2D2_INLINE __m256i packedBytes(__m256i a, __m256i b) {
     return std::numeric_limits<T>::is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
 }
 
+struct Vec {
+    typedef __m256i Ints;
+    typedef __m256 Floats;
+    enum : int { Lanes = 8, Size = 32 };
+    enum : bool { Masked = false };
+    template <class S, int Count>
+    using Epilogue = VectorEpilogue<Vec, S, Count>;
+
+    N2D2_X86_PRIMITIVES(_mm256, si256)
+    template <int Count>
+    static N2D2_INLINE Ints some(const void* first, const void* second) {
+        return eight<Count>(first, second);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* from) {
+        std::int32_t value;
+        std::memcpy(&value, from, 4);
+        return _mm256_set1_epi32(value);
+    }
+    template <class In>
+    static N2D2_INLINE Ints flipped(Ints x) {
+        return avx2::flipped<In>(x);
+    }
+    template <class In, int Count>
+    static N2D2_INLINE Ints widened(const In* from) {
+        return _mm256_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
+    }
+    static N2D2_INLINE void pin(Ints& x) { __asm__("" : "+x"(x)); }
+    static N2D2_INLINE void pin(Ints& x, Ints& y) { __asm__("" : "+x"(x), "+x"(y)); }
+
+    // Also of 128 bits.
+    template <class T>
+    static N2D2_INLINE __m128i largerBytes(__m128i x, char value) {
+        return bytes::larger<T>(x, value);
+    }
+    template <class T>
+    static N2D2_INLINE __m128i smallerBytes(__m128i x, char value) {
+        return bytes::smaller<T>(x, value);
+    }
+
+    template <class T>
+    static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
+        const Ints bytes = packedBytes<T>(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+        return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    }
+    // Up to eight rescaled sums in order.
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeOne(Ints a, T* to) {
+        store8<Count>(a, to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeOne(Ints a, std::uint8_t* to) {
+        storeOneBytes<S, Count>(a, to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeOne(Ints a, std::int8_t* to) {
+        storeOneBytes<S, Count>(a, to);
+    }
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeOneBytes(Ints a, T* to) {
+        const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(packedBytes<T>(half, half)), to);
+    }
+    template <int Count, class S>
+    static N2D2_INLINE void storeBytes(const Epilogue<S, 8>& epilogue, Ints sums, typename S::Type* to) {
+        storeOneBytes<S, Count>(epilogue.template apply<true>(sums), to);
+    }
+
+    // Rescaled sums: channels 0 to 3 and 8 to 11, and the others.
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
+        const Ints low = _mm256_permute2x128_si256(a, b, 0x20), high = _mm256_permute2x128_si256(a, b, 0x31);
+        store8<(Count < 8 ? Count : 8)>(low, to);
+        if (Count > 8)
+            store8<(Count > 8 ? Count - 8 : 1)>(high, to + 8);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint8_t* to) {
+        storeTwoBytes<S, Count>(a, b, to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int8_t* to) {
+        storeTwoBytes<S, Count>(a, b, to);
+    }
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeTwoBytes(Ints a, Ints b, T* to) {
+        const Ints halves = _mm256_packs_epi32(a, b);
+        const Ints bytes = _mm256_permute4x64_epi64(packedBytes<T>(halves, halves), 0x08);
+        avx2::storeBytes<Count>(VectorEpilogue<Vec, S, 8>::clampBytes(_mm256_castsi256_si128(bytes)), to);
+    }
+
+    template <int Count>
+    static N2D2_INLINE __m128i sixteen(const void* from) {
+        return avx2::loadBytes<Count>(from);
+    }
+    template <class A, class B>
+    static N2D2_INLINE void pairsOf(__m128i a, __m128i b, Ints (&to)[2]) {
+        const Ints wideA = wide<A>(a), wideB = wide<B>(b);
+        to[0] = _mm256_unpacklo_epi16(wideA, wideB);
+        to[1] = _mm256_unpackhi_epi16(wideA, wideB);
+    }
+    template <int Count, class S>
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 8>& epilogue, const Ints (&sums)[2], typename S::Type* to) {
+        const Ints halves = _mm256_packs_epi32(epilogue.template apply<true>(sums[0]), epilogue.template apply<true>(sums[1]));
+        const __m128i x = packedBytes<typename S::Type>(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+        avx2::storeBytes<Count>(epilogue.clampBytes(x), to);
+    }
+};
+
+template <class Epilogue, int Count>
+using Epilogue8 = VectorEpilogue<Vec, Epilogue, Count>;
+
 }  // namespace avx2
+
+// 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
+template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
+          int Count>
+struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count> : EpilogueInRange {
+    __m256i multipliers;
+    N2D2_INLINE VectorEpilogue(int first, int second = 0)
+        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0])
+                                       : avx2::eight<Count>(Multipliers + first, Multipliers + second)) {}
+    static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
+        constexpr long long lift = 1ll << 62, rounding = (1ll << Shift) >> 1;
+        const __m256i low = _mm256_set1_epi64x(Low), high = _mm256_set1_epi64x(High);
+        __m256i x = _mm256_add_epi64(_mm256_mul_epi32(sums, factors), _mm256_set1_epi64x(lift + rounding));
+        x = _mm256_sub_epi64(_mm256_srli_epi64(x, Shift), _mm256_set1_epi64x(lift >> Shift));
+        x = _mm256_blendv_epi8(x, high, _mm256_cmpgt_epi64(x, high));
+        return _mm256_blendv_epi8(x, low, _mm256_cmpgt_epi64(low, x));
+    }
+    template <bool>
+    N2D2_INLINE __m256i apply(__m256i sums) const {
+        const __m256i even = half(sums, multipliers);
+        const __m256i odd = half(_mm256_srli_epi64(sums, 32), _mm256_srli_epi64(multipliers, 32));
+        return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    }
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX2_HPP

@@ -1,21 +1,16 @@
-// The matrix product of the panels with AVX2 for weights with which vpmaddubsw is exact: products of bytes.
-//
-// vpmaddubsw saturates the sum of two products to 16 bits. Where the weights are such that no sum of two products can leave
-// them (Sums = 1), or no sum of the products of two words in one place of 16 bits (Sums = 2), it is exact; the exporter proves
-// it. vpmaddwd with ones adds the pairs. For 64 products Sums = 2 takes five instructions, vpmaddwd alone eight.
-// Windows are bytes in order, unsigned inputs of 1x1 convolutions are read in place.
+// Products of bytes with AVX2 (byte_tile.hpp).
 #ifndef N2D2_X86_AVX2_BYTE_TILE_HPP
 #define N2D2_X86_AVX2_BYTE_TILE_HPP
 
 #include "n2d2/x86/avx2_tile.hpp"
-#include "n2d2/x86/byte_window.hpp"
+#include "n2d2/x86/byte_tile.hpp"
 
 namespace n2d2 {
 namespace avx2 {
 
-template <int Sums, class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct ByteTile : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
     enum : int { Vectors = Base::Vectors };
     enum : bool { Part = Base::Rest < 8 };  // the last vector is put together
 
@@ -47,40 +42,12 @@ struct ByteTile : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             __asm__("" : "+r"(w));
         }
     }
-
-    template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m256i (&sums)[Pixels][Vectors]) {
-        constexpr int whole = Words / Sums * Sums;
-        if (Words <= 8) {  // the end of a short loop costs as much as a word
-            N2D2_UNROLL
-            for (int q = 0; q < whole; q += Sums)
-                add<Sums, Pitch>(x, w, q, sums);
-        } else {
-            for (int q = 0; q < whole; q += Sums)
-                add<Sums, Pitch>(x, w, q, sums);
-        }
-        if (whole != Words)
-            add<1, Pitch>(x, w, whole, sums);
-    }
-
-    template <long Pitch, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                const At at) {
-        Base::template multiply<ByteTile, Pitch>(x, w, bias, output, at);
-    }
 };
 
-// By the constant ByteSums of a layer: Sums of its products of bytes, 0 where they may saturate.
-template <int Sums>
-struct ByteMachine : Machine {
-    template <class In, int Words>
-    struct Windows : bytes::ByteWindow<In, Words> {};
-
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : ByteTile<Sums, In, Pixels, Panels, Words, LastOutputs, Stage> {};
+struct BytesMicrokernel : Microkernel {
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
-template <>
-struct ByteMachine<0> : Machine {};
 
 }  // namespace avx2
 }  // namespace n2d2

@@ -36,7 +36,7 @@ struct ChannelPairs<In, Count, false> {
     }
 };
 
-// Kernel: Depthwise<Cfg, Avx2>, which knows where the constants of a vector are; Count: channels of the panel.
+// Kernel: PairDepthwise, which knows where the constants of a vector are; Count: channels of the panel.
 template <class Cfg, class Kernel, int Count>
 struct Depthwise3x3 {
     typedef typename Cfg::Output Output;
@@ -88,12 +88,12 @@ struct Depthwise3x3 {
     const Lines lines;
     const int channel;
     Out* const out;
-    const typename First::Rescale stage0;
-    const typename Second::Rescale stage1;
+    const typename First::Rescale epilogue0;
+    const typename Second::Rescale epilogue1;
 
     N2D2_INLINE Depthwise3x3(const Constants& all, const Lines& window, int panel, Out* to)
-        : constants(all), lines(window), channel(16 * panel), out(to + 16 * panel), stage0(First::stage(panel)),
-          stage1(Second::stage(panel)) {}
+        : constants(all), lines(window), channel(16 * panel), out(to + 16 * panel), epilogue0(First::epilogue(panel)),
+          epilogue1(Second::epilogue(panel)) {}
 
     // Bytes Low and High of each four as 16-bit integers, -1: zero.
     template <int Low, int High>
@@ -120,10 +120,10 @@ struct Depthwise3x3 {
 
     N2D2_INLINE void finish(const Sums& sums, Out* to) const { store(sums.of, to); }
     N2D2_INLINE void store(const __m256i (&sums)[2], Out* to) const {
-        Kernel::template finish<Count>(stage0.template apply<Bytes>(sums[0]), stage1.template apply<Bytes>(sums[1]), to);
+        Vec::storeTwo<typename Cfg::Epilogue, Count>(epilogue0.template apply<Bytes>(sums[0]), epilogue1.template apply<Bytes>(sums[1]), to);
     }
     N2D2_INLINE void store(const __m256i (&sums)[1], Out* to) const {
-        Kernel::template finish<Count>(stage0.template apply<Bytes>(sums[0]), to);
+        Vec::storeOne<typename Cfg::Epilogue, Count>(epilogue0.template apply<Bytes>(sums[0]), to);
     }
 
     // Stride 1. Column x is the third of `first`, the second of `second` and the first of `third`; below: its line 2.

@@ -40,6 +40,16 @@ N2D2_INLINE __m256d exp(__m256d x) {
     return _mm256_blendv_pd(within, x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
 }
 
+struct VectorExp {
+    template <int Count>
+    static N2D2_INLINE int run(const double* in, double* out) {
+        int i = 0;
+        for (; i + 4 <= Count; i += 4)
+            _mm256_storeu_pd(out + i, exp(_mm256_loadu_pd(in + i)));
+        return i;
+    }
+};
+
 }  // namespace avx2
 }  // namespace n2d2
 

@@ -43,10 +43,8 @@ struct ByteTable {
     }
 };
 
-}  // namespace avx2
-
 template <class Cfg>
-struct Lookup<Cfg, Avx2> {
+struct Lookup {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Output::Type Out;
@@ -66,7 +64,7 @@ struct Lookup<Cfg, Avx2> {
     template <bool, class Any = void>
     struct Form {
         static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Out* table, const Rows& rows) {
-            Lookup<Cfg, Portable>::run(in, out, table, rows);
+            n2d2::Lookup<Cfg, Portable>::run(in, out, table, rows);
         }
     };
     template <class Any>
@@ -75,7 +73,7 @@ struct Lookup<Cfg, Avx2> {
             constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
             constexpr long work = Length / 4;
             Tasks<serial, Output::Height, 1, work, reverse>::run(rows, [=](int y, int) N2D2_INLINE_LAMBDA {
-                const avx2::ByteTable entries(table);
+                const ByteTable entries(table);
                 const In* const from = line<Input>(in, y);
                 Out* const to = line<Output>(out, y);
                 if (reverse)
@@ -88,7 +86,7 @@ struct Lookup<Cfg, Avx2> {
         }
     };
 
-    static N2D2_INLINE void vector(const avx2::ByteTable& entries, const In* from, Out* to, int i) {
+    static N2D2_INLINE void vector(const ByteTable& entries, const In* from, Out* to, int i) {
         __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
         if (std::numeric_limits<In>::is_signed)
             index = _mm256_xor_si256(index, _mm256_set1_epi8(static_cast<char>(0x80)));
@@ -104,6 +102,7 @@ struct Lookup<Cfg, Avx2> {
     }
 };
 
+}  // namespace avx2
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX2_LOOKUP_HPP

@@ -14,9 +14,9 @@
 namespace n2d2 {
 namespace avx2 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
-    typedef typename Stage::Type Out;
+    typedef typename Epilogue::Type Out;
     enum : bool { Pairs = sizeof(In) == 2, Bytes = sizeof(Out) == 1 };
     enum : int {
         Each = Pairs ? 2 : 4,
@@ -91,18 +91,18 @@ struct Tile {
 
     template <int Count>
     static N2D2_INLINE __m256i rescaled(__m256i sums, int output) {
-        return Stage8<Stage, Count>(output, output + 4).template apply<Bytes>(sums);
+        return Epilogue8<Epilogue, Count>(output, output + 4).template apply<Bytes>(sums);
     }
     static N2D2_INLINE __m256i rescaled(const __m256i (&sums)[Vectors], int v, int output) {
         return v == Vectors - 1 ? rescaled<Rest>(sums[v], output + 8 * v) : rescaled<8>(sums[v], output + 8 * v);
     }
 
-    // The outputs of a panel: the constants of the last stage are loaded before anything is stored, which might be they.
+    // The outputs of a panel: the constants of the epilogue are loaded before anything is stored, which might be they.
     template <int Count>
     struct Finish {
         enum : int { Second = Count > 8 ? Count - 8 : 1 };
-        const Stage8<Stage, (Count < 8 ? Count : 8)> first;
-        const Stage8<Stage, Second> second;
+        const Epilogue8<Epilogue, (Count < 8 ? Count : 8)> first;
+        const Epilogue8<Epilogue, Second> second;
         N2D2_INLINE explicit Finish(int output)
             : first(output, output + 4), second(Count > 8 ? output + 8 : output, Count > 8 ? output + 12 : output) {}
 
@@ -116,13 +116,13 @@ struct Tile {
     template <int Count, class At>
     static N2D2_INLINE void finishPanel(const __m256i (&sums)[Pixels][Vectors], int panel, int output, const At& at) {
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-        const Finish<Count> stage(output);
+        const Finish<Count> epilogue(output);
         N2D2_UNROLL
         for (int p = 0; p < Pixels; p += 2) {
             const int next = least(p + 1, Pixels - 1);
-            const __m256i a = stage.halves(sums[p] + 2 * panel);
-            const __m256i both = packedBytes<Out>(a, next == p ? a : stage.halves(sums[next] + 2 * panel));
-            const __m256i bytes = Stage8<Stage, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
+            const __m256i a = epilogue.halves(sums[p] + 2 * panel);
+            const __m256i both = packedBytes<Out>(a, next == p ? a : epilogue.halves(sums[next] + 2 * panel));
+            const __m256i bytes = Epilogue8<Epilogue, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
             storeBytes<Count>(_mm256_castsi256_si128(bytes), at(p) + output);
             if (next != p)
                 storeBytes<Count>(_mm256_extracti128_si256(bytes, 1), at(next) + output);
@@ -164,6 +164,11 @@ struct Tile {
         }
     };
 
+    template <class At>
+    static N2D2_INLINE void store(const __m256i (&sums)[Pixels][Vectors], int output, const At& at) {
+        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+    }
+
     // The sums before the first product.
     static N2D2_INLINE void start(const std::int32_t* bias, __m256i (&sums)[Pixels][Vectors]) {
         N2D2_UNROLL
@@ -176,14 +181,14 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums. Product::sum adds the products.
+    // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products.
     template <class Product, long Pitch, class At>
     static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                        const At at) {
         __m256i sums[Pixels][Vectors];
         start(bias + output, sums);
         Product::template sum<Pitch>(x, w, sums);
-        Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+        store(sums, output, at);
     }
 
     template <long Pitch, class At>
@@ -193,17 +198,9 @@ struct Tile {
     }
 };
 
-struct Machine {
-    template <class In, int Words>
-    struct Windows : bytes::SplitWindow<In, Words> {};
-
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
-
-    // 12 sums of eight outputs, two weight vectors, a word, a product.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 6; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 2; }
+struct Microkernel : SplitMicrokernel<avx2::Vec, 6, 2> {  // 12 sums of eight outputs, two weight vectors, a word, a product
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 }  // namespace avx2

@@ -1,13 +1,14 @@
-// What the AVX-512 kernels share: masks, copies, and the output stages on 16 sums at once.
+// AVX-512: what its kernels share, masks, copies, the epilogues on 16 sums at once, and its vectors (panels/vec.hpp).
 //
-// A stage object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
+// A epilogue object has the constants of 16 outputs; apply() gives the integers of output.hpp, bit for bit:
 // _mm512_cvtepi32_ps, the product, the clamp and _mm512_cvtps_epi32 round as the portable code does.
 #ifndef N2D2_X86_AVX512_HPP
 #define N2D2_X86_AVX512_HPP
 
 #include <cstring>
 
-#include "n2d2/output.hpp"
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/x86/dot_by_name.hpp"
 #include "n2d2/x86/intrinsics.hpp"
 
 namespace n2d2 {
@@ -84,57 +85,46 @@ N2D2_INLINE void fillFlipped(int value, std::uint8_t* to) {
         storeAtLeast<rest>(x, to + whole);
 }
 
-// sums[i] += the products of four unsigned bytes of x and four signed ones of w. An instruction by name: with the
-// intrinsic GCC 12 keeps half of the sums of a tile on the stack (180 moves in a loop, none this way).
-N2D2_INLINE void dot(__m512i& sums, __m512i x, __m512i w) {
 #if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
-    sums = _mm512_dpbusd_epi32(sums, x, w);
+N2D2_DOT_BY_INTRINSIC(dot, __m512i, _mm512_dpbusd_epi32)
+N2D2_DOT_BY_INTRINSIC(dotPairs, __m512i, _mm512_dpwssd_epi32)
 #else
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
+N2D2_DOT_BY_NAME(dot, __m512i, "v", "vpdpbusd")
+N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
-}
-
-// The same for pairs of signed 16-bit integers.
-N2D2_INLINE void dotPairs(__m512i& sums, __m512i x, __m512i w) {
-#if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
-    sums = _mm512_dpwssd_epi32(sums, x, w);
-#else
-    __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w));
-#endif
-}
 
 // ---- rescales ------------------------------------------------------------------------------
-// Any stage whose values are within the limits as they come.
-struct StageInRange {
+// Any epilogue whose values are within the limits as they come.
+struct EpilogueInRange {
     static N2D2_INLINE __m512i clampBytes(__m512i x) { return x; }
 };
 
-// Any stage: element by element.
-template <class Stage>
-struct StageEach : StageInRange {
+// Any epilogue: element by element.
+template <class Epilogue>
+struct EpilogueEach : EpilogueInRange {
     int first;
-    N2D2_INLINE StageEach(int output, __mmask16) : first(output) {}
+    N2D2_INLINE EpilogueEach(int output, __mmask16) : first(output) {}
     template <bool>
     N2D2_INLINE __m512i apply(__m512i sums, int count) const {
         alignas(64) std::int32_t values[16];
         _mm512_store_si512(values, sums);
         for (int i = 0; i < count; ++i)
-            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
+            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], first + i));
         return _mm512_load_si512(values);
     }
 };
 
-template <class Stage>
-struct Stage16 : StageEach<Stage> {
-    N2D2_INLINE Stage16(int output, __mmask16 mask) : StageEach<Stage>(output, mask) {}
+template <class Epilogue>
+struct Epilogue16 : EpilogueEach<Epilogue> {
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueEach<Epilogue>(output, mask) {}
 };
 
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
 template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
-struct FloatStage16 {
+struct FloatEpilogue16 {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     __m512 factors;
-    N2D2_INLINE FloatStage16(int output, __mmask16 mask)
+    N2D2_INLINE FloatEpilogue16(int output, __mmask16 mask)
         : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)) {}
     template <bool Saturated>
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
@@ -157,33 +147,33 @@ struct FloatStage16 {
 };
 
 // 32-bit outputs have limits that float may not hold.
-#define N2D2_FLOAT_STAGE(Type)                                                                                        \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>                     \
-    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >                              \
-        : FloatStage16<Type, Factors, Count, Bounded, Low, High> {                                                    \
-        typedef FloatStage16<Type, Factors, Count, Bounded, Low, High> Base;                                          \
-        N2D2_INLINE Stage16(int output, __mmask16 mask) : Base(output, mask) {}                                       \
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                 \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High> \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >       \
+        : FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> {                             \
+        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> Base;                   \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : Base(output, mask) {}                \
     };
-N2D2_FLOAT_STAGE(std::int8_t)
-N2D2_FLOAT_STAGE(std::uint8_t)
-N2D2_FLOAT_STAGE(std::int16_t)
-N2D2_FLOAT_STAGE(std::uint16_t)
-#undef N2D2_FLOAT_STAGE
+N2D2_FLOAT_EPILOGUE(std::int8_t)
+N2D2_FLOAT_EPILOGUE(std::uint8_t)
+N2D2_FLOAT_EPILOGUE(std::int16_t)
+N2D2_FLOAT_EPILOGUE(std::uint16_t)
+#undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_STAGE(Type)                                                                                                    \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>                      \
-    struct Stage16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : StageInRange {                  \
-        const FloatStage16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                              \
-        N2D2_INLINE Stage16(int output, __mmask16 mask) : centred(output, mask) {}                                               \
-        template <bool>                                                                                                          \
-        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                               \
-            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                        \
-        }                                                                                                                        \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                      \
+    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>           \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : EpilogueInRange { \
+        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : centred(output, mask) {}                                 \
+        template <bool>                                                                                               \
+        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                    \
+            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));             \
+        }                                                                                                             \
     };
-N2D2_ZERO_STAGE(std::int8_t)
-N2D2_ZERO_STAGE(std::uint8_t)
-#undef N2D2_ZERO_STAGE
+N2D2_ZERO_EPILOGUE(std::int8_t)
+N2D2_ZERO_EPILOGUE(std::uint8_t)
+#undef N2D2_ZERO_EPILOGUE
 
 template <std::int64_t Low, std::int64_t High>
 N2D2_INLINE __m256i clamped(__m512i x) {
@@ -196,9 +186,9 @@ N2D2_INLINE __m512i joined(__m256i low, __m256i high) {
 }
 
 template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High>
-struct Stage16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : StageInRange {
+struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : EpilogueInRange {
     __m512i multipliers;
-    N2D2_INLINE Stage16(int output, __mmask16 mask)
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask)
         : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0])
                                  : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
@@ -215,9 +205,9 @@ struct Stage16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low,
 
 template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low,
           std::int64_t High>
-struct Stage16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : StageInRange {
+struct Epilogue16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : EpilogueInRange {
     __m512i multipliers[2], shifts[2];
-    N2D2_INLINE Stage16(int output, __mmask16 mask) {
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask) {
         if (Count == 1) {
             multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
             shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
@@ -288,6 +278,56 @@ N2D2_INLINE __m512i packedInOrder(__m512i a, __m512i b, __m512i c, __m512i d) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, packed<T>(a, b, c, d));
 }
+
+struct Vec {
+    typedef __m512i Ints;
+    enum : int { Lanes = 16, Size = 64 };
+    enum : bool { Masked = true };
+    template <class S, int Count>
+    struct Epilogue : Epilogue16<S> {
+        N2D2_INLINE Epilogue(int first, int) : Epilogue16<S>(first, first16(Count)) {}
+        template <bool Saturated>
+        N2D2_INLINE Ints apply(Ints sums) const {
+            return Epilogue16<S>::template apply<Saturated>(sums, Count);
+        }
+    };
+
+    static N2D2_INLINE Ints load(const void* from) { return _mm512_loadu_si512(from); }
+    static N2D2_INLINE void store(Ints x, void* to) { _mm512_storeu_si512(to, x); }
+    template <int Count>
+    static N2D2_INLINE Ints some(const void* from, const void*) {
+        return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
+    }
+    static N2D2_INLINE Ints spread(std::int32_t x) { return _mm512_set1_epi32(x); }
+    static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
+        dotPairs(sums, a, b);
+        return sums;
+    }
+    template <class T>
+    static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
+        return packedInOrder<T>(a, b, c, d);
+    }
+    template <int Count, class S, int Outputs>
+    static N2D2_INLINE void storeBytes(const Epilogue<S, Outputs>& epilogue, Ints sums, typename S::Type* to) {
+        store16<Count>(epilogue.template apply<false>(sums), to);
+    }
+    template <int Count>
+    static N2D2_INLINE __m128i sixteen(const void* from) {
+        return _mm512_castsi512_si128(avx512::loadBytes<Count>(from));
+    }
+    template <class A, class B>
+    static N2D2_INLINE void pairsOf(__m128i a, __m128i b, Ints (&to)[1]) {
+        to[0] = _mm512_mask_blend_epi16(0xaaaaaaaau, wide<A>(a), _mm512_slli_epi32(wide<B>(b), 16));
+    }
+    template <class T>
+    static N2D2_INLINE Ints wide(__m128i x) {
+        return std::numeric_limits<T>::is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x);
+    }
+    template <int Count, class S>
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 16>& epilogue, const Ints (&sums)[1], typename S::Type* to) {
+        store16<Count>(epilogue.template apply<false>(sums[0]), to);
+    }
+};
 
 }  // namespace avx512
 }  // namespace n2d2

@@ -11,6 +11,7 @@
 #ifndef N2D2_X86_AVX512_DEPTHWISE_HPP
 #define N2D2_X86_AVX512_DEPTHWISE_HPP
 
+#include "n2d2/panels/panel_depthwise.hpp"
 #include "n2d2/x86/avx512.hpp"
 
 namespace n2d2 {
@@ -18,7 +19,7 @@ namespace avx512 {
 
 // Interleaved columns of Panels * 16 channels, the last panel having Last. Lines: of the kernel, in this group of four.
 template <class In, int Panels, int Last>
-struct Columns {
+struct InterleavedColumns {
     enum : bool { Whole = Panels == 4 && Last == 16 };
 
     // from[u]: the first channel of line u, null for padding.
@@ -73,26 +74,23 @@ struct Columns {
     }
 };
 
-}  // namespace avx512
-
 template <class Cfg>
-struct Depthwise<Cfg, Avx512Vnni> {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
-    typedef typename Cfg::Stage Stage;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
-    static_assert(sizeof(In) == 1 && sizeof(typename Cfg::Weight) == 1 && sizeof(typename Cfg::Sum) == 4,
-                  "8-bit inputs and weights, 32-bit sums");
+struct Depthwise {
+    typedef PanelDepthwise<Cfg> Geometry;
+    typedef typename Geometry::Input Input;
+    typedef typename Geometry::Output Output;
+    typedef typename Geometry::In In;
+    typedef typename Geometry::Out Out;
+    typedef typename Cfg::Epilogue Epilogue;
 
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Fours = (KH + 3) / 4,
+        KH = Geometry::KH,
+        KW = Geometry::KW,
+        C = Geometry::C,
+        H = Geometry::H,
+        W = Geometry::W,
+        OW = Geometry::OW,
+        Fours = Geometry::Fours,
         LastLines = KH - 4 * (Fours - 1),
         Blocks = (C + 63) / 64,
         LastPanels = (C - 64 * (Blocks - 1) + 15) / 16,
@@ -104,9 +102,9 @@ struct Depthwise<Cfg, Avx512Vnni> {
     // Column x of the input, interleaved; `to` has Fours * Panels vectors.
     template <int Panels, int Last>
     static N2D2_INLINE void column(const In* const* rows, int x, int channel, __m512i* to) {
-        typedef avx512::Columns<In, Panels, Last> Block;
+        typedef InterleavedColumns<In, Panels, Last> Block;
         constexpr int width = W;
-        const __m512i zero = avx512::Flip<In>::apply(avx512::Flip<In>::all(Cfg::InputZero));
+        const __m512i zero = Flip<In>::apply(Flip<In>::all(Cfg::InputZero));
         if (x < 0 || x >= width) {
             for (int i = 0; i < Fours * Panels; ++i)
                 to[i] = zero;
@@ -125,7 +123,7 @@ struct Depthwise<Cfg, Avx512Vnni> {
         constexpr int taps = Fours * KW;
         const std::int8_t* const from = w + panel * taps * 64;
         if (Last < 16 && panel == Panels - 1)
-            return _mm512_maskz_loadu_epi32(avx512::first16(Last), from + tap * 4 * Last);
+            return _mm512_maskz_loadu_epi32(first16(Last), from + tap * 4 * Last);
         return _mm512_loadu_si512(from + tap * 64);
     }
 
@@ -133,13 +131,13 @@ struct Depthwise<Cfg, Avx512Vnni> {
     template <int Panels, int Last>
     static N2D2_INLINE void block(const In* const* rows, int channel, Out* out, const std::int8_t* weights_,
                                   const std::int32_t* bias) {
-        constexpr bool whole = avx512::Columns<In, Panels, Last>::Whole;
+        constexpr bool whole = InterleavedColumns<In, Panels, Last>::Whole;
         constexpr int taps = Fours * KW, stride = Cfg::StrideWidth;
         const std::int8_t* const w = weights_ + channel * taps * 4;
         __m512i v[taps * Panels], first[Panels];
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
-            first[n] = _mm512_maskz_loadu_epi32(avx512::first16(n == Panels - 1 ? Last : 16), bias + channel + 16 * n);
+            first[n] = _mm512_maskz_loadu_epi32(first16(n == Panels - 1 ? Last : 16), bias + channel + 16 * n);
             N2D2_UNROLL
             for (int t = 0; t < taps; ++t)
                 v[t * Panels + n] = weights<Panels, Last>(w, n, t);
@@ -163,7 +161,7 @@ struct Depthwise<Cfg, Avx512Vnni> {
                     for (int t = 0; t < KW; ++t)
                         N2D2_UNROLL
                         for (int n = 0; n < Panels; ++n)
-                            avx512::dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n],
+                            dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n],
                                         v[(u * KW + t) * Panels + n]);
                 finish<Panels, Last, whole>(sums, channel, out + x * Output::Stride + channel);
             }
@@ -176,12 +174,12 @@ struct Depthwise<Cfg, Avx512Vnni> {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             const int count = n == Panels - 1 ? Last : 16;
-            const avx512::Stage16<Stage> stage(channel + 16 * n, avx512::first16(count));
-            values[n] = stage.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
+            const Epilogue16<Epilogue> epilogue(channel + 16 * n, first16(count));
+            values[n] = epilogue.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
         }
         if (Whole && sizeof(Out) == 1) {
-            _mm512_storeu_si512(out, avx512::Stage16<Stage>::clampBytes(
-                                         avx512::packed<Out>(values[0], values[1], values[2], values[3])));
+            _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(
+                                         packed<Out>(values[0], values[1], values[2], values[3])));
             return;
         }
         if (Whole) {
@@ -198,9 +196,9 @@ struct Depthwise<Cfg, Avx512Vnni> {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             if (n == Panels - 1)
-                avx512::store16<Last>(values[n], out + 16 * n);
+                store16<Last>(values[n], out + 16 * n);
             else
-                avx512::store16<16>(values[n], out + 16 * n);
+                store16<16>(values[n], out + 16 * n);
         }
     }
 
@@ -225,6 +223,7 @@ struct Depthwise<Cfg, Avx512Vnni> {
     }
 };
 
+}  // namespace avx512
 }  // namespace n2d2
 
 #endif  // N2D2_X86_AVX512_DEPTHWISE_HPP

@@ -13,9 +13,9 @@
 namespace n2d2 {
 namespace avx512 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
-    typedef typename Stage::Type Out;
+    typedef typename Epilogue::Type Out;
     enum : bool { Pairs = sizeof(In) == 2 };
     enum : int { Each = Pairs ? 2 : 4 };  // weights of an output in a word
     enum : long { PanelBytes = 16L * Each * Words };
@@ -75,8 +75,8 @@ struct Tile {
     static N2D2_INLINE constexpr int outputs(int panel) { return panel == Panels - 1 ? LastOutputs : 16; }
 
     static N2D2_INLINE __m512i rescaled(const __m512i (&sums)[Pixels][Panels], int p, int n, int output) {
-        const Stage16<Stage> stage(output + 16 * n, first16(outputs(n)));
-        return stage.template apply<Bytes>(sums[p][n], outputs(n));
+        const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
+        return epilogue.template apply<Bytes>(sums[p][n], outputs(n));
     }
 
     // Part i of 16 bytes.
@@ -101,7 +101,7 @@ struct Tile {
             for (int j = 0; j < 4; ++j)
                 four[j] = rescaled(sums, (i + j) / Panels, (i + j) % Panels, output);
             const __m512i bytes =
-                Stage16<Stage>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
+                Epilogue16<Epilogue>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
             if (Panels == 4 && LastOutputs == 16) {
                 _mm512_storeu_si512(at(i / Panels) + output, bytes);
                 continue;
@@ -114,8 +114,8 @@ struct Tile {
         N2D2_UNROLL
         for (int i = Bytes ? vectors / 4 * 4 : 0; i < vectors; ++i) {
             const int p = i / Panels, n = i % Panels;
-            const Stage16<Stage> stage(output + 16 * n, first16(outputs(n)));
-            const __m512i values = stage.template apply<false>(sums[p][n], outputs(n));
+            const Epilogue16<Epilogue> epilogue(output + 16 * n, first16(outputs(n)));
+            const __m512i values = epilogue.template apply<false>(sums[p][n], outputs(n));
             Out* const to = at(p) + output + 16 * n;
             if (LastOutputs < 16 && n == Panels - 1)
                 store16<LastOutputs>(values, to);
@@ -124,7 +124,7 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    // A function of its own, so that no constant of the epilogue takes a register from the sums.
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
@@ -135,7 +135,7 @@ struct Tile {
     }
 };
 
-struct Machine {
+struct Microkernel {
     enum : int { LineVector = 64 };
 
     // Plain: values of the type are multiplied as they are.
@@ -153,8 +153,8 @@ struct Machine {
         static N2D2_INLINE void fill(int value, std::uint8_t* to) { fillFlipped<In, Count>(value, to); }
     };
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : avx512::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : avx512::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // Registers hold Panels * Pixels sums, Panels weight vectors and one word; some are left for what compilers hoist.
     static N2D2_INLINE constexpr int tilePixels(int panels) {

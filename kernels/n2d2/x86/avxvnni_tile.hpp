@@ -3,39 +3,30 @@
 // One instruction adds the products of four unsigned bytes with four signed ones to each of eight sums, exactly, where AVX2 needs four.
 // Windows are those of the AVX-512 kernels, unsigned bytes as they are and signed ones + 128, so that 1x1 windows of unsigned bytes are
 // read in place; a panel is two vectors of weights for each word. Inputs of 16 bits are multiplied in pairs, by vpdpwssd.
-// The last stage and the tile's shape are those of AVX2.
+// The epilogue and the tile's shape are those of AVX2.
 #ifndef N2D2_X86_AVXVNNI_TILE_HPP
 #define N2D2_X86_AVXVNNI_TILE_HPP
 
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/byte_window.hpp"
+#include "n2d2/x86/dot_by_name.hpp"
 
 namespace n2d2 {
 namespace avxvnni {
 
-// sums[i] += the products of four unsigned bytes of x and four signed ones of w. By name for GCC, as in avx512.hpp; the prefix keeps
-// assemblers from the encoding of AVX-512.
-N2D2_INLINE void dot(__m256i& sums, __m256i x, __m256i w) {
+// The prefix keeps assemblers from the encoding of AVX-512.
 #if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
-    sums = _mm256_dpbusd_avx_epi32(sums, x, w);
+N2D2_DOT_BY_INTRINSIC(dot, __m256i, _mm256_dpbusd_avx_epi32)
+N2D2_DOT_BY_INTRINSIC(dotPairs, __m256i, _mm256_dpwssd_avx_epi32)
 #else
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
+N2D2_DOT_BY_NAME(dot, __m256i, "x", "%{vex%} vpdpbusd")
+N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 #endif
-}
 
-// The same for pairs of signed 16-bit integers.
-N2D2_INLINE void dotPairs(__m256i& sums, __m256i x, __m256i w) {
-#if defined(__clang__) || defined(N2D2_EMULATED_AVXVNNI)
-    sums = _mm256_dpwssd_avx_epi32(sums, x, w);
-#else
-    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
-#endif
-}
-
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
-    typedef typename Stage::Type Out;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
+    typedef typename Epilogue::Type Out;
     enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
 
     template <long Pitch>
@@ -64,7 +55,7 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums.
+    // A function of its own, so that no constant of the epilogue takes a register from the sums.
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
@@ -80,23 +71,23 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             for (int q = 0; q < words; ++q)
                 addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
         }
-        Base::template Store<Out, static_cast<int>(sizeof(Out))>::run(sums, output, at);
+        Base::store(sums, output, at);
     }
 };
 
 template <class In, int Words, bool Pairs = sizeof(In) == 2>
-struct Windows : bytes::ByteWindow<In, Words> {};
+struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
-struct Machine {
+struct Microkernel {
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
     struct Windows : avxvnni::Windows<In, Words> {};
 
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : avxvnni::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 12 sums of eight outputs, two weight vectors, a word.
     static N2D2_INLINE constexpr int tilePixels(int) { return 6; }

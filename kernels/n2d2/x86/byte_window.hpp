@@ -2,16 +2,13 @@
 #ifndef N2D2_X86_BYTE_WINDOW_HPP
 #define N2D2_X86_BYTE_WINDOW_HPP
 
-#if N2D2_AVX2
-#include "n2d2/x86/avx2.hpp"
-#endif
 #include "n2d2/x86/bytes.hpp"
 
 namespace n2d2 {
 namespace bytes {
 
-// Words words of four bytes. Plain: inputs are multiplied as they lie in the plane.
-template <class In, int Words>
+// Words words of four bytes, copied by vectors Vec where they are longer than 16 bytes. Plain: inputs are multiplied as they lie in the plane.
+template <class In, int Words, class Vec>
 struct ByteWindow {
     static_assert(sizeof(In) == 1, "windows of bytes");
     typedef ByteWindow Raw;
@@ -22,20 +19,17 @@ struct ByteWindow {
 
     template <int Width>
     static N2D2_INLINE void put(const void* from, std::uint8_t* to) {
-#if N2D2_AVX2
-        if (Width == 32) {
-            const __m256i x = avx2::flipped<In>(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+        if (Width > 16) {
+            Vec::store(Vec::template flipped<In>(Vec::load(from)), to);
             return;
         }
-#endif
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to), flipped<In>(loadBytes<Width>(from)));
     }
 
     // Up to 15 bytes behind the values are written too, so that the last word of a window has no undefined bytes.
     template <int Count>
     static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        constexpr int width = N2D2_AVX2 && Count >= 32 ? 32 : 16, rest = Count % width;
+        constexpr int width = Vec::Size > 16 && Count >= Vec::Size ? int(Vec::Size) : 16, rest = Count % width;
         constexpr bool again = Count > width && rest % 4 == 0;  // the last values once more with those before them
         for (int i = 0; i + width <= Count; i += width)
             put<width>(from + i, to + i);

@@ -2,31 +2,25 @@
 #ifndef N2D2_X86_SPLIT_WINDOW_HPP
 #define N2D2_X86_SPLIT_WINDOW_HPP
 
-#if N2D2_AVX2
-#include "n2d2/x86/avx2.hpp"
-#endif
 #include "n2d2/x86/bytes.hpp"
 
 namespace n2d2 {
 namespace bytes {
 
-// How a window of bytes lies in memory, Words words of four.
-template <class In, int Words, bool Pairs = sizeof(In) == 2>
+// How a window of bytes lies in memory, Words words of four, copied by vectors Vec where they are longer than 16 bytes.
+template <class In, int Words, class Vec, bool Pairs = sizeof(In) == 2>
 struct SplitWindow {
     enum : bool { Plain = false };
     enum : int { Size = 1, Unit = 4, Bytes = 8 * Words, Odd = 4 * Words };
 
     template <int Width>
     static N2D2_INLINE void put(const void* from, std::uint8_t* to) {
-#if N2D2_AVX2
-        if (Width == 32) {
-            const __m256i x = avx2::flipped<In>(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
-            const __m256i low = _mm256_and_si256(x, _mm256_set1_epi16(0xff));
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), low);
-            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + Odd), _mm256_srli_epi16(x, 8));
+        if (Width > 16) {
+            const typename Vec::Ints x = Vec::template flipped<In>(Vec::load(from));
+            Vec::store(Vec::lowBytes(x), to);
+            Vec::store(Vec::highBytes(x), to + Odd);
             return;
         }
-#endif
         const __m128i x = flipped<In>(loadBytes<Width>(from));
         storeBytes<Width < 4 ? 4 : Width>(_mm_and_si128(x, _mm_set1_epi16(0xff)), to);
         storeBytes<Width < 4 ? 4 : Width>(_mm_srli_epi16(x, 8), to + Odd);
@@ -36,7 +30,7 @@ struct SplitWindow {
     template <int Count>
     static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
         constexpr int words = Count / 4 * 4, tail = Count % 4;
-        constexpr int width = N2D2_AVX2 && words >= 32 ? 32 : words >= 16 ? 16 : words >= 8 ? 8 : 4;
+        constexpr int width = Vec::Size > 16 && words >= Vec::Size ? int(Vec::Size) : words >= 16 ? 16 : words >= 8 ? 8 : 4;
         for (int i = 0; i + width <= words; i += width)
             put<width>(from + i, to + i);
         if (words % width != 0)
@@ -72,10 +66,24 @@ struct SplitWindow {
 };
 
 // 16-bit integers lie in order.
-template <class In, int Words>
-struct SplitWindow<In, Words, true> : Halfwords<In, Words> {};
+template <class In, int Words, class Vec>
+struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 
 }  // namespace bytes
+
+// Such windows, and tiles of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
+template <class AnyVec, int Pixels, int Single>
+struct SplitMicrokernel {
+    typedef AnyVec Vec;
+
+    template <class In, int Words>
+    struct Windows : bytes::SplitWindow<In, Words, Vec> {};
+
+    static N2D2_INLINE constexpr int tilePixels(int) { return Pixels; }
+    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
+    static N2D2_INLINE constexpr int singlePanels() { return Single; }
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_X86_SPLIT_WINDOW_HPP

@@ -1,9 +1,10 @@
-// What the SSE4.1 kernels share: the output stages on 4 sums at once, as in avx2.hpp.
+// SSE4.1: its vectors (panels/vec.hpp), and what its kernels share.
 #ifndef N2D2_X86_SSE41_HPP
 #define N2D2_X86_SSE41_HPP
 
-#include "n2d2/output.hpp"
-#include "n2d2/x86/bytes.hpp"
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/x86/primitives.hpp"
+#include "n2d2/x86/epilogues.hpp"
 
 namespace n2d2 {
 namespace sse41 {
@@ -14,77 +15,10 @@ using bytes::loadBytes;
 using bytes::packedBytes;
 using bytes::storeBytes;
 
-// Any stage: element by element. The constants are those of Count outputs from `first` on.
-template <class Stage, int Count>
-struct Stage4 {
-    int first;
-    N2D2_INLINE explicit Stage4(int a) : first(a) {}
-    template <bool>
-    N2D2_INLINE __m128i apply(__m128i sums) const {
-        alignas(16) std::int32_t values[4];
-        _mm_store_si128(reinterpret_cast<__m128i*>(values), sums);
-        for (int i = 0; i < Count; ++i)
-            values[i] = static_cast<std::int32_t>(Stage::apply(values[i], first + i));
-        return _mm_load_si128(reinterpret_cast<const __m128i*>(values));
-    }
-    static N2D2_INLINE __m128i clampBytes(__m128i x) { return x; }
-};
-
-// Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
-template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Count>
-struct FloatStage4 {
-    static_assert(sizeof(T) < 4, "the limits are exact in float");
-    __m128 factors;
-
-    N2D2_INLINE explicit FloatStage4(int first)
-        : factors(FactorCount == 1 ? _mm_set1_ps(Factors[0]) : _mm_castsi128_ps(four<Count>(Factors + first))) {}
-    template <bool Saturated>
-    N2D2_INLINE __m128i apply(__m128i sums) const {
-        __m128 x = _mm_mul_ps(_mm_cvtepi32_ps(sums), factors);
-        if (!Saturated || !Bounded)
-            x = _mm_min_ps(x, _mm_set1_ps(static_cast<float>(High)));
-        if (!Saturated)
-            x = _mm_max_ps(x, _mm_set1_ps(static_cast<float>(Low)));
-        return _mm_cvtps_epi32(x);  // beyond 32 bits: the lowest integer, which is right below
-    }
-    static N2D2_INLINE __m128i clampBytes(__m128i x) {
-        const __m128i low = _mm_set1_epi8(static_cast<char>(Low)), high = _mm_set1_epi8(static_cast<char>(High));
-        x = std::numeric_limits<T>::is_signed ? _mm_max_epi8(x, low) : _mm_max_epu8(x, low);
-        return std::numeric_limits<T>::is_signed ? _mm_min_epi8(x, high) : _mm_min_epu8(x, high);
-    }
-};
-
-#define N2D2_FLOAT_STAGE(Type)                                                                                        \
-    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Count>    \
-    struct Stage4<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Count>                   \
-        : FloatStage4<Type, Factors, FactorCount, Bounded, Low, High, Count> {                                        \
-        N2D2_INLINE explicit Stage4(int first)                                                                        \
-            : FloatStage4<Type, Factors, FactorCount, Bounded, Low, High, Count>(first) {}                            \
-    };
-N2D2_FLOAT_STAGE(std::int8_t)
-N2D2_FLOAT_STAGE(std::uint8_t)
-N2D2_FLOAT_STAGE(std::int16_t)
-N2D2_FLOAT_STAGE(std::uint16_t)
-#undef N2D2_FLOAT_STAGE
-
-// Bytes with a zero point, as in avx2.hpp.
-#define N2D2_ZERO_STAGE(Type)                                                                                                    \
-    template <const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, int Count>     \
-    struct Stage4<Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count> {                      \
-        const FloatStage4<std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero, Count> centred;                  \
-        N2D2_INLINE explicit Stage4(int first) : centred(first) {}                                                               \
-        template <bool>                                                                                                          \
-        N2D2_INLINE __m128i apply(__m128i sums) const {                                                                          \
-            return _mm_add_epi32(centred.template apply<false>(sums), _mm_set1_epi32(Zero));                                     \
-        }                                                                                                                        \
-        static N2D2_INLINE __m128i clampBytes(__m128i x) { return x; }                                                           \
-    };
-N2D2_ZERO_STAGE(std::int8_t)
-N2D2_ZERO_STAGE(std::uint8_t)
-#undef N2D2_ZERO_STAGE
+struct Vec;
 
 // The outputs [0, Count) of a panel from four vectors of rescaled sums.
-template <class Stage, int Count, class T>
+template <class Epilogue, int Count, class T>
 N2D2_INLINE void storePanel(const __m128i* values, T* out) {
     alignas(16) std::int32_t all[16];
     for (int v = 0; v < (Count + 3) / 4; ++v)
@@ -92,28 +26,85 @@ N2D2_INLINE void storePanel(const __m128i* values, T* out) {
     for (int i = 0; i < Count; ++i)
         out[i] = static_cast<T>(all[i]);
 }
-template <class Stage, int Count, class T>
+template <class Epilogue, int Count, class T>
 N2D2_INLINE void storeBytePanel(const __m128i* values, T* out) {
     const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
     const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
-    storeBytes<Count>(Stage4<Stage, 4>::clampBytes(packedBytes<T>(low, high)), out);
+    storeBytes<Count>(VectorEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
 }
-template <class Stage, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) { storeBytePanel<Stage, Count>(values, out); }
-template <class Stage, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) { storeBytePanel<Stage, Count>(values, out); }
+template <class Epilogue, int Count>
+N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
+template <class Epilogue, int Count>
+N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
+
+struct Vec {
+    typedef __m128i Ints;
+    typedef __m128 Floats;
+    enum : int { Lanes = 4, Size = 16 };
+    enum : bool { Masked = false };
+    template <class S, int Count>
+    using Epilogue = VectorEpilogue<Vec, S, Count>;
+
+    N2D2_X86_PRIMITIVES(_mm, si128)
+    template <int Count>
+    static N2D2_INLINE Ints some(const void* first, const void*) {
+        return four<Count>(first);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* from) {
+        std::int32_t value;
+        std::memcpy(&value, from, 4);
+        return _mm_shuffle_epi32(_mm_cvtsi32_si128(value), 0);
+    }
+    template <class In>
+    static N2D2_INLINE Ints flipped(Ints x) {
+        return bytes::flipped<In>(x);
+    }
+    template <class In, int Count>
+    static N2D2_INLINE Ints widened(const In* from) {
+        return _mm_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
+    }
+    static N2D2_INLINE void pin(Ints&) {}  // GCC keeps the sums apart
+    static N2D2_INLINE void pin(Ints&, Ints&) {}
+
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
+        const Ints values[2] = {a, b};
+        storePanel<S, Count>(values, to);
+    }
+    template <int Count>
+    static N2D2_INLINE __m128i sixteen(const void* from) {
+        return sse41::loadBytes<Count>(from);
+    }
+    template <class A, class B>
+    static N2D2_INLINE void pairsOf(Ints a, Ints b, Ints (&to)[4]) {
+        const Ints lowA = wide<A>(a), lowB = wide<B>(b), highA = wide<A>(_mm_srli_si128(a, 8)), highB = wide<B>(_mm_srli_si128(b, 8));
+        to[0] = _mm_unpacklo_epi16(lowA, lowB);
+        to[1] = _mm_unpackhi_epi16(lowA, lowB);
+        to[2] = _mm_unpacklo_epi16(highA, highB);
+        to[3] = _mm_unpackhi_epi16(highA, highB);
+    }
+    template <int Count, class S>
+    static N2D2_INLINE void storeSixteen(const Epilogue<S, 4>& epilogue, const Ints (&sums)[4], typename S::Type* to) {
+        const Ints values[4] = {epilogue.template apply<true>(sums[0]), epilogue.template apply<true>(sums[1]),
+                                epilogue.template apply<true>(sums[2]), epilogue.template apply<true>(sums[3])};
+        storePanel<S, Count>(values, to);
+    }
+};
+
+template <class Epilogue, int Count>
+using Epilogue4 = VectorEpilogue<Vec, Epilogue, Count>;
 
 // Rescales the sums of a panel of Count outputs, those from `output` on, and stores them.
-template <class Stage, int Count>
-N2D2_INLINE void finish(const __m128i* sums, int output, typename Stage::Type* out) {
-    constexpr bool saturated = sizeof(typename Stage::Type) == 1;
+template <class Epilogue, int Count>
+N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type* out) {
+    constexpr bool saturated = sizeof(typename Epilogue::Type) == 1;
     constexpr int vectors = (Count + 3) / 4, last = Count - 4 * (vectors - 1);
     __m128i values[4];
     N2D2_UNROLL
     for (int v = 0; v < vectors; ++v)
-        values[v] = v == vectors - 1 ? Stage4<Stage, last>(output + 4 * v).template apply<saturated>(sums[v])
-                                     : Stage4<Stage, 4>(output + 4 * v).template apply<saturated>(sums[v]);
-    storePanel<Stage, Count>(values, out);
+        values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v])
+                                     : Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
+    storePanel<Epilogue, Count>(values, out);
 }
 
 }  // namespace sse41

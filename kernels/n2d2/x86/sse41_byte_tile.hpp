@@ -1,16 +1,16 @@
-// The matrix product of the panels with SSE4.1 for weights with which pmaddubsw is exact, as in avx2_byte_tile.hpp.
+// Products of bytes with SSE4.1 (byte_tile.hpp).
 #ifndef N2D2_X86_SSE41_BYTE_TILE_HPP
 #define N2D2_X86_SSE41_BYTE_TILE_HPP
 
-#include "n2d2/x86/byte_window.hpp"
+#include "n2d2/x86/byte_tile.hpp"
 #include "n2d2/x86/sse41_tile.hpp"
 
 namespace n2d2 {
 namespace sse41 {
 
-template <int Sums, class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-struct ByteTile : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
-    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Stage> Base;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
+    typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
     enum : int { Vectors = Base::Vectors };
 
     // Count words from q on.
@@ -38,34 +38,12 @@ struct ByteTile : Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {
             }
         }
     }
-
-    template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m128i (&sums)[Pixels][Vectors]) {
-        constexpr int whole = Words / Sums * Sums;
-        for (int q = 0; q < whole; q += Sums)
-            add<Sums, Pitch>(x, w, q, sums);
-        if (whole != Words)
-            add<1, Pitch>(x, w, whole, sums);
-    }
-
-    template <long Pitch, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                const At& at) {
-        Base::template multiply<ByteTile, Pitch>(x, w, bias, output, at);
-    }
 };
 
-// By the constant ByteSums of a layer: Sums of its products of bytes, 0 where they may saturate.
-template <int Sums>
-struct ByteMachine : Machine {
-    template <class In, int Words>
-    struct Windows : bytes::ByteWindow<In, Words> {};
-
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : ByteTile<Sums, In, Pixels, Panels, Words, LastOutputs, Stage> {};
+struct BytesMicrokernel : Microkernel {
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
-template <>
-struct ByteMachine<0> : Machine {};
 
 }  // namespace sse41
 }  // namespace n2d2

@@ -8,7 +8,7 @@
 namespace n2d2 {
 namespace sse41 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct Tile {
     enum : bool { Pairs = sizeof(In) == 2 };
     enum : int {
@@ -66,7 +66,7 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the last stage takes a register from the sums. Product::sum adds the products.
+    // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products.
     template <class Product, long Pitch, class At>
     static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                        const At& at) {
@@ -80,14 +80,19 @@ struct Tile {
                 sums[p][v] = first;
         }
         Product::template sum<Pitch>(x, w, sums);
+        store(sums, output, at);
+    }
+
+    template <class At>
+    static N2D2_INLINE void store(const __m128i (&sums)[Pixels][Vectors], int output, const At& at) {
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
             N2D2_UNROLL
             for (int n = 0; n < Panels; ++n) {
                 if (n == Panels - 1)
-                    finish<Stage, LastOutputs>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
+                    finish<Epilogue, LastOutputs>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
                 else
-                    finish<Stage, 16>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
+                    finish<Epilogue, 16>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
             }
     }
 
@@ -98,17 +103,9 @@ struct Tile {
     }
 };
 
-struct Machine {
-    template <class In, int Words>
-    struct Windows : bytes::SplitWindow<In, Words> {};
-
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Stage>
-    struct Tile : sse41::Tile<In, Pixels, Panels, Words, LastOutputs, Stage> {};
-
-    // 8 sums of four outputs, four weight vectors, a word, a product.
-    static N2D2_INLINE constexpr int tilePixels(int) { return 2; }
-    static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
-    static N2D2_INLINE constexpr int singlePanels() { return 2; }
+struct Microkernel : SplitMicrokernel<sse41::Vec, 2, 2> {  // 8 sums of four outputs, four weight vectors, a word, a product
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : sse41::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 }  // namespace sse41

@@ -1,4 +1,4 @@
-"""Products of bytes that the kernels sum in 16 bits (`kernels/n2d2/x86/avx2_byte_tile.hpp`): for which layers that is exact."""
+"""Products of bytes that the kernels sum in 16 bits (`ByteTile` in `kernels/n2d2/x86`): for which layers that is exact."""
 
 from __future__ import annotations
 

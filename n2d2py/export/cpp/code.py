@@ -14,6 +14,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.isa import condition, tagged
 from n2d2py.export.cpp.text import comment
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
@@ -28,6 +29,7 @@ __all__ = [
     "PORTABLE",
     "REAL_NATIVE",
     "Array",
+    "Form",
     "LayerCode",
     "float_literal",
     "layer_code",
@@ -68,30 +70,40 @@ def float_literal(value: float, ctype: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class Form:
+    """What takes the place of an array's values where the code is compiled for one of some instruction sets."""
+
+    sets: tuple[str, ...]
+    values: np.ndarray
+
+    @property
+    def where(self) -> str:
+        """The condition of the preprocessor."""
+        return condition(self.sets)
+
+
+@dataclass(frozen=True, eq=False)
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
-    `panels` is what takes their place where N2D2_PANELS is 1 (`kernels/n2d2/isa.hpp`), `dots` where the macro `dots_where`
-    is 1; None for the same. `where` is the condition of the preprocessor under which it is compiled, "" for always.
+    The first of `forms` that holds takes the place of `values`. `where` is the condition of the preprocessor under which the array is
+    compiled, "" for always.
     """
 
     name: str
     ctype: str
     values: np.ndarray
-    panels: np.ndarray | None = None
-    dots: np.ndarray | None = None
-    dots_where: str = "N2D2_NEON_DOT"
+    forms: tuple[Form, ...] = ()
     where: str = ""
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:
             raise InternalError(f"array {self.name}: unknown element type {self.ctype}")
         object.__setattr__(self, "values", self._stored(self.values))
-        if self.dots is not None:
-            object.__setattr__(self, "dots", self._stored(self.dots))
-        if self.panels is not None:
-            panels = self._stored(self.panels)
-            object.__setattr__(self, "panels", None if np.array_equal(panels, self.values) and self.dots is None else panels)
+        forms = [replace(form, values=self._stored(form.values)) for form in self.forms if form.sets]
+        while forms and np.array_equal(forms[-1].values, self.values):
+            forms.pop()
+        object.__setattr__(self, "forms", tuple(forms))
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
         if values.ndim != 1 or not values.size:
@@ -178,6 +190,11 @@ class LayerCode:
         return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
 
     @property
+    def tiles(self) -> bool:
+        """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
+
+    @property
     def implementation(self) -> str:
         """The kernels beside the portable one, by name."""
         used = self.winograd.sets if self.winograd else ()
@@ -205,7 +222,7 @@ class LayerCode:
             sets=(),
             reason="SIMD=none",
             winograd=None,
-            arrays=tuple(replace(array, panels=None, dots=None) for array in self.arrays),
+            arrays=tuple(replace(array, forms=()) for array in self.arrays),
         )
 
 
@@ -231,20 +248,11 @@ def layer_kinds() -> tuple[str, ...]:
 
 
 _OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool | str]]] = []
-ISA_NAMES = {
-    "Portable": "portable",
-    "Sse41": "sse4",
-    "Avx2": "avx2",
-    "Avx512Vnni": "avx512vnni",
-    "Neon": "neon",
-    "NeonDot": "neondot",
-}
-"""The tags of instruction sets in `kernels/n2d2/isa.hpp`, and their names at run time (N2D2_ISA)."""
 
 
 def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
     """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` ("Avx2", ...; "" for every one). Layers that run line by line or do a sum keep the kernels of the project. `fits` returns
+    `isa` (its tag; "" for every one). Layers that run line by line or do a sum keep the kernels of the project. `fits` returns
     whether, or the reason why not, for the report.
     """
     _OVERRIDES.append((kind, isa, header, tag, fits))
@@ -269,7 +277,7 @@ def _overridden(code: LayerCode, node: QuantNode) -> LayerCode:
             config=config,
             headers=(*code.headers, header),
             kernel=f"{tag}{others}",
-            sets=tuple(dict.fromkeys((ISA_NAMES[isa], *code.sets))) if isa else ("all",),
+            sets=tuple(dict.fromkeys((tagged(isa).name, *code.sets))) if isa else ("all",),
             reason="a plug-in's kernel fits",
             winograd=None,
         )

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 import n2d2py
 from n2d2py import resources
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
+from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.isa import FAMILIES, PORTABLE, TARGETS, dispatched, instruction_sets
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
-from n2d2py.export.cpp.targets import TARGETS
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
+from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import height, width
 
@@ -52,25 +53,11 @@ def namespace_of(request: ExportRequest) -> str:
     return request.parameters.get("Namespace") or sanitise(request.graph.name)
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    """The templates, compiled once for all exports of a process."""
-    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp")
-    return jinja2.Environment(
-        loader=loader,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-
-
 def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
     """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
     count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
-    return [layers[begin:end] for begin, end in zip(cuts, cuts[1:])]
+    return [layers[begin:end] for begin, end in pairwise(cuts)]
 
 
 class Project:
@@ -95,7 +82,8 @@ class Project:
         for number, group in enumerate(_groups([layer for layer in self.layers if layer.has_code]), 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
-        copy_headers([*headers, "n2d2/plane.hpp"], resources.folder("kernels"), folder / "kernels")
+        headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp"]
+        copy_headers(headers, resources.folder("kernels"), folder / "kernels")
         stems = [sanitise(name) for name in self.graph.inputs]
         write_stimuli(self.request.stimuli, self.graph, stems, folder)
         write_graph(self.graph, folder / GRAPH_FILE)
@@ -128,8 +116,8 @@ class Project:
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = _environment().get_template(f"{template}.j2").render({**self._common, **values})
-        path.write_text(text, encoding="utf-8", newline="\n")
+        text = templates().get_template(f"{template}.j2").render({**self._common, **values})
+        write_text(path, text)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -179,7 +167,15 @@ class Project:
             tuple(self._base(name) for name in node.inputs),
             self._base(node.output),
             self.identifiers.plane(node.output),
+            skipped=self._skipped(node),
         )
+
+    def _skipped(self, node: QuantNode) -> int:
+        """The lines of a layer's output that the schedule leaves out."""
+        made = [
+            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        ]
+        return height(self.graph.shape(node.output)) - sum(made) if made else 0
 
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
@@ -215,6 +211,10 @@ class Project:
             "guard": self.namespace,
             "api": f"{self.namespace}_API",
             "dispatch": self.dispatch,
+            "variants": dispatched(),
+            "families": FAMILIES,
+            "processors": TARGETS,
+            "isa_names": ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(instruction_sets()))),
             "version": n2d2py.__version__,
             "network": comment(self.graph.name),
             "network_literal": literal(self.graph.name),

@@ -8,26 +8,14 @@ one of the direct form.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-__all__ = ["condition", "tile_constants", "winograd_choices"]
+from n2d2py.export.cpp.isa import exactly, instruction_sets
 
-_MACROS = {
-    "avx512vnni": "N2D2_AVX512VNNI",
-    "avxvnni": "N2D2_AVXVNNI",
-    "avx2": "(N2D2_AVX2 && !N2D2_AVXVNNI)",
-    "sse4": "N2D2_SSE41",
-    "neondot": "N2D2_NEON_DOT",
-    "neon": "(N2D2_NEON && !N2D2_NEON_DOT)",
-}
+__all__ = ["tile_constants", "winograd_choices"]
+
 _TILE = re.compile(r"(\w+):(\d{1,2})x(\d):(\d{1,6})")
 _FORM = re.compile(r"(\w+):(winograd|direct)")
 _CONSTANTS = ("TilePixels", "TilePanels", "WindowBytes")
-
-
-def condition(sets: Sequence[str]) -> str:
-    """What the preprocessor asks for one of the instruction sets."""
-    return " || ".join(_MACROS[one] for one in sets)
 
 
 def winograd_choices(written: str) -> dict[str, bool]:
@@ -36,17 +24,18 @@ def winograd_choices(written: str) -> dict[str, bool]:
 
 
 def tile_constants(written: str) -> dict[str, str]:
-    """The constants of a config, as C++ expressions, of a parameter such as "avx2:6x1:8192 neondot:4x1:24576"; none without a tile.
+    """The constants of a config, as C++ expressions, of a parameter `<set>:6x1:8192 <set>:4x1:24576`; none without a tile.
 
     Raises:
         ValueError: with what is wrong.
     """
+    macros = {row.name: exactly(row) for row in instruction_sets()}
     tiles: dict[str, tuple[int, ...]] = {}
     for part in written.split():
         found = _TILE.fullmatch(part) or _FORM.fullmatch(part)
-        if found is None or found[1] not in _MACROS:
+        if found is None or found[1] not in macros:
             raise ValueError(
-                f"'{part}' is no <set>:<pixels>x<panels>:<bytes>, <set>:winograd or <set>:direct; sets: {', '.join(_MACROS)}"
+                f"'{part}' is no <set>:<pixels>x<panels>:<bytes>, <set>:winograd or <set>:direct; sets: {', '.join(macros)}"
             )
         if found.re is _FORM:
             tiles[found[1]] = (0, 0, 0)
@@ -59,5 +48,5 @@ def tile_constants(written: str) -> dict[str, str]:
     tiles = {one: tile for one, tile in tiles.items() if tile[0]}
     constants = {}
     for index, name in enumerate(_CONSTANTS if tiles else ()):
-        constants[name] = "".join(f"{_MACROS[one]} ? {tile[index]} : " for one, tile in tiles.items()) + "0"
+        constants[name] = "".join(f"{macros[one]} ? {tile[index]} : " for one, tile in tiles.items()) + "0"
     return constants

@@ -2,7 +2,7 @@
 
 SIMD kernels multiply groups of four inputs with 16 outputs at once, so their weights lie in panels. A layer
 that has them is exported with both orders, one of which is compiled (`kernels/n2d2/isa.hpp`); the C++
-specialisations for an instruction set read the panels and take any layer that has them.
+specialisations for an instruction set read the panels and take any layer that has them. Which sets have them: `isa.py`.
 
 Adding one: its needs, a function that packs, and a line in `IMPLEMENTATIONS`. A need is a function of the facts that
 returns what rules the layer out, as a clause for the report, or "" where it holds.
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
 
 __all__ = [
     "IMPLEMENTATIONS",
-    "TABLES",
+    "TABLE",
     "VECTORS",
     "Facts",
     "Implementation",
@@ -31,20 +32,11 @@ __all__ = [
     "packed_matrix",
 ]
 
-PANEL_SETS = ("avx512vnni", "avxvnni", "avx2", "sse4", "neondot", "neon")
-"""Instruction sets whose kernels read panels, as N2D2_ISA_NAME spells them (N2D2_PANELS in `kernels/n2d2/isa.hpp`)."""
-VECTOR_SETS = ("avx512vnni", "avxvnni", "avx2")
-"""Those with the last stage of runs of sums in registers (StageRun)."""
-FLOATS = "panels of 16 outputs in floating point"
-"""The kernel of float32 layers."""
-REAL_VECTORS = "vectors of channels in floating point"
-"""The kernel of depthwise float32 layers."""
-TABLES = "table in registers"
-"""The kernel of functions of bytes."""
-TABLE_SETS = ("avxvnni", "avx2")
-"""The instruction sets that it is written for."""
+_FLOAT_PANELS = "panels of 16 outputs in floating point"
+TABLE = "table in registers"
+"""The kernel of functions of bytes, by name."""
 VECTORS = "vectors of sums"
-"""The kernel of layers whose constants have one order in all instruction sets."""
+"""The kernel of layers whose constants have one order in all instruction sets, by name."""
 
 HALF = "n2d2::Half"
 """The type of weights that are stored in binary16."""
@@ -76,8 +68,7 @@ class Panels:
     Attributes:
         weights: int8, or float32, flat.
         bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
-        signed_bias: the same where bytes are multiplied as signed ones, unsigned ones - 128 (ARM).
-        signed_where: the macro of `kernels/n2d2/isa.hpp` that says where they are.
+        signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not matter.
         order: position -> output, for all constants per output; None when it is the identity.
     """
 
@@ -85,7 +76,6 @@ class Panels:
     bias: np.ndarray
     order: np.ndarray | None = None
     signed_bias: np.ndarray | None = None
-    signed_where: str = "N2D2_NEON"
 
     def sorted(self, values: np.ndarray) -> np.ndarray:
         """Constants per output in the order of the kernel."""
@@ -99,7 +89,7 @@ class Implementation:
     Attributes:
         kernel: the C++ function.
         name: for reports.
-        sets: the instruction sets that it is written for, best first.
+        which: what an instruction set has that it is written for (`isa.InstructionSet.has`).
         needs: what a layer must have, in the order of the report.
         pack: (weights (O, inputs of an output in the kernel's order), bias, facts) -> Panels.
         real: whether it is for floating point; the others are for integers.
@@ -107,10 +97,20 @@ class Implementation:
 
     kernel: str
     name: str
-    sets: tuple[str, ...]
+    which: str
     needs: tuple[Callable[[Facts], str], ...]
     pack: Callable[[np.ndarray, np.ndarray, Facts], Panels]
     real: bool = False
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The instruction sets that it is written for, best first."""
+        return having(self.which)
+
+    @property
+    def signed_sets(self) -> tuple[str, ...]:
+        """Those of them that multiply signed bytes."""
+        return having(self.which, signed=True)
 
     def ruled_out(self, facts: Facts) -> str:
         """The first need that a layer does not meet; "" where it can use this implementation."""
@@ -245,11 +245,7 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
 def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
     order = depthwise_order(len(weights))
     return Panels(
-        packed_depthwise(weights),
-        _moved_bias(weights, bias, facts)[order],
-        order,
-        _signed_bias(weights, bias, facts)[order],
-        "N2D2_NEON_DOT",
+        packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order, _signed_bias(weights, bias, facts)[order]
     )
 
 
@@ -257,19 +253,25 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
     Implementation(
         "convolution",
         "panels of 16 outputs",
-        PANEL_SETS,
+        CONVOLUTION,
         (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth),
         _matrix,
     ),
     Implementation(
-        "depthwise", "lines by four", PANEL_SETS, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
+        "depthwise", "lines by four", DEPTHWISE, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
     ),
     Implementation(
-        "fullyConnected", "panels of 16 outputs", PANEL_SETS, (_inputs_of(8, 16), _byte_weights, _word_sums, _depth), _matrix
+        "fullyConnected",
+        "panels of 16 outputs",
+        FULLY_CONNECTED,
+        (_inputs_of(8, 16), _byte_weights, _word_sums, _depth),
+        _matrix,
     ),
-    Implementation("convolution", FLOATS, PANEL_SETS, (_floats_only, _whole_groups), _floats, True),
-    Implementation("depthwise", REAL_VECTORS, PANEL_SETS, (_floats_only, _no_multiplier), _as_they_are, True),
-    Implementation("fullyConnected", FLOATS, PANEL_SETS, (_floats_only,), _floats, True),
+    Implementation("convolution", _FLOAT_PANELS, FLOATS, (_floats_only, _whole_groups), _floats, True),
+    Implementation(
+        "depthwise", "vectors of channels in floating point", FLOATS, (_floats_only, _no_multiplier), _as_they_are, True
+    ),
+    Implementation("fullyConnected", _FLOAT_PANELS, FLOATS, (_floats_only,), _floats, True),
 )
 
 

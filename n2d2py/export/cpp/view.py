@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
-from n2d2py.export.cpp.code import Array, LayerCode
+from n2d2py.export.cpp.code import Array, Form, LayerCode
+from n2d2py.export.cpp.isa import dispatched
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
@@ -137,7 +138,7 @@ def port_views(
 ) -> list[PortView]:
     """The inputs or outputs; their names are numbered when there are several."""
     views = []
-    for index, (name, plane) in enumerate(zip(names, structs)):
+    for index, (name, plane) in enumerate(zip(names, structs, strict=True)):
         number = str(index) if len(names) > 1 else ""
         views.append(
             PortView(
@@ -156,10 +157,31 @@ def port_views(
 
 
 @dataclass(frozen=True)
+class FormView:
+    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts."""
+
+    where: str
+    length: int
+    text: str
+    dispatched: bool
+
+    @staticmethod
+    def of(form: Form, weights_format: str) -> FormView:
+        """The text of `form` by the export parameter WeightsFormat."""
+        as_string = is_string(form.values, weights_format)
+        return FormView(
+            form.where,
+            form.values.size + as_string,
+            initializer(form.values, as_string),
+            any(row.name in form.sets for row in dispatched()),
+        )
+
+
+@dataclass(frozen=True)
 class ArrayView:
     """A constant array; `length` counts the zero that ends a string literal.
 
-    `panels` is its form for SIMD kernels, `dots` that for ARM's dot product, where these are others; `where` as in `Array`.
+    `forms` are those for instruction sets, where these are others; `where` as in `Array`.
     """
 
     name: str
@@ -167,32 +189,27 @@ class ArrayView:
     length: int
     is_string: bool
     text: str
-    panels: ArrayView | None = None
-    dots: ArrayView | None = None
-    dots_where: str = ""
+    forms: tuple[FormView, ...] = ()
     where: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> ArrayView:
         """The text of `array` by the export parameter WeightsFormat."""
         as_string = is_string(array.values, weights_format)
-        panels, dots = (
-            None
-            if other is None
-            else ArrayView.of(replace(array, values=other, panels=None, dots=None, where=""), weights_format)
-            for other in (array.panels, array.dots)
-        )
         return ArrayView(
             array.name,
             array.ctype,
             array.values.size + as_string,
             as_string,
             initializer(array.values, as_string),
-            panels,
-            dots,
-            array.dots_where,
+            tuple(FormView.of(form, weights_format) for form in array.forms),
             array.where,
         )
+
+    @property
+    def chosen(self) -> FormView | None:
+        """The form beside the portable one in a binary that chooses its instruction set when it starts."""
+        return next((form for form in self.forms if form.dispatched), None)
 
 
 @dataclass(frozen=True)
@@ -207,6 +224,7 @@ class LayerView:
         plane: the plane struct of the output.
         done_by: the layer that does the sum of this one, "" for none.
         timed: index of the layer whose code makes the result, by which its time is counted.
+        skipped: lines of the output that are not made, as no layer reads them.
     """
 
     node: QuantNode
@@ -219,6 +237,7 @@ class LayerView:
     plane: str
     done_by: str = ""
     timed: int = 0
+    skipped: int = 0
 
     @property
     def name(self) -> str:
@@ -241,7 +260,7 @@ class LayerView:
     @property
     def place_text(self) -> str:
         """Why it has no code."""
-        return f"in the last stage of {comment(self.done_by)}" if self.done_by else "in place already"
+        return f"in the epilogue of {comment(self.done_by)}" if self.done_by else "in place already"
 
     @property
     def operation(self) -> str:
@@ -253,8 +272,17 @@ class LayerView:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the layer; 0 where its result is in place without code."""
-        return int(layer_macs(self.graph, self.node)) if self.code else 0
+        """Multiply-accumulates of the lines that are made; 0 where the result is in place without code."""
+        return int(layer_macs(self.graph, self.node)) * self._made // self._height if self.code else 0
+
+    @property
+    def _height(self) -> int:
+        return height(self.graph.shape(self.node.output))
+
+    @property
+    def _made(self) -> int:
+        """Lines of the output that are made."""
+        return self._height - self.skipped
 
     @property
     def bytes(self) -> int:
@@ -262,19 +290,22 @@ class LayerView:
         if self.code is None:
             return 0
         done = [node for node in self.graph.nodes if node.name == self.sum] if self.sum else []
-        added = [tensor for node in done for tensor in node.inputs if tensor != self.node.output]
-        tensors = [*self.node.inputs, *added, self.node.output]
-        moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
-        return moved + sum(array.bytes for array in self.code.arrays)
+        sums = [tensor for node in done for tensor in node.inputs if tensor != self.node.output]
+        read = sum(self._bytes(name) for name in [*self.node.inputs, *sums])
+        written = self._bytes(self.node.output) * self._made // self._height
+        return read + written + sum(array.bytes for array in self.code.arrays)
+
+    def _bytes(self, tensor: str) -> int:
+        return elements(self.graph.shape(tensor)) * self.graph.type(tensor).bytes
 
     @property
     def work(self) -> str:
         """Multiply-accumulates, bytes, and the multiplications that the kernel of the instruction set makes, as C++ expressions."""
         size, multiplied = f"{self.bytes}.0", f"{self.macs}.0"
         if self.code is not None and (form := self.code.winograd) and form.sets:
-            shape = self.graph.shape(self.node.output)
             size = f"{size} + {self.code.added}"
-            multiplied = f"{form.where} ? {form.products((height(shape), width(shape)))}.0 : {multiplied}"
+            columns = width(self.graph.shape(self.node.output))
+            multiplied = f"{form.where} ? {form.products((self._made, columns))}.0 : {multiplied}"
         return f"{self.macs}.0, {size}, {multiplied}"
 
     @property

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.export.cpp.code import Array
-from n2d2py.export.cpp.tiles import condition
+from n2d2py.export.cpp.isa import condition
 
-__all__ = ["SETS", "Geometry", "Winograd", "impossible", "transformed", "unprofitable"]
+__all__ = ["Geometry", "Winograd", "impossible", "transformed", "unprofitable"]
 
-SETS = ("avx2", "sse4", "neon")
-"""Instruction sets that it is written for; those with a dot product of bytes are faster without."""
 _MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 """Twice Winograd's G: integers."""
 _LANES = 16
@@ -41,7 +39,7 @@ class Winograd:
         call: the statement that runs it.
         name: that of its weights.
         weights: (O, 3, 3, C), as they are.
-        sets: the instruction sets that use it; `possible` those that could.
+        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
         streamed: whether it runs line by line.
     """
 
@@ -49,7 +47,7 @@ class Winograd:
     name: str
     weights: np.ndarray
     sets: tuple[str, ...]
-    possible: tuple[str, ...] = SETS
+    possible: tuple[str, ...]
     streamed: bool = False
 
     @property

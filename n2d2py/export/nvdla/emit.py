@@ -153,8 +153,8 @@ def _tasks(works: list[DlaWork | EmuWork], memories: _Memories) -> list[Task]:
         first.append(at)
         at += len(work.names) + 1
     tasks = []
-    for number, (work, start) in enumerate(zip(works, first)):
-        for name, data in zip(work.names, work.written(start, at)):
+    for number, (work, start) in enumerate(zip(works, first, strict=True)):
+        for name, data in zip(work.names, work.written(start, at), strict=True):
             blob = f"task-{number}-{name}"
             memories.blobs.append(Blob(blob, len(data), work.interface, 0, work.version, data))
             memories.add(_ALLOC | _SET, len(data), [blob])

@@ -108,7 +108,7 @@ class DlaWork:
             record["offset"] = offset
         if isinstance(cube, Constants):
             record["size"] = len(cube.data)
-            for name, value in zip(("width", "height", "channel", "line_stride", "surf_stride"), cube.cube):
+            for name, value in zip(("width", "height", "channel", "line_stride", "surf_stride"), cube.cube, strict=True):
                 record[name] = value
             return
         record["size"] = cube.size

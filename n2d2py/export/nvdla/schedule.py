@@ -7,6 +7,8 @@ when it reads its result, else only until it is programmed.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, View
@@ -31,7 +33,7 @@ def dependency_graph(layers: list[HwLayer]) -> tuple[np.ndarray, list[int]]:
     _link_layers(layers, number, links)
     for layer in layers:
         for chain in layer.chains:
-            for first, second in zip(chain, chain[1:]):
+            for first, second in pairwise(chain):
                 a, b = number[id(first)], number[id(second)]
                 links[a, second.engine] = (b, PROGRAMMED)
                 commons[b]["fused_parent"]["index"], commons[b]["fused_parent"]["event"] = a, ENABLED
@@ -64,7 +66,7 @@ def _link_layers(layers: list[HwLayer], number: dict[int, int], links: dict[tupl
             else:
                 groups.append([chain])
         steps += groups
-    for before, after in zip(steps, steps[1:]):
+    for before, after in pairwise(steps):
         end = number[id(before[-1][-1])]
         heads = _heads(after)
         for op in heads:

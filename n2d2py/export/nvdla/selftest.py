@@ -193,13 +193,14 @@ def write_self_test(folder: Path, configuration: str, firmware: str = "0.12", pr
     """Writes loadables, their input, the outputs that the model gives, a script and a README; the names of the cases.
 
     Raises:
-        N2D2Error: E902 for a folder that holds something, E907 for a configuration that does not exist or lacks the precision.
+        N2D2Error: E711 for a folder that holds something, E705 for a precision that the configuration lacks, E907 for one that
+            does not exist.
     """
     one = config(configuration)
     if precision not in one.precisions:
-        raise N2D2Error("E907", f"{one.name} computes in int8 only", remedy="use --precision int8, or nv_full")
+        raise N2D2Error("E705", f"{one.name} computes in int8 only", remedy="use --precision int8, or nv_full")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise N2D2Error("E902", "there is something already", where=str(folder), remedy="name a new folder")
+        raise N2D2Error("E711", "there is something already", where=str(folder), remedy="name a new folder")
     pixels = _picture()
     values = _stored(pixels, precision)
     samples = (values if precision == FP16 else values / 127)[None, None].astype(np.float32)

@@ -64,7 +64,7 @@ class LayerContext:
             return [tensor for _, tensor in self.parents]
         return [
             self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
-            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes))
+            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
 
     def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:

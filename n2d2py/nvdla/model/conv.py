@@ -247,7 +247,8 @@ def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geo
 def _pad(x: np.ndarray, geometry: Geometry, value: int | np.float16) -> np.ndarray:
     """`x` with the cells that the windows reach, filled with `value`."""
     need = [
-        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation)
+        (n - 1) * s + (k - 1) * d + 1
+        for n, s, k, d in zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation, strict=True)
     ]
     padded = np.full((len(x), *need), value, x.dtype if x.dtype == np.float16 else np.int32)
     top, left = geometry.pad

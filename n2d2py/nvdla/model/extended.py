@@ -53,7 +53,8 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
             activation,
         )
         inputs = [
-            x.astype(np.float32).reshape(port.shape) * np.float32(port.scale) for x, port in zip(arrays, extension.inputs)
+            x.astype(np.float32).reshape(port.shape) * np.float32(port.scale)
+            for x, port in zip(arrays, extension.inputs, strict=True)
         ]
         with np.errstate(all="ignore"):
             results = op.run(inputs, node)
@@ -79,7 +80,7 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
             remedy="compile it again",
         ) from None
     integer = arrays[0].dtype == np.int8 if arrays else False
-    return [_limited(y, port) if integer else y for y, port in zip(results, extension.outputs)]
+    return [_limited(y, port) if integer else y for y, port in zip(results, extension.outputs, strict=True)]
 
 
 def _limited(y: np.ndarray, port: Any) -> np.ndarray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import has_field
 from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.firmware import has_field
 from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
 from n2d2py.nvdla.model.formats import read_feature, write_feature
 from n2d2py.nvdla.program import DlaTask, Operation

@@ -43,7 +43,7 @@ void l2Pool(const unsigned char* in, unsigned char* out) {
                         sum += value * value;
                     }
                 const Sum result = root<Sum>(sum, std::integral_constant<bool, std::numeric_limits<Sum>::is_integer>());
-                n2d2::line<Output>(out, y)[x * Output::Stride + c] = Cfg::Stage::apply(result, 0);
+                n2d2::line<Output>(out, y)[x * Output::Stride + c] = Cfg::Epilogue::apply(result, 0);
             }
     });
 }
@@ -56,7 +56,7 @@ void shuffle(const unsigned char* in, unsigned char* out) {
         for (int x = 0; x < Input::Width; ++x)
             for (int c = 0; c < Input::Channels; ++c)
                 n2d2::line<typename Cfg::Output>(out, y)[x * Cfg::Output::Stride + c % each * Cfg::Groups + c / each] =
-                    Cfg::Stage::apply(n2d2::line<Input>(in, y)[x * Input::Stride + c], 0);
+                    Cfg::Epilogue::apply(n2d2::line<Input>(in, y)[x * Input::Stride + c], 0);
 }
 
 template <class Cfg>
@@ -71,7 +71,7 @@ void dot(const unsigned char* const* in, unsigned char* out, const typename Cfg:
             const Sum sum = weight[0] * (Sum(n2d2::line<typename Cfg::Input0>(in[0], y)[x * Cfg::Input0::Stride + c]) - Sum(Cfg::Input0Zero)) +
                             weight[1] * (Sum(n2d2::line<typename Cfg::Input1>(in[1], y)[x * Cfg::Input1::Stride + c]) - Sum(Cfg::Input1Zero)) +
                             weight[2] * (Sum(n2d2::line<typename Cfg::Input2>(in[2], y)[x * Cfg::Input2::Stride + c]) - Sum(Cfg::Input2Zero));
-            n2d2::line<Output>(out, y)[x * Output::Stride + c] = Cfg::Stage::apply(sum, 0);
+            n2d2::line<Output>(out, y)[x * Output::Stride + c] = Cfg::Epilogue::apply(sum, 0);
         }
     });
 }

@@ -23,7 +23,7 @@ def code(*layer) -> LayerCode:
             "Output": build.output_plane,
             "Weight": weight_type,
             "Sum": sum_type,
-            "Stage": build.stage(),
+            "Epilogue": build.epilogue(),
         },
         {"Serial": build.serial},
     )

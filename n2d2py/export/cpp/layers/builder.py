@@ -1,23 +1,22 @@
-"""What the layer modules share: names, accumulators, output stages and the text of config structs."""
+"""What the layer modules share: names, accumulators, epilogues and the text of config structs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 import numpy as np
 
-from n2d2py import resources
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
-from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, LayerCode, float_literal
+from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, Form, LayerCode, float_literal
+from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.export.cpp.text import comment
-from n2d2py.export.cpp.variants import HALF, TABLE_SETS, TABLES, VECTOR_SETS, VECTORS, Facts, Panels, choose
-from n2d2py.export.cpp.winograd import SETS, Geometry, Winograd, impossible, unprofitable
+from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Implementation, Panels, choose
+from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.sums import folded_offset
@@ -27,19 +26,6 @@ if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
 __all__ = ["LayerBuilder"]
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "cpp" / "layers")
-    return jinja2.Environment(
-        loader=loader,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
 
 
 def _overlap(a: Plane, b: Plane) -> bool:
@@ -65,7 +51,7 @@ class LayerBuilder:
         external: whether the output lies with the caller.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`), once `choose` has looked at the weights.
         kept: where it keeps partial results, when it takes some lines of its input at a time.
-        total: the sum that the layer does in its last stage.
+        total: the sum that the layer does in its epilogue.
         inputs: the types of the inputs.
         output: the type of the output.
     """
@@ -89,6 +75,7 @@ class LayerBuilder:
         self._structs: list[str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
+        self._implementation: Implementation | None = None
         self._kernel, self._sets, self._native = "", (), False
         self.byte_sums = 0
         self._winograd: tuple[np.ndarray, tuple[str, ...]] | None = None
@@ -126,21 +113,22 @@ class LayerBuilder:
 
     # ---- constant data --------------------------------------------------------------------
     def array(
-        self,
-        role: str,
-        values: np.ndarray,
-        ctype: str,
-        panels: np.ndarray | None = None,
-        dots: np.ndarray | None = None,
-        dots_where: str = "N2D2_NEON_DOT",
+        self, role: str, values: np.ndarray, ctype: str, panels: np.ndarray | None = None, signed: np.ndarray | None = None
     ) -> str:
-        """Adds an array with the flattened `values`, and `panels` and `dots` for SIMD kernels; returns its name."""
-        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), panels, dots, dots_where)
+        """Adds an array with the flattened `values`; `panels` for the sets that have the kernel of the layer, `signed` for those of
+        them that multiply signed bytes. Returns its name.
+        """
+        forms = ()
+        if self._implementation is not None and panels is not None:
+            forms = (Form(self._implementation.sets, panels),)
+            if signed is not None:
+                forms = (Form(self._implementation.signed_sets, signed), *forms)
+        array = Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms)
         self._arrays.append(array)
         return array.name
 
     def choose(self, kernel: str, weights: np.ndarray, groups: int = 1) -> None:
-        """Looks for an implementation beside the portable one; before the arrays and the stage are made.
+        """Looks for an implementation beside the portable one; before the arrays and the epilogue are made.
 
         `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one.
         """
@@ -158,7 +146,7 @@ class LayerBuilder:
             weights[0].size // inputs,
         )
         found, self._reason = choose(facts)
-        self._panels, self.byte_sums = None, 0
+        self._panels, self.byte_sums, self._implementation = None, 0, found
         if found is not None:
             self._kernel, self._sets = found.name, found.sets
             self._reason = f"{facts.input.name} inputs, " + (
@@ -184,20 +172,20 @@ class LayerBuilder:
         if not (self.integer and self._panels and weights.shape[1:3] == (3, 3)):
             return
         problem = impossible(weights, geometry)
-        self._winograd = None if problem else (weights, () if unprofitable(weights, geometry) else SETS)
+        self._winograd = None if problem else (weights, () if unprofitable(weights, geometry) else having(WINOGRAD))
         if problem := problem or unprofitable(weights, geometry):
             self._reason += f"; no Winograd: {problem}"
 
     def vectors(self) -> None:
         """Takes the kernel of the instruction set for a layer whose constants have the same order in all."""
         if self.integer:
-            self._kernel, self._sets, self._native = VECTORS, VECTOR_SETS, True
-            self._reason = "the compiler makes the sums, registers the last stage"
+            self._kernel, self._sets, self._native = VECTORS, having(RUNS), True
+            self._reason = "the compiler makes the sums, registers the epilogue"
 
     def table(self) -> None:
         """Takes the kernel of the instruction set for a table from bytes to bytes."""
         if self.inputs[0].bits == self.output.bits == 8:
-            self._kernel, self._sets, self._native = TABLES, TABLE_SETS, True
+            self._kernel, self._sets, self._native = TABLE, having(TABLES), True
             self._reason = "bytes to bytes: 256 entries in registers"
 
     def _weight_type(self, values: np.ndarray) -> str:
@@ -230,7 +218,6 @@ class LayerBuilder:
             sum_type,
             self._panels and self._panels.bias,
             self._panels and self._panels.signed_bias,
-            self._panels.signed_where if self._panels else "",
         )
 
     def _per_output(self, role: str, values: np.ndarray, ctype: str) -> str:
@@ -256,8 +243,8 @@ class LayerBuilder:
                 "Streamed": self.streamed,
             }
         self._structs.append(
-            _environment()
-            .get_template("config.hpp.j2")
+            templates()
+            .get_template("layers/config.hpp.j2")
             .render(
                 name=name,
                 description=comment(description),
@@ -272,8 +259,8 @@ class LayerBuilder:
         name = f"{self.identifier}_{suffix}"
         literal = (lambda value: float_literal(value, type)) if type in ("float", "double") else str
         self._structs.append(
-            _environment()
-            .get_template("constants.hpp.j2")
+            templates()
+            .get_template("layers/constants.hpp.j2")
             .render(name=name, type=type, types=types, functions={key: literal(value) for key, value in functions.items()})
         )
         return name
@@ -282,8 +269,8 @@ class LayerBuilder:
         """Adds a struct as it is."""
         self._structs.append(struct)
 
-    # ---- output stages --------------------------------------------------------------------
-    def stage(self, centred: bool = True, only: int | None = None) -> str:
+    # ---- epilogues --------------------------------------------------------------------
+    def epilogue(self, centred: bool = True, only: int | None = None) -> str:
         """The C++ type that turns an accumulator into an element of the output.
 
         `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
@@ -297,12 +284,14 @@ class LayerBuilder:
         low, high = self._clamp()
         zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
         rescale = self.node.rescale if only is None else self.node.rescale.only(only)
-        stage = f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
-        return stage if self.total is None else self._adding(stage, self.total)
+        epilogue = (
+            f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
+        )
+        return epilogue if self.total is None else self._adding(epilogue, self.total)
 
-    def _adding(self, stage: str, total: LayerBuilder) -> str:
-        """`stage`, and the sum of what it gives and the bytes at the place where that is stored."""
-        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
+    def _adding(self, epilogue: str, total: LayerBuilder) -> str:
+        """`epilogue`, and the sum of what it gives and the bytes at the place where that is stored."""
+        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs, strict=True)}
         old = next(name for name in total.node.inputs if name != self.node.output)
         operand = self.constants(
             "sum",
@@ -310,12 +299,12 @@ class LayerBuilder:
             {"weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
             {"Old": self.graph.type(old).cpp},
         )
-        last = total.stage()
+        last = total.epilogue()
         self._structs += total._structs
         self._arrays += total._arrays
-        return f"n2d2::Added<{stage}, {operand}, {last} >"
+        return f"n2d2::Added<{epilogue}, {operand}, {last} >"
 
-    def converting_stage(self) -> str:
+    def converting_epilogue(self) -> str:
         """The C++ type that turns a stored input into a stored output of another number type."""
         source, target = self.inputs[0], self.output
         if target.is_float:
@@ -327,10 +316,10 @@ class LayerBuilder:
             f"{source.zero_point}, {target.zero_point}>"
         )
 
-    def moving_stage(self, clamped: bool = False) -> str:
+    def moving_epilogue(self, clamped: bool = False) -> str:
         """The C++ type for layers that move values: activation in floating point, the value (clamped) in integers."""
         if not self.integer:
-            return self.stage()
+            return self.epilogue()
         if any((kind.bits, kind.signed) != (self.output.bits, self.output.signed) for kind in self.inputs):
             raise InternalError(f"{self.node.name} moves values, but its tensors have different types")
         kind, limits = self.output.cpp, self._clamp()
@@ -400,7 +389,7 @@ class LayerBuilder:
         if self._winograd:
             name, (weights, sets) = f"{self.identifier}_transformed", self._winograd
             other = call.replace(f"n2d2::{header}<", "n2d2::winograd<").replace(f"{self.identifier}_weights", name)
-            winograd = Winograd(other, name, weights, sets, streamed=self.streamed)
+            winograd = Winograd(other, name, weights, sets, having(WINOGRAD), self.streamed)
             self._headers.append("n2d2/winograd.hpp")
         return LayerCode(
             self.node.name,

@@ -18,11 +18,11 @@ def code(*layer) -> LayerCode:
     sum_type = build.sum_type() if rescaled else build.output.cpp
     configs, first = [], 0
     for i, name in enumerate(build.node.inputs):
-        stage = build.stage(only=i) if rescaled else build.moving_stage()
+        epilogue = build.epilogue(only=i) if rescaled else build.moving_epilogue()
         configs.append(
             build.config(
                 f"{build.node.name}: channels from {first} on, of {name}",
-                {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Stage": stage},
+                {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Epilogue": epilogue},
                 {"Channel": first, "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial},
                 suffix=f"config{i}",
             )

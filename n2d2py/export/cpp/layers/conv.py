@@ -32,7 +32,7 @@ def code(*layer) -> LayerCode:
             "Output": build.output_plane,
             "Weight": weight_type,
             "Sum": sum_type,
-            "Stage": build.stage(),
+            "Epilogue": build.epilogue(),
         },
         {
             "KernelHeight": weights.shape[2],

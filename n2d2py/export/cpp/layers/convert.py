@@ -14,7 +14,7 @@ def code(*layer) -> LayerCode:
     build.pointwise()
     config = build.config(
         f"{build.node.name}: {build.inputs[0].name} to {build.output.name}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.converting_stage()},
+        {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": build.converting_epilogue()},
         {"Serial": build.serial},
     )
     return build.code("copy", f"n2d2::copy<{config}>(in0, out);")

@@ -27,7 +27,7 @@ def code(*layer) -> LayerCode:
             "Output": build.output_plane,
             "Weight": weight_type,
             "Sum": sum_type,
-            "Stage": build.stage(),
+            "Epilogue": build.epilogue(),
         },
         {
             "KernelHeight": weights.shape[2],
@@ -55,7 +55,7 @@ def _has_phases(build: LayerBuilder, op: Deconv) -> bool:
         and tuple(op.dilation) == (1, 1)
         and max(op.stride) > 1
         and min(op.pads[:2]) >= 0
-        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size))
+        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
         and build.inputs[0].zero_point == 0
         and not build.serial
         and not build.streamed
@@ -72,7 +72,7 @@ def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
 def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
     """A convolution for each phase (kernels/n2d2/phases.hpp)."""
     weights, (height, width) = build.node.params["weights"], op.stride
-    calls, sum_type, stage = [], build.sum_type(), ""
+    calls, sum_type, epilogue = [], build.sum_type(), ""
     for y in range(height):
         for x in range(width):
             lines, top = _taps(weights.shape[2], height, y + op.pads[0])
@@ -81,7 +81,7 @@ def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
             build.choose("convolution", part)
             name, weight_type = build.weights(part, number)
             bias = build.bias(sum_type, number)
-            stage = stage or build.stage()
+            epilogue = epilogue or build.epilogue()
             config = build.config(
                 f"{build.node.name}: phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
                 {
@@ -89,7 +89,7 @@ def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
                     "Output": f"n2d2::PhasePlane<{build.output_plane}, {height}, {width}, {y}, {x}>",
                     "Weight": weight_type,
                     "Sum": sum_type,
-                    "Stage": stage,
+                    "Epilogue": epilogue,
                 },
                 {
                     "KernelHeight": len(lines),

@@ -17,7 +17,7 @@ def code(*layer) -> LayerCode:
         raise InternalError(f"{build.node.name}: the output of a {op.kind} lies over its input")
     config = build.config(
         f"{build.node.name}: {op.kind} with blocks of {op.block}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.moving_stage()},
+        {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": build.moving_epilogue()},
         {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0},
     )
     function = op.kind[0].lower() + op.kind[1:]

@@ -45,7 +45,7 @@ def code(*layer) -> LayerCode:
         raise InternalError(f"{build.node.name}: a Euclidean sum of integers")
     sum_type = "float" if "scales" in build.node.params else build.sum_type()
     operands = []
-    for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build))):
+    for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build), strict=True)):
         values = {"zero": build.inputs[i].zero_point, "weight": weight, "shift": shift}
         operands.append(
             build.constants(
@@ -57,7 +57,7 @@ def code(*layer) -> LayerCode:
     per_channel = build.integer and build.node.rescale.count > 1
     config = build.config(
         f"{build.node.name}: {operation} of {len(operands)}",
-        {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Stage": build.stage()},
+        {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Epilogue": build.epilogue()},
         {"PerChannel": per_channel, "Serial": build.serial},
     )
     bases = ", ".join(f"in{i}" for i in range(len(operands)))

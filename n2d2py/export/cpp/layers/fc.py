@@ -29,7 +29,7 @@ def code(*layer) -> LayerCode:
             "Output": build.output_plane,
             "Weight": weight_type,
             "Sum": sum_type,
-            "Stage": build.stage(),
+            "Epilogue": build.epilogue(),
         },
         {"FullWeights": build.full_weights(), "ByteSums": build.byte_sums, "Serial": 0},
     )

@@ -16,7 +16,7 @@ _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 def _move(build: LayerBuilder, kernel: str, description: str, constants: dict[str, int]) -> LayerCode:
     config = build.config(
         f"{build.node.name}: {description}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.moving_stage()},
+        {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": build.moving_epilogue()},
         constants,
     )
     return build.code(kernel, f"n2d2::{kernel}<{config}>(in0, out);")
@@ -80,6 +80,6 @@ def transpose_code(*layer) -> LayerCode:
     _apart(build)
     axes = _axes(build, build.input_shape)
     along = {0: 0, 1: 1, 2: 2}
-    for axis, source in zip(axes, build.node.op.perm[1:]):
+    for axis, source in zip(axes, build.node.op.perm[1:], strict=True):
         along[axis] = axes[source - 1]
     return _move(build, "transpose", "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})

@@ -24,7 +24,7 @@ def _code(build: LayerBuilder, kernel: str, title: str, parameters: dict[str, fl
     values = build.constants("parameters", "double", parameters, {})
     config = build.config(
         f"{node.name}: {title}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Parameters": values, "Stage": build.stage()},
+        {"Input": build.input_plane, "Output": build.output_plane, "Parameters": values, "Epilogue": build.epilogue()},
         constants,
     )
     return build.code("normalize", f"n2d2::{kernel}<{config}>(in0, out);")

@@ -26,14 +26,14 @@ def code(*layer) -> LayerCode:
     if "scales" in build.node.params:
         kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(build.input_shape[2:]))
         scale = build.constants("scale", "float", {"scale": build.node.params["scales"][0]}, {})
-        types.update(Scale=scale, Stage=build.stage())
+        types.update(Scale=scale, Epilogue=build.epilogue())
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, Order=order)
     elif op.mode == "Max":
-        types["Stage"] = build.moving_stage(clamped=True)
+        types["Epilogue"] = build.moving_epilogue(clamped=True)
     else:
         build.vectors()
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-        types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Stage=build.stage())
+        types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=build.epilogue())
         constants.update(
             InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescale.count > 1
         )

@@ -29,7 +29,7 @@ def code(*layer) -> LayerCode:
             "Input": build.input_plane,
             "Other": build.identifiers.plane(build.node.inputs[1]),
             "Output": build.output_plane,
-            "Stage": f"n2d2::Moved<{build.output.cpp}>" if plain else build.stage(),
+            "Epilogue": f"n2d2::Moved<{build.output.cpp}>" if plain else build.epilogue(),
         },
         {
             "KernelHeight": op.kernel[0],

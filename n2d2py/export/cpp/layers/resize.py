@@ -17,16 +17,19 @@ def code(*layer) -> LayerCode:
     title = f"{build.node.name}: {op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}"
     types = {"Input": build.input_plane, "Output": build.output_plane}
     if op.mode == "Nearest":
-        config = build.config(title, {**types, "Stage": build.moving_stage(clamped=True)}, {"Serial": build.serial})
+        config = build.config(title, {**types, "Epilogue": build.moving_epilogue(clamped=True)}, {"Serial": build.serial})
         return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
     build.vectors()
     weight = "std::int16_t" if build.integer else build.output.cpp
     config = build.config(
         title,
-        {**types, "Weight": weight, "Sum": build.sum_type(), "Stage": build.stage(centred=False)},
+        {**types, "Weight": weight, "Sum": build.sum_type(), "Epilogue": build.epilogue(centred=False)},
         {"Serial": build.serial},
     )
-    axes = [_axis(build, role, *sizes, weight) for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size)]
+    axes = [
+        _axis(build, role, *sizes, weight)
+        for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size, strict=True)
+    ]
     declared = "\n".join(axes)
     return build.code("resize", f"{declared}\nn2d2::resizeBilinear<{config}>(in0, out, lines, columns);")
 

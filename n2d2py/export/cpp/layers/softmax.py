@@ -29,7 +29,7 @@ def code(*layer) -> LayerCode:
     group = build.node.op.group_size or channels(build.input_shape)
     config = build.config(
         f"{build.node.name}: softmax over {group} channels",
-        {"Input": build.input_plane, "Output": build.output_plane, "Stage": build.stage()},
+        {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": build.epilogue()},
         {"Group": group, "Log": build.node.op.log},
     )
     return build.code("softmax", f"n2d2::softmax<{config}>(in0, out);")

@@ -23,7 +23,7 @@ def code(*layer) -> LayerCode:
             "Input": build.input_plane,
             "Pooled": build.identifiers.plane(node.inputs[1]),
             "Output": build.output_plane,
-            "Stage": build.moving_stage(clamped=True),
+            "Epilogue": build.moving_epilogue(clamped=True),
         },
         {
             "KernelHeight": op.kernel[0],

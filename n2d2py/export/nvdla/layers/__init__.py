@@ -3,8 +3,8 @@
 from n2d2py.export.nvdla import islands  # noqa: F401
 from n2d2py.export.nvdla.layers import (  # noqa: F401
     deconvolution,
-    elementwise,
     elements,
+    elementwise,
     moves,
     normalization,
     pooling,

@@ -48,7 +48,9 @@ def _by_rubik(state: Lowering, node: QuantNode, value: Value, post: Post, result
     weights, pads = _phases(_dense(node).astype(np.int8 if state.integer else np.float16), op.stride, op.pads[:2], step)
     size = h // op.stride[0], w // op.stride[1]
     source = value.region
-    behind = [max(0, n - 1 + k - pad - have) for n, k, pad, have in zip(size, weights.shape[2:], pads, source.shape[1:])]
+    behind = [
+        max(0, n - 1 + k - pad - have) for n, k, pad, have in zip(size, weights.shape[2:], pads, source.shape[1:], strict=True)
+    ]
     window = Window(pads=(pads[0], pads[1], behind[0], behind[1]))
     if max(weights.shape[2:]) > 32 or max(window.pads) > 31:
         return None
@@ -85,7 +87,7 @@ def _axis(kernel: int, stride: int, pad: int) -> tuple[list[list[tuple[int, int]
 
 def _phases(weights: np.ndarray, stride: tuple[int, int], pads, step: int):
     """(weights of all positions within a stride, `step` outputs for each; padding (top, left))."""
-    (rows, high, top), (columns, wide, left) = (_axis(k, s, p) for k, s, p in zip(weights.shape[2:], stride, pads))
+    (rows, high, top), (columns, wide, left) = (_axis(k, s, p) for k, s, p in zip(weights.shape[2:], stride, pads, strict=True))
     c = len(weights)
     laid = np.zeros((stride[0] * stride[1] * step, weights.shape[1], high, wide), weights.dtype)
     for j, row in enumerate(rows):

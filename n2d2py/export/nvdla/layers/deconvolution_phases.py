@@ -37,17 +37,17 @@ def phase_chains(state: Lowering, node: QuantNode, value: Value, post: Post, res
             size = -(-(h - row) // op.stride[0]), -(-(w - column) // op.stride[1])
             kernel, top = _phase(weights, 2, row + op.pads[0], op.stride[0], op.dilation[0])
             kernel, left = _phase(kernel, 3, column + op.pads[1], op.stride[1], op.dilation[1])
-            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], (top, left))]
+            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], (top, left), strict=True)]
             source = value.region
-            bottom, right = (max(0, need - have) for need, have in zip(reach, source.shape[1:]))
-            high, wide = (min(need, have) for need, have in zip(reach, source.shape[1:]))
+            bottom, right = (max(0, need - have) for need, have in zip(reach, source.shape[1:], strict=True))
+            high, wide = (min(need, have) for need, have in zip(reach, source.shape[1:], strict=True))
             source = replace(source, rows=high, columns=wide)
             if size not in buffers:
                 buffers[size] = Region.whole(state.buffer(f"{node.output}.{len(buffers)}", shape=(c, *size)))
             part = result if op.stride == (1, 1) else buffers[size]
             chains += state.convolution(node, source, kernel, Window(pads=(top, left, bottom, right)), op.groups, post, part)
             if part is not result:
-                steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride)]
+                steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride, strict=True)]
                 chains += copy(state, part, result, *steps, plain)
     return chains
 

@@ -54,12 +54,14 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
     """Pools behind each other, then a copy of every so many positions where they lie more than 8 apart."""
     axes = [
         maximum_stages(n, k, s, p, m)
-        for n, k, s, p, m in zip(source.shape[1:], node.op.kernel, _stride(state, node), node.op.pads[:2], result.shape[1:])
+        for n, k, s, p, m in zip(
+            source.shape[1:], node.op.kernel, _stride(state, node), node.op.pads[:2], result.shape[1:], strict=True
+        )
     ]
     depth = max(len(axis.stages) for axis in axes)
     sparse = any(axis.step > 1 for axis in axes)
     current, chains = replace(source, rows=axes[0].used, columns=axes[1].used), []
-    for number, (rows, columns) in enumerate(zip(*(axis.padded(depth) for axis in axes))):
+    for number, (rows, columns) in enumerate(zip(*(axis.padded(depth) for axis in axes), strict=True)):
         size = (source.channels, rows[3], columns[3])
         last = number == depth - 1 and not sparse
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=size))
@@ -67,7 +69,7 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
         chains += _columns(state, current, target, MAXIMUM, (rows[0], columns[0]), (rows[1], columns[1]), pads)
         current = target
     if sparse:
-        rows, columns = (np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes))
+        rows, columns = (np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes, strict=True))
         scale = state.values[node.inputs[0]].scale
         chains += gather(state, current, result, rows, columns, Post(np.array([scale]), None, scale))
     return chains
@@ -78,7 +80,7 @@ def _average(state: Lowering, node: QuantNode, source: Region, result: Region, s
     chains, current = [], source
     for number, (k, s, p) in enumerate(stages):
         last = number == len(stages) - 1
-        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s)]
+        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s, strict=True)]
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(source.channels, *size)))
         chains += _columns(state, current, target, AVERAGE, k, s, p)
         current = target
@@ -99,7 +101,7 @@ def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -
 def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
     """The steps of the windows; 1 along an axis with one window, where it means nothing."""
     size = state.graph.shape(node.output)[2:]
-    rows, columns = (1 if n == 1 else step for n, step in zip(size, node.op.stride))
+    rows, columns = (1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
     return rows, columns
 
 
@@ -158,7 +160,7 @@ def _stages(node: QuantNode, kernel, stride, pads, size):
         return None
     depth = max(len(rows), len(columns))
     rows, columns = (part + [1] * (depth - len(part)) for part in (rows, columns))
-    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns)]
+    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns, strict=True)]
 
 
 def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):
@@ -194,7 +196,7 @@ def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, str
     # Lines and columns that no window reaches are left out: the engine wants windows that end where the data end.
     h, w = (
         min(n, (out - 1) * step + size - pad)
-        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads)
+        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads[:2], strict=True)
     )
     source = replace(source, rows=h, columns=w)
     bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])

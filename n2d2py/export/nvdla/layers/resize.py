@@ -24,7 +24,7 @@ def _resize(state: Lowering, node: QuantNode) -> None:
     scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale]), None, scale)
     post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
-    (rows, _, _), (columns, _, _) = (op.taps(n, m) for n, m in zip(value.region.shape[1:], op.size))
+    (rows, _, _), (columns, _, _) = (op.taps(n, m) for n, m in zip(value.region.shape[1:], op.size, strict=True))
     result = state.result(node.output)
     if one_pass(state.precision, post):
         chains = gather(state, value.region, result, rows, columns, post)

@@ -1,18 +1,16 @@
-// The windows of a convolution, gathered into a buffer in the form that the instructions of a Machine multiply, padding included.
-//
-// Machine: Windows<In, Words> says how inputs become windows. Windows whose parts are no multiples of its Unit are gathered as they
-// are and then arranged.
-#ifndef N2D2_PANELS_PANEL_WINDOWS_HPP
-#define N2D2_PANELS_PANEL_WINDOWS_HPP
+// im2col: the windows of a convolution, gathered into a buffer in the form that a microkernel multiplies (Windows), padding included.
+#ifndef N2D2_PANELS_PANEL_IM2COL_HPP
+#define N2D2_PANELS_PANEL_IM2COL_HPP
 
 #include <cstring>
 
+#include "n2d2/panels/microkernel.hpp"
 #include "n2d2/plane.hpp"
 
 namespace n2d2 {
 
-template <class Cfg, class Machine>
-struct PanelWindows {
+template <class Cfg, class Microkernel>
+struct PanelIm2col {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Input::Type In;
@@ -25,7 +23,7 @@ struct PanelWindows {
         Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
         Words = (K + Each - 1) / Each
     };
-    typedef typename Machine::template Windows<In, Words> Windows;
+    typedef typename Microkernel::template Windows<In, Words> Windows;
     enum : int {
         Size = Windows::Size,  // by which the place of an input in a window grows
         Window = Windows::Bytes,
@@ -55,7 +53,7 @@ struct PanelWindows {
     static N2D2_INLINE constexpr int inputLines(int lines) {
         return (lines - 1) * Cfg::StrideHeight + (KH - 1) * Cfg::DilationHeight + 1;
     }
-    static N2D2_INLINE void gatherLines(const unsigned char* in, int y, int end, std::uint8_t* to) {
+    static N2D2_INLINE void im2colLines(const unsigned char* in, int y, int end, std::uint8_t* to) {
         constexpr bool lines = ByLines;
         constexpr int left = lines ? PadLeft * C : 0, inside = lines ? Inside * C : 1, right = lines ? Right * C : 0;
         constexpr int bytes = static_cast<int>(sizeof(In));
@@ -77,10 +75,10 @@ struct PanelWindows {
 
     // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
     // vector is loaded from bytes that are still on their way to memory.
-    static N2D2_INLINE void gatherWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {
+    static N2D2_INLINE void im2colWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {
         if (Direct) {
             for (int i = 0; i < count; ++i)
-                gatherParts<Windows>(rows, x + i, channel, to + i * Window);
+                im2colParts<Windows>(rows, x + i, channel, to + i * Window);
             return;
         }
         constexpr int some = 16, pitch = Words * 4;
@@ -90,7 +88,7 @@ struct PanelWindows {
             for (int i = begin; i < end; ++i) {
                 std::uint8_t* const window = raw + (Direct ? 0 : (i - begin) * pitch);
                 std::memset(window + (Direct ? 0 : pitch - 4), 0, Direct ? 0 : 4);
-                gatherParts<typename Windows::Raw>(rows, x + i, channel, window);
+                im2colParts<typename Windows::Raw>(rows, x + i, channel, window);
             }
             for (int i = begin; i < end; ++i)
                 Windows::arrange(raw + (Direct ? 0 : (i - begin) * pitch), to + i * Window);
@@ -98,7 +96,7 @@ struct PanelWindows {
     }
 
     template <class Form>
-    static N2D2_INLINE void gatherParts(const In* const* rows, int x, int channel, std::uint8_t* to) {
+    static N2D2_INLINE void im2colParts(const In* const* rows, int x, int channel, std::uint8_t* to) {
         constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
         constexpr bool run = Run;
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
@@ -121,7 +119,7 @@ struct PanelWindows {
     }
 
     // The windows of pixels [begin, end) of the sequence from line y on, one after the other.
-    static N2D2_INLINE void gather(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
+    static N2D2_INLINE void im2col(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
         const In* rows[KH];
         int x = begin % OW;
         y += begin / OW;
@@ -132,7 +130,7 @@ struct PanelWindows {
             }
             const int stop = least(int(OW), x + end - begin);
             begin += stop - x;
-            gatherWindows(rows, x, stop - x, channel, to);
+            im2colWindows(rows, x, stop - x, channel, to);
             to += static_cast<long>(stop - x) * Window;
             x = 0;
             ++y;
@@ -142,4 +140,4 @@ struct PanelWindows {
 
 }  // namespace n2d2
 
-#endif  // N2D2_PANELS_PANEL_WINDOWS_HPP
+#endif  // N2D2_PANELS_PANEL_IM2COL_HPP

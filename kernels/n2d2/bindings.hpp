@@ -1,0 +1,20 @@
+// The kernels of the instruction set that is compiled for.
+//
+// A header of an operator defines N2D2_BIND_<OPERATOR> when its portable kernel is declared, and includes this file, which has no
+// guard: the header of the set takes the mark away and specialises the operator for `Native`. Where it does not, the portable kernel
+// stays. docs/dispatch.md has the rules.
+//
+// Written by `python -m n2d2py.docs` from the table in n2d2py/export/cpp/isa.py.
+#if N2D2_AVX512VNNI
+#include "n2d2/isa/avx512vnni.hpp"
+#elif N2D2_AVXVNNI
+#include "n2d2/isa/avxvnni.hpp"
+#elif N2D2_AVX2
+#include "n2d2/isa/avx2.hpp"
+#elif N2D2_SSE41
+#include "n2d2/isa/sse4.hpp"
+#elif N2D2_NEON_DOT
+#include "n2d2/isa/neondot.hpp"
+#elif N2D2_NEON
+#include "n2d2/isa/neon.hpp"
+#endif

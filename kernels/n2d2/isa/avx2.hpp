@@ -1,0 +1,94 @@
+// The kernels of AVX2, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/avx2_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/x86/avx2_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
+namespace n2d2 {
+// In registers: 12 sums, two weight vectors, a word, a product.
+template <class Cfg>
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Microkernel, 6> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/x86/avx2_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : avx2::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/x86/avx2.hpp"
+#include "n2d2/x86/vector_residual.hpp"
+namespace n2d2 {
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<avx2::Vec, Epilogue> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RUNS)
+#undef N2D2_BIND_RUNS
+#include "n2d2/panels/vector_run.hpp"
+#include "n2d2/x86/avx2.hpp"
+namespace n2d2 {
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, Varying> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_LOOKUP)
+#undef N2D2_BIND_LOOKUP
+#include "n2d2/x86/avx2_lookup.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Lookup<Cfg, Native> : avx2::Lookup<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_EXP)
+#undef N2D2_BIND_EXP
+#include "n2d2/x86/avx2_exp.hpp"
+namespace n2d2 {
+template <>
+struct VectorExp<Native> : avx2::VectorExp {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#include "n2d2/x86/float256.hpp"
+#endif
+
+#if defined(N2D2_BIND_PEAK)
+#undef N2D2_BIND_PEAK
+#include "n2d2/x86/multiply_peak.hpp"
+namespace n2d2 {
+template <>
+struct MultiplyPeak<Native> : Pairs256Peak {};
+}  // namespace n2d2
+#endif

@@ -1,0 +1,64 @@
+// The kernels of AVX-512 with VNNI, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/avx512_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avx512::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/avx512_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/x86/avx512_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : avx512::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/vector_residual.hpp"
+namespace n2d2 {
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<avx512::Vec, Epilogue> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RUNS)
+#undef N2D2_BIND_RUNS
+#include "n2d2/panels/vector_run.hpp"
+#include "n2d2/x86/avx512.hpp"
+namespace n2d2 {
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue, Varying> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#include "n2d2/x86/float512.hpp"
+#endif
+
+#if defined(N2D2_BIND_PEAK)
+#undef N2D2_BIND_PEAK
+#include "n2d2/x86/multiply_peak.hpp"
+namespace n2d2 {
+template <>
+struct MultiplyPeak<Native> : Dot512Peak {};
+}  // namespace n2d2
+#endif

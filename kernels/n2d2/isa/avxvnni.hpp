@@ -1,0 +1,32 @@
+// The kernels of AVX2 with AVX-VNNI: tiles of their own, all else is AVX2's.
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/avxvnni_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avxvnni::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/avxvnni_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_PEAK)
+#undef N2D2_BIND_PEAK
+#include "n2d2/x86/multiply_peak.hpp"
+namespace n2d2 {
+template <>
+struct MultiplyPeak<Native> : Dot256Peak {};
+}  // namespace n2d2
+#endif
+
+#include "n2d2/isa/avx2.hpp"

@@ -1,0 +1,54 @@
+// The kernels of NEON, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/arm/neon_bytes_tile.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/arm/neon_bytes_tile.hpp"
+#include "n2d2/panels/panel_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Microkernel<Cfg::FullWeights != 0> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/arm/neon_winograd.hpp"
+#include "n2d2/panels/panel_winograd.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, neon::WinogradMicrokernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/arm/neon_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : neon::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/arm/neon_residual.hpp"
+namespace n2d2 {
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : neon::ResidualSum<Epilogue> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#include "n2d2/arm/neon_float.hpp"
+#endif

@@ -1,0 +1,32 @@
+// The kernels of NEON with the dot product instructions: no Winograd, all that is not here is NEON's.
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/arm/neon_dot_tile.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neondot::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/arm/neon_dot_tile.hpp"
+#include "n2d2/panels/panel_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neondot::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/arm/neon_dot_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : neondot::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#include "n2d2/isa/neon.hpp"

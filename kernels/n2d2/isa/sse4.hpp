@@ -1,0 +1,63 @@
+// The kernels of SSE4.1, operator by operator (n2d2/bindings.hpp).
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+#include "n2d2/x86/sse41_byte_tile.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/x86/sse41_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
+namespace n2d2 {
+// In registers: 8 sums, four weight vectors, a word, a product.
+template <class Cfg>
+struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Microkernel, 2> > {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/x86/pair_depthwise.hpp"
+#include "n2d2/x86/sse41.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : PairDepthwise<Cfg, sse41::Vec> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RESIDUAL)
+#undef N2D2_BIND_RESIDUAL
+#include "n2d2/x86/sse41.hpp"
+#include "n2d2/x86/vector_residual.hpp"
+namespace n2d2 {
+template <class Epilogue>
+struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
+}  // namespace n2d2
+#endif
+
+// AVX without AVX2 has vectors of 256 bits for floating point.
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#if defined(__AVX__)
+#include "n2d2/x86/float256.hpp"
+#else
+#include "n2d2/x86/float128.hpp"
+#endif
+#endif

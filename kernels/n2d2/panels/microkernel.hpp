@@ -1,0 +1,43 @@
+// A microkernel: what an instruction set has for matrix products on panels of weights (panel_convolution.hpp, panel_fullyconnected.hpp).
+//
+// A panel is the weights of 16 outputs, [Words][16][weights of a word]; the last one of a layer has only LastOutputs of 16. A word is four
+// bytes of inputs, or two of 16 bits, or a float: the exporter packs [K / 4][16][4], [K / 2][16][2] of int8 or [K][16] of float, filled up
+// with zeros. Bytes count as unsigned ones, signed ones + 128, or all as signed ones, unsigned ones - 128; the bias makes up for it
+// (`signed` in the table of instruction sets).
+//
+//   Windows<In, Words>        the form of a window of Words words in memory
+//     Plain                   values are multiplied as they lie in the plane: 1 x 1 windows are read in place
+//     Size, Unit, Bytes       by how many bytes the place of an input in a window grows; parts of windows are multiples of Unit inputs; of a window
+//     copy<Count>(from, to)   Count inputs; up to 63 bytes behind them may be written
+//     fill<Count>(value, to)  Count times the value of the padding
+//     Raw, arrange(raw, to)   windows with parts that are no multiples of Unit are copied in the form Raw and then arranged
+//   Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue>
+//     run<Pitch>(x, w, bias, output, at)   the outputs from `output` on of Pixels pixels: their windows, which lie Pitch bytes apart from x on,
+//                             times Panels panels from w on, added to bias[output] and so on, go through the epilogue to at(pixel) + output.
+//                             The constants of the epilogue are read before anything is stored, which might be they; nothing else is written.
+//   tilePanels(panels)        panels of a tile of a layer with `panels` of them
+//   tilePixels(panels)        the most pixels of such a tile
+//   singlePanels()            panels of a tile of one pixel (fully connected layers)
+//   LineVector                optional, bytes of a vector: tiles are also read from input lines (panel_lines.hpp), run<Pitch, Lines, Jump>(...):
+//                             a window is Lines pieces, Jump bytes apart
+//
+// The matrix products of Winograd's form have another one (panel_winograd.hpp).
+#ifndef N2D2_PANELS_MICROKERNEL_HPP
+#define N2D2_PANELS_MICROKERNEL_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+template <class Microkernel, class Found = void>
+struct LineVectorOf {
+    enum : int { Bytes = 0 };
+};
+template <class Microkernel>
+struct LineVectorOf<Microkernel, typename Exists<Microkernel::LineVector>::Type> {
+    enum : int { Bytes = Microkernel::LineVector };
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_MICROKERNEL_HPP

@@ -1,0 +1,78 @@
+// The vectors of a Winograd convolution where pmaddwd multiplies 16-bit integers exactly, two to a sum.
+#ifndef N2D2_X86_PAIR_WINOGRAD_HPP
+#define N2D2_X86_PAIR_WINOGRAD_HPP
+
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/panels/winograd_products.hpp"
+
+namespace n2d2 {
+
+// Microkernel: that of the direct form, with Vec, and whose Tile has store(), the epilogue of some pixels. Tiles: those whose sums the
+// registers hold beside the weights of a word, the word and a product.
+template <class Microkernel, int Tiles>
+struct PairWinograd {
+    typedef typename Microkernel::Vec Vec;
+    typedef typename Vec::Ints Inputs;
+    typedef typename Vec::Ints Sums;
+    enum : int { Lanes = 2 * Vec::Lanes, SumLanes = Vec::Lanes, GroupTiles = Tiles, StepWords = 1 };
+
+    // Count bytes as 16-bit integers from 0 to 255, signed ones + 128.
+    template <int Count, class In>
+    static N2D2_INLINE Inputs load(const In* from) {
+        return Vec::template widened<In, Count>(from);
+    }
+    static N2D2_INLINE Inputs add(Inputs a, Inputs b) { return Vec::plus16(a, b); }
+    static N2D2_INLINE Inputs subtract(Inputs a, Inputs b) { return Vec::minus16(a, b); }
+    static N2D2_INLINE void store(Inputs x, std::uint8_t* to) { Vec::storeAligned(x, to); }
+
+    // Products.
+    static N2D2_INLINE Inputs word(const std::uint8_t* from) { return Vec::word(from); }
+    template <int, int Tile>
+    struct Step : WinogradWords<PairWinograd, Tile> {
+        N2D2_INLINE explicit Step(const std::uint8_t* from) : WinogradWords<PairWinograd, Tile>(from) {}
+    };
+    template <int Outputs>
+    struct Row {
+        enum : int { Vectors = (Outputs + Vec::Lanes - 1) / Vec::Lanes, Bytes = 32 * ((Outputs + 7) / 8) };
+        Inputs weights[Vectors];
+        N2D2_INLINE explicit Row(const std::int8_t* from) {
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v)
+                weights[v] = Vec::load(from + Vec::Size * v);
+        }
+        template <int>
+        N2D2_INLINE void add(Sums (&sums)[Vectors], Inputs inputs) const {
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                sums[v] = Vec::addPairs(sums[v], inputs, weights[v]);
+                Vec::pin(sums[v]);
+            }
+        }
+    };
+
+    static N2D2_INLINE Sums zero() { return Vec::zero(); }
+    static N2D2_INLINE void keep(Sums x, std::int32_t* to) { Vec::storeAligned(x, to); }
+    static N2D2_INLINE Sums sums(const std::int32_t* from) { return Vec::loadAligned(from); }
+    static N2D2_INLINE Sums plus(Sums a, Sums b) { return Vec::plus(a, b); }
+    static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
+    static N2D2_INLINE Sums plusQuarter(Sums bias, Sums a) { return Vec::plusQuarter(bias, a); }
+
+    // The epilogue of Pixels pixels of Outputs outputs.
+    template <class Epilogue, int Outputs, int Pixels>
+    struct Finish {
+        typedef typename Microkernel::template Tile<std::uint8_t, Pixels, 1, 1, Outputs, Epilogue> Tile;
+        enum : int { Vectors = Row<Outputs>::Vectors, Rest = Outputs - Vec::Lanes * (Vectors - 1) };
+        static N2D2_INLINE Sums bias(const std::int32_t* from, int v) {
+            const std::int32_t* const first = from + Vec::Lanes * v;
+            return v == Vectors - 1 ? Vec::template some<Rest>(first, first + 4) : Vec::template some<Vec::Lanes>(first, first + 4);
+        }
+        template <class At>
+        static N2D2_INLINE void store(const Sums (&sums)[Pixels][Vectors], int output, const At& at) {
+            Tile::store(sums, output, at);
+        }
+    };
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_PAIR_WINOGRAD_HPP

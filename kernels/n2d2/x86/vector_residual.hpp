@@ -1,0 +1,36 @@
+// The sum in the epilogue of a convolution (n2d2/residual.hpp), in vectors: pairs of 16-bit integers times the pair of multipliers.
+#ifndef N2D2_X86_VECTOR_RESIDUAL_HPP
+#define N2D2_X86_VECTOR_RESIDUAL_HPP
+
+#include "n2d2/panels/vec.hpp"
+
+namespace n2d2 {
+
+template <class Vec, class Epilogue>
+struct VectorResidual;
+
+template <class Vec, class First, class Operand, class Last>
+struct VectorResidual<Vec, Added<First, Operand, Last> > {
+    typedef typename Vec::Ints Ints;
+    typedef typename Vec::template Epilogue<Last, Vec::Lanes> LastEpilogue;
+    const Ints weights, offset;
+    const LastEpilogue last;
+
+    N2D2_INLINE VectorResidual()
+        : weights(Vec::spread(pairOf(Operand::weight(), Operand::oldWeight()))), offset(Vec::spread(Operand::offset())), last(0, 0) {}
+
+    template <int Count>
+    N2D2_INLINE void sixteen(const typename First::Type* own, typename Last::Type* out) const {
+        constexpr int vectors = 16 / Vec::Lanes;
+        Ints sums[vectors];
+        Vec::template pairsOf<typename First::Type, typename Operand::Old>(Vec::template sixteen<16>(own), Vec::template sixteen<Count>(out), sums);
+        N2D2_UNROLL
+        for (int v = 0; v < vectors; ++v)
+            sums[v] = Vec::addPairs(offset, sums[v], weights);
+        Vec::template storeSixteen<Count>(last, sums, out);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_VECTOR_RESIDUAL_HPP

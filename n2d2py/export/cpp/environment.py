@@ -1,0 +1,24 @@
+"""The templates of the C++ export."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+
+from n2d2py import resources
+
+__all__ = ["templates"]
+
+
+@cache
+def templates(folder: str = "cpp") -> jinja2.Environment:
+    """The templates below a folder of `export_templates`, compiled once for all exports of a process."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.folder("export_templates") / folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

@@ -1,0 +1,343 @@
+"""The table of instruction sets, and the processors that an export can be built for.
+
+All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`) and
+its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at run
+time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/dispatch.md says how to add one.
+
+`python -m n2d2py.docs` writes the two headers; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from n2d2py.errors import InternalError
+
+__all__ = [
+    "CONVOLUTION",
+    "DEPTHWISE",
+    "FAMILIES",
+    "FLOATS",
+    "FULLY_CONNECTED",
+    "KERNELS",
+    "PORTABLE",
+    "RUNS",
+    "TABLES",
+    "TARGETS",
+    "WINOGRAD",
+    "Family",
+    "InstructionSet",
+    "Probe",
+    "Target",
+    "condition",
+    "dispatched",
+    "exactly",
+    "having",
+    "instruction_sets",
+    "reads_panels",
+    "register_instruction_set",
+    "tagged",
+    "tags",
+]
+
+CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
+"""Kernels on panels of weights (`variants.py`)."""
+WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
+"""The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, WINOGRAD, FLOATS, RUNS, TABLES)
+"""What a set may have."""
+
+_PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Processors among which a program chooses an instruction set when it starts.
+
+    Attributes:
+        condition: the preprocessor's, for a compiler that builds for them.
+        machines: what `-dumpmachine` begins with, patterns of make.
+        processors: CMAKE_SYSTEM_PROCESSOR, a regular expression of CMake.
+    """
+
+    name: str
+    condition: str
+    machines: str
+    processors: str
+
+
+FAMILIES = (
+    Family(
+        "x86",
+        "(defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)",
+        "x86_64% i386% i486% i586% i686%",
+        "x86_64|AMD64|i[3-6]86",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How a build asks whether the compiler knows a set: it assembles `instruction` with `flag`. `note`: who does not know it."""
+
+    flag: str
+    instruction: str
+    note: str
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """A row of the table.
+
+    Attributes:
+        name: as N2D2_ISA_NAME, the environment variable N2D2_ISA and the parameter Tile spell it.
+        title: for people.
+        tag: the struct of n2d2 that its kernels are specialised for, `Native` where the code is compiled for it.
+        macro: 1 where the code is compiled for it, or for a set that extends it; else 0.
+        header: what binds its kernels to the operators, below `kernels/`.
+        text: what processors have it.
+        when: the condition of the preprocessor, on what the compiler may use. The first row that holds is taken.
+        extends: the set whose kernels it takes where it has none of its own; "" for none.
+        has: the kernels that it has.
+        signed: those of them that multiply signed bytes, unsigned inputs - 128; the others unsigned bytes, signed inputs + 128.
+        speed: multiply-accumulates that cost as much time as one of portable code, for the choice of threads.
+        tiles: (pixels, panels, bytes of windows) that `-tune` tries; zeros stand for the kernel's own choice.
+        flags: the compiler's, for one binary with several sets; g++ and clang++ have the same.
+        present: C++ that asks the processor for it; "" where no binary chooses it when it starts.
+        family: the processors that have it; "" for all.
+        probe: how a build asks whether the compiler knows it; None where all compilers do.
+    """
+
+    name: str
+    title: str
+    tag: str
+    macro: str
+    header: str
+    text: str
+    when: str
+    extends: str = ""
+    has: frozenset[str] = frozenset()
+    signed: frozenset[str] = frozenset()
+    speed: int = 8
+    tiles: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
+    flags: tuple[str, ...] = ()
+    present: str = ""
+    family: str = ""
+    probe: Probe | None = None
+
+
+_FEW_REGISTERS = ((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (2, 1, 24576), (3, 1, 24576))
+
+PORTABLE = InstructionSet(
+    "portable",
+    "portable",
+    "Portable",
+    "",
+    "",
+    "everything else, and everything with -DN2D2_ISA_PORTABLE",
+    "",
+    tiles=_FEW_REGISTERS,
+    flags=("-DN2D2_ISA_PORTABLE",),
+    present="true",
+)
+"""Portable C++, where no row of the table holds."""
+
+# From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
+_TABLE = (
+    InstructionSet(
+        "avx512vnni",
+        "AVX-512 VNNI",
+        "Avx512Vnni",
+        "N2D2_AVX512VNNI",
+        "n2d2/isa/avx512vnni.hpp",
+        "x86 with AVX-512 F, BW, DQ, VL and VNNI",
+        "defined(N2D2_EMULATED_AVX512VNNI) || \\\n    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
+        "defined(__AVX512VL__) && defined(__AVX512VNNI__))",
+        has=_PANELS | {FLOATS, RUNS},
+        speed=16,
+        tiles=((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576)),
+        flags=("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c"),
+        present='supports("avx512f") && supports("avx512bw") && supports("avx512dq") && supports("avx512vl") && '
+        'supports("avx512vnni")',
+        family="x86",
+    ),
+    InstructionSet(
+        "avxvnni",
+        "AVX-VNNI",
+        "Avx2",
+        "N2D2_AVXVNNI",
+        "n2d2/isa/avxvnni.hpp",
+        "x86-64 with AVX2 and AVX-VNNI",
+        "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
+        extends="avx2",
+        has=_PANELS | {FLOATS, RUNS, TABLES},
+        speed=16,
+        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
+        flags=("-mavx2", "-mf16c", "-mavxvnni"),
+        present='supports("avx2") && leaf7Bit(1, 4)',
+        family="x86",
+        probe=Probe("-mavxvnni", "{vex} vpdpbusd %ymm0, %ymm0, %ymm0", "compilers before GCC 11 and clang 12 do not know it"),
+    ),
+    InstructionSet(
+        "avx2",
+        "AVX2",
+        "Avx2",
+        "N2D2_AVX2",
+        "n2d2/isa/avx2.hpp",
+        "x86-64 with AVX2",
+        "defined(__AVX2__) && defined(__x86_64__)",
+        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES},
+        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
+        flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
+        present='supports("avx2")',
+        family="x86",
+    ),
+    InstructionSet(
+        "sse4",
+        "SSE4.1",
+        "Sse41",
+        "N2D2_SSE41",
+        "n2d2/isa/sse4.hpp",
+        "x86-64 with SSE4.1",
+        "defined(__SSE4_1__) && defined(__x86_64__)",
+        has=_PANELS | {WINOGRAD, FLOATS},
+        tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
+        flags=("-msse4.1",),
+        present='supports("sse4.1")',
+        family="x86",
+    ),
+    InstructionSet(
+        "neondot",
+        "NEON with dot products",
+        "NeonDot",
+        "N2D2_NEON_DOT",
+        "n2d2/isa/neondot.hpp",
+        "ARMv8.2 with the dot product instructions",
+        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)",
+        extends="neon",
+        has=_PANELS | {FLOATS},
+        signed=_PANELS,
+        tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (6, 1, 24576), (3, 2, 24576)),
+    ),
+    InstructionSet(
+        "neon",
+        "NEON",
+        "Neon",
+        "N2D2_NEON",
+        "n2d2/isa/neon.hpp",
+        "ARM with NEON, little-endian",
+        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)",
+        has=_PANELS | {WINOGRAD, FLOATS},
+        signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
+        tiles=_FEW_REGISTERS,
+    ),
+)
+
+_MORE: list[InstructionSet] = []
+"""Those of plug-ins, the last one first."""
+
+
+def register_instruction_set(row: InstructionSet) -> None:
+    """Puts a set before all others.
+
+    Raises:
+        InternalError: when its name, tag or macro is taken, or it extends a set that does not exist.
+    """
+    known = (*instruction_sets(), PORTABLE)
+    for what in ("name", "tag", "macro"):
+        if getattr(row, what) in (getattr(one, what) for one in known):
+            raise InternalError(f"instruction set {row.name}: its {what} {getattr(row, what)} is taken")
+    if row.extends and row.extends not in (one.name for one in known):
+        raise InternalError(f"instruction set {row.name}: it extends {row.extends}, which does not exist")
+    _MORE.insert(0, row)
+
+
+def instruction_sets() -> tuple[InstructionSet, ...]:
+    """All sets but the portable one, from the fastest to the slowest."""
+    return (*_MORE, *_TABLE)
+
+
+def having(kernel: str, signed: bool = False) -> tuple[str, ...]:
+    """Names of the sets with a kernel, best first; only those that multiply signed bytes with `signed`."""
+    return tuple(one.name for one in instruction_sets() if kernel in (one.signed if signed else one.has))
+
+
+def reads_panels(row: InstructionSet) -> bool:
+    """Whether a set has all kernels on panels (N2D2_PANELS)."""
+    return row.has >= _PANELS
+
+
+def dispatched() -> list[InstructionSet]:
+    """The sets among which one binary chooses when it starts, from the slowest, portable C++, to the fastest."""
+    return [PORTABLE, *(one for one in reversed(instruction_sets()) if one.present)]
+
+
+def exactly(row: InstructionSet) -> str:
+    """What the preprocessor asks for a set, and not for one that extends it."""
+    others = [one.macro for one in instruction_sets() if one.extends == row.name]
+    return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
+
+
+def condition(names: Iterable[str]) -> str:
+    """What the preprocessor asks for one of the sets `names`: macros that hold for them and no other set."""
+    wanted, rows = set(names), instruction_sets()
+    parts = []
+    panels = {one.name for one in rows if reads_panels(one)}
+    if panels and panels <= wanted:
+        parts.append("N2D2_PANELS")
+        wanted -= panels
+    covered: set[str] = set()
+    for one in rows:
+        more = {other.name for other in rows if other.extends == one.name}
+        if one.name in wanted and more and more <= wanted:
+            covered |= more
+    for one in rows:
+        if one.name in wanted and one.name not in covered:
+            more = {other.name for other in rows if other.extends == one.name}
+            parts.append(one.macro if more <= wanted else exactly(one))
+    return " || ".join(parts)
+
+
+def tags() -> dict[str, InstructionSet]:
+    """The tags of kernels, each with the set that it was made for."""
+    found = {one.tag: one for one in instruction_sets()}  # a set stands after those that extend it
+    return {**found, PORTABLE.tag: PORTABLE}
+
+
+def tagged(tag: str) -> InstructionSet:
+    """The set that a tag was made for."""
+    return tags()[tag]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor to build for. `processor` as CMake calls it, `flags` of the compiler, `prefix` of its name, `emulator` and its
+    arguments, which runs the programs elsewhere."""
+
+    name: str
+    processor: str
+    flags: tuple[str, ...]
+    prefix: str = ""
+    emulator: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """Where the libraries for the emulator are."""
+        return f"/usr/{self.prefix[:-1]}" if self.prefix else ""
+
+
+_AARCH64, _ARM = "aarch64-linux-gnu-", "arm-linux-gnueabihf-"
+
+TARGETS = (
+    Target("x86-64", "x86_64", ("-march=x86-64",)),
+    Target("x86-64-v2", "x86_64", ("-march=x86-64-v2",)),
+    Target("x86-64-v3", "x86_64", ("-march=x86-64-v3",)),
+    Target("x86-64-v3-vnni", "x86_64", ("-march=x86-64-v3", "-mavxvnni")),
+    Target("x86-64-v4", "x86_64", ("-march=x86-64-v4", "-mavx512vnni")),
+    Target("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
+    Target("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
+    Target("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
+    Target("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
+    Target("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+)

@@ -1,0 +1,127 @@
+"""The table of instruction sets: what is made of it, and that nothing beside it and the kernels names a set."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from export_networks import chain, request, write_export
+
+from n2d2py.export.cpp import isa
+from n2d2py.export.cpp.headers import needed_headers
+from n2d2py.export.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.export.cpp.variants import IMPLEMENTATIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "kernels"
+BOUND = {
+    isa.CONVOLUTION: "CONVOLUTION",
+    isa.DEPTHWISE: "DEPTHWISE",
+    isa.FULLY_CONNECTED: "FULLYCONNECTED",
+    isa.WINOGRAD: "WINOGRAD",
+    isa.FLOATS: "FLOATS",
+    isa.RUNS: "RUNS",
+    isa.TABLES: "LOOKUP",
+}
+"""What a set has, by the mark of the operator that its header binds."""
+
+
+def bound(header: str) -> set[str]:
+    """The operators that a header binds, with those of the set that it extends."""
+    text = (KERNELS / header).read_text()
+    found = set(re.findall(r"^#undef N2D2_BIND_(\w+)$", text, re.MULTILINE))
+    for other in re.findall(r'^#include "(n2d2/isa/\w+\.hpp)"$', text, re.MULTILINE):
+        found |= bound(other)
+    return found
+
+
+@pytest.mark.parametrize("header", ISA_HEADERS)
+def test_headers_are_those_of_the_table(header):
+    assert (KERNELS / header).read_text() == isa_header(header), "run python -m n2d2py.docs"
+
+
+@pytest.mark.parametrize("row", isa.instruction_sets(), ids=lambda row: row.name)
+def test_a_set_binds_what_the_table_says(row):
+    """Winograd that a set inherits counts as had only where it pays."""
+    marks = bound(row.header)
+    assert {BOUND[kernel] for kernel in row.has} <= marks
+    inherited = bound(next(one.header for one in isa.instruction_sets() if one.name == row.extends)) if row.extends else set()
+    assert {mark for mark in marks if mark in BOUND.values()} - {BOUND[kernel] for kernel in row.has} <= inherited & {
+        "WINOGRAD"
+    }
+    assert "RESIDUAL" in marks and row.signed <= row.has
+
+
+def test_conditions_hold_for_their_sets_only():
+    """Each condition is evaluated as the preprocessor would, with the macros of each set."""
+    names = [row.name for row in isa.instruction_sets()]
+    extends = {row.name: row.extends for row in isa.instruction_sets()}
+    for wanted in (names, ["avx2"], ["avxvnni", "avx2"], ["neon"], ["neondot", "neon"], ["sse4", "neondot"], names[1:]):
+        text = isa.condition(wanted)
+        for name in [*names, "portable"]:
+            lineage = {name, extends.get(name, "")}
+            values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name != "portable"}
+            python = (
+                re.sub(r"\w+", lambda word, values=values: str(values[word[0]]), text)
+                .replace("&&", " and ")
+                .replace("||", " or ")
+            )
+            assert eval(python.replace("!", " not ")) == (name in wanted), (wanted, name, text)
+
+
+def test_implementations_name_sets_of_the_table():
+    names = {row.name for row in isa.instruction_sets()}
+    assert all(one.sets and set(one.sets) <= names and set(one.signed_sets) <= set(one.sets) for one in IMPLEMENTATIONS)
+
+
+def test_nothing_else_names_an_instruction_set():
+    """Python and templates take names, tags, macros and flags from the table."""
+    words = "|".join(
+        {*(row.name for row in isa.instruction_sets()), "avx512", "sse41", *(row.tag for row in isa.instruction_sets())}
+    )
+    named = re.compile(rf"(?<![a-z])({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
+    places = [*(ROOT / "n2d2py").rglob("*.py"), *(ROOT / "export_templates").rglob("*.j2")]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in places
+        if path != ROOT / "n2d2py" / "export" / "cpp" / "isa.py"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if named.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_headers_of_operators_have_no_ladder():
+    """No header of an operator asks for a set; `half.hpp` asks for conversions of the compiler's target."""
+    macros = re.compile(r"^#\s*(?:el)?if.*\b(" + "|".join(row.macro for row in isa.instruction_sets()) + r")\b", re.MULTILINE)
+    generated = {KERNELS / header for header in ISA_HEADERS}
+    found = [path.name for path in KERNELS.glob("n2d2/*.hpp") if path not in generated and macros.search(path.read_text())]
+    assert found == ["half.hpp"]
+
+
+def test_an_export_has_the_headers_of_its_operators():
+    pools = needed_headers(["n2d2/pool.hpp"], KERNELS)
+    assert not [name for name in pools if "_tile" in name or "depthwise" in name or "winograd" in name]
+    dense = needed_headers(["n2d2/fullyconnected.hpp"], KERNELS)
+    assert "n2d2/x86/avx2_byte_tile.hpp" in dense and "n2d2/arm/neon_bytes_tile.hpp" in dense
+    assert not [name for name in dense if "depthwise" in name or "winograd" in name]
+
+
+def test_a_set_that_is_registered_has_a_name_of_its_own(monkeypatch):
+    monkeypatch.setattr(isa, "_MORE", [])
+    row = isa.InstructionSet("toy", "Toy", "Toy", "N2D2_TOY", "toy.hpp", "the test", "defined(TOY)", has=frozenset((isa.RUNS,)))
+    isa.register_instruction_set(row)
+    assert isa.instruction_sets()[0] is row and isa.having(isa.RUNS)[0] == "toy" and isa.tagged("Toy") is row
+    assert isa.condition(isa.having(isa.CONVOLUTION)) == "N2D2_PANELS" and "N2D2_TOY" in isa.condition(isa.having(isa.RUNS))
+    with pytest.raises(isa.InternalError, match="its name toy is taken"):
+        isa.register_instruction_set(row)
+
+
+def test_the_export_s_headers_are_those_of_the_kernels(tmp_path):
+    folder = write_export(tmp_path / "out", request(chain(True)))
+    for path in (folder / "kernels").rglob("*.hpp"):
+        assert path.read_bytes() == (KERNELS / path.relative_to(folder / "kernels")).read_bytes()
+    listed = subprocess.run(["make", "-s", "targets"], cwd=folder, text=True, capture_output=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == [target.name for target in isa.TARGETS]

@@ -1,0 +1,189 @@
+"""An instruction set of a plug-in: a row of the table and the header that binds its kernels go through export, build and -compare."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from n2d2py.cli import main
+from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.isa import condition, having, instruction_sets
+from n2d2py.plugin.load import isolated, load_plugin
+
+ROW = """from n2d2py.plugin import Instructions, instructions
+@instructions
+class Toy(Instructions):
+    name, title, tag, macro, header = "toy", "the toy", "Toy", "N2D2_TOY", "toy.hpp"
+    when, flags, present = "defined(TOY_MACHINE)", ("-DTOY_MACHINE",), "true"
+    has = ("convolution", "fullyConnected", "runs")
+    tiles = ((0, 0, 0), (2, 1, 4096))
+"""
+
+HEADER = """// The kernels of the toy: a multiply tile in plain C++, and runs of sums, which it counts.
+#if defined(N2D2_BIND_CONVOLUTION) || defined(N2D2_BIND_FULLYCONNECTED)
+#ifndef TOY_TILE
+#define TOY_TILE
+#include "n2d2/halfwords.hpp"
+#include "n2d2/output.hpp"
+namespace toy {
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+struct Tile {
+    enum : int { Each = 4 / static_cast<int>(sizeof(In)), Outputs = 16 * (Panels - 1) + LastOutputs };
+    template <long Pitch, class At>
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output, const At& at) {
+        for (int p = 0; p < Pixels; ++p) {
+            std::int32_t sums[Outputs];
+            for (int o = 0; o < Outputs; ++o) {
+                const int panel = o / 16, outputs = panel == Panels - 1 ? LastOutputs : 16;
+                sums[o] = bias[output + o];
+                for (int i = 0; i < Words * Each; ++i) {
+                    std::int16_t input;
+                    std::memcpy(&input, x + p * Pitch + 2 * i, 2);
+                    sums[o] += input * w[panel * 16 * Words * Each + (i / Each * outputs + o % 16) * Each + i % Each];
+                }
+            }
+            n2d2::store<Epilogue, Outputs>(sums, output, at(p) + output);
+        }
+    }
+};
+struct Multiply {
+    template <class In, int Words>
+    struct Windows : n2d2::Halfwords<In, Words> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : toy::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
+    static constexpr int tilePixels(int) { return 3; }
+    static constexpr int tilePanels(int) { return 1; }
+    static constexpr int singlePanels() { return 2; }
+};
+}  // namespace toy
+#endif
+#endif
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, toy::Multiply> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/panels/panel_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, toy::Multiply> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_RUNS)
+#undef N2D2_BIND_RUNS
+namespace n2d2 {
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : PortableRun<Epilogue, Varying> {};
+}  // namespace n2d2
+#endif
+"""
+
+NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 3, 9, 7] x) => (float[1, 5] y)
+<float[19, 3, 3, 3] w1, float[19, 1, 3, 3] w2, float[19, 19, 1, 1] w3, float[5, 1197] w4> {
+    a = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w1)
+    b = Relu (a)
+    c = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1], group = 19> (b, w2)
+    d = Relu (c)
+    e = Conv <kernel_shape = [1, 1]> (d, w3)
+    f = Add (e, b)
+    g = Relu (f)
+    h = Flatten (g)
+    y = Gemm <transB = 1> (h, w4)
+}"""
+
+
+def plugin(folder, row: str = ROW, header: str = HEADER):
+    (folder / "mine").mkdir()
+    (folder / "mine" / "toy.py").write_text(row)
+    (folder / "mine" / "toy.hpp").write_text(header)
+    return folder / "mine"
+
+
+def network(folder):
+    import numpy as np
+    import onnx
+
+    model = onnx.parser.parse_model(NETWORK)
+    random = np.random.default_rng(1)
+    for value in list(model.graph.value_info):
+        if value.name.startswith("w"):
+            shape = [size.dim_value for size in value.type.tensor_type.shape.dim]
+            array = random.normal(0, 0.3, shape).astype(np.float32)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+    del model.graph.value_info[:]
+    onnx.save(model, folder / "net.onnx")
+    return folder / "net.onnx"
+
+
+def export(folder, *options: str) -> int:
+    words = [network(folder), "-plugin", plugin(folder), "-export", "CPP", "-fuse", "-calib", "8", "-db-export", "4", "-quiet"]
+    return main([str(word) for word in (*words, "-o", folder, *options)])
+
+
+def test_a_plug_in_s_row_is_the_first_of_the_table(tmp_path):
+    with isolated():
+        load_plugin(plugin(tmp_path))
+        assert instruction_sets()[0].name == "toy" and having("convolution")[0] == "toy"
+        assert condition(having("convolution")) == "N2D2_PANELS || N2D2_TOY" and condition(having("depthwise")) == "N2D2_PANELS"
+    assert "toy" not in having("convolution")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ('"toy", "the toy"', '"avx2", "the toy"', "its name 'avx2' is taken"),
+        ('"fullyConnected"', '"pool"', "has names 'pool'"),
+        ('"toy.hpp"', '"other.hpp"', "'other.hpp' does not exist"),
+        ("tiles =", "extends, tiles = 'mmx',", "extends names 'mmx'"),
+    ],
+)
+def test_a_wrong_row_is_refused(tmp_path, old, new, message):
+    assert old in ROW
+    with isolated(), pytest.raises(N2D2Error, match=f"E022: .*{message}"):
+        load_plugin(plugin(tmp_path, ROW.replace(old, new)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+def test_export_build_and_compare(tmp_path, monkeypatch, capsys):
+    """Every layer of the build for the toy gives Python's integers, and its convolutions are the toy's."""
+    monkeypatch.setenv("CXXFLAGS", "-DTOY_MACHINE -Wall -Wextra -Wpedantic -Wconversion -Werror")
+    monkeypatch.setenv("OPT", "-O1")
+    monkeypatch.setenv("ARCH", " ")
+    with isolated():
+        assert export(tmp_path, "-compare", "4") == 0
+    assert "compiled values identical to Python's" in capsys.readouterr().out
+    folder = tmp_path / "export_CPP_int8"
+    assert "toy" in (folder / "statistics" / "layers.txt").read_text()
+    subprocess.run(["make", "-s", "build/dnn/src/layers_1.o"], cwd=folder, check=True)
+    used = subprocess.run(
+        ["nm", "-C", "build/dnn/src/layers_1.o"], cwd=folder, text=True, capture_output=True, check=True
+    ).stdout
+    assert "toy::Tile<" in used
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+def test_one_binary_holds_the_toy_beside_the_others(tmp_path, monkeypatch):
+    (tmp_path / "p.ini").write_text("RuntimeDispatch=1\n")
+    with isolated():
+        assert export(tmp_path, "-export-parameters", str(tmp_path / "p.ini")) == 0
+    folder = tmp_path / "export_CPP_int8"
+    subprocess.run(["make", "-s", "-j2", "OPT=-O1", "CXXFLAGS=-Werror"], cwd=folder, check=True)
+    found = []
+    for name in ("portable", "toy"):
+        monkeypatch.setenv("N2D2_ISA", name)
+        subprocess.run(["bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
+        found.append((folder / "all.bin").read_bytes())
+    assert found[0] == found[1]
