@@ -8,6 +8,7 @@ the same ones everywhere. These use additions, multiplications and divisions of 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = [
     "acos",
@@ -94,7 +95,7 @@ def log(x: np.ndarray) -> np.ndarray:
         return np.where((x < 0) | np.isnan(x), np.nan, result)
 
 
-def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def power(x: ArrayLike, y: ArrayLike) -> np.ndarray:
     """x^y; a negative x only with a whole y."""
     x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(all="ignore"):

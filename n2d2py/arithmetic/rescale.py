@@ -41,14 +41,14 @@ RESCALING_MODES = ("Floating-point", "Fixed-point", "Fixed-point16", "Fixed-poin
 MAX_SHIFT = 50
 
 
+@dataclass(frozen=True, eq=False)
 class Rescale:
-    """acc -> integer near acc * factor; one factor for all outputs or one per output channel.
+    """acc -> integer near acc * factor; one factor for all outputs or one per output channel."""
 
-    Attributes:
-        count: 1, or the number of output channels.
-    """
-
-    count: int
+    @property
+    def count(self) -> int:
+        """1, or the number of output channels."""
+        raise NotImplementedError
 
     def only(self, index: int) -> Rescale:
         """The rescale of output `index` alone."""
@@ -135,7 +135,10 @@ class StepRescale(Rescale):
     """rint(real / step) of float32 numbers instead of integer sums."""
 
     step: np.float32
-    count = 1
+
+    @property
+    def count(self) -> int:
+        return 1
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _rounded(acc.astype(np.float32) / np.float32(self.step), low, high)

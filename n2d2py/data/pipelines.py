@@ -201,7 +201,7 @@ class _Reading:
         if self._database is None or not (logs or _referred(self._document, section.name)):
             log.detail("%s: nothing refers to it, not computed", section.location)
             return
-        found = self._logged(values) if logs else self._computed(values)
+        found = self._logged(self._database, values) if logs else self._computed(self._database, values)
         if found is None:
             raise N2D2Error(
                 "E416",
@@ -233,26 +233,27 @@ class _Reading:
                     remedy="put a RescaleTransformation before",
                 )
 
-    def _computed(self, values: Values) -> Statistics | None:
+    def _computed(self, database: Database, values: Values) -> Statistics | None:
         """The statistics of a section; those of an earlier run where nothing has changed since."""
         wanted = values["MeanData"], values["StdDevData"]
-        positions = [self._database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
+        positions = [database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
         ways = [" ".join(map(str, self._way(name).steps)) for name in APPLY_TO[values["ApplyTo"]]]
-        key = None
-        if self._cache is not None:
-            key = key_of(self._database.items, np.concatenate(positions), f"{wanted} {ways}")
+        if self._cache is None:
+            return statistics(self._images(database, values), *wanted)
+        key = key_of(database.items, np.concatenate(positions), f"{wanted} {ways}")
         if key is None:
-            return statistics(self._images(values), *wanted)
+            return statistics(self._images(database, values), *wanted)
         file = self._cache / values.section.name / "statistics.npz"
         found = load_statistics(file, key)
         if found is None:
-            found = statistics(self._images(values), *wanted)
-            save_statistics(file, key, found)
+            found = statistics(self._images(database, values), *wanted)
+            if found is not None:
+                save_statistics(file, key, found)
         else:
             log.notice("%s: statistics of %s", values.section.name, file)
         return found
 
-    def _logged(self, values: Values) -> Statistics | None:
+    def _logged(self, database: Database, values: Values) -> Statistics | None:
         """The statistics of a section, and the lines of its files."""
         files = {
             name: [head]
@@ -264,7 +265,7 @@ class _Reading:
         }
 
         def seen() -> Iterator[np.ndarray]:
-            for image in self._images(values):
+            for image in self._images(database, values):
                 if values["LogSizeRange"]:
                     files["sizeRange.dat"].append(f"{image.shape[1]} {image.shape[0]} {image.shape[2]}")
                 if values["LogValueRange"]:
@@ -278,12 +279,12 @@ class _Reading:
         """What makes the images of a set, as far as the sections are read."""
         return self.ways["Test" if set_name == "Test" else "Validation"].pipeline(self._environment)
 
-    def _images(self, values: Values) -> Iterator[np.ndarray]:
+    def _images(self, database: Database, values: Values) -> Iterator[np.ndarray]:
         """The images of the chosen sets as far as they are transformed, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
-            positions = self._database.sets[name].tolist()
+            positions = database.sets[name].tolist()
             yield from ordered_map(
-                partial(_transformed, self._database.items, self._way(name)),
+                partial(_transformed, database.items, self._way(name)),
                 log.progress(positions, f"statistics of {name}", len(positions)),
             )
 

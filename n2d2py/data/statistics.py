@@ -54,8 +54,7 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
     low, high = np.inf, -np.inf
     smallest: Size = (0, 0, 0)
     largest: Size = (0, 0, 0)
-    means: np.ndarray | None = None
-    deviations: np.ndarray | None = None
+    moments: tuple[np.ndarray, np.ndarray] | None = None
     for image in images:
         wide = image.astype(np.float64)
         sides = (image.shape[1], image.shape[0], image.shape[2])
@@ -69,14 +68,13 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
         mean += difference * wide.size / total
         size = total
         if (mean_data or deviation_data) and smallest == largest:
-            if means is None:
-                means, deviations = np.zeros_like(wide), np.zeros_like(wide)
+            means, deviations = moments or (np.zeros_like(wide), np.zeros_like(wide))
             change = wide - means
             means = means + change / count
-            deviations += change * (wide - means)
+            moments = means, deviations + change * (wide - means)
     if not count:
         return None
-    same = smallest == largest and means is not None
+    means, deviations = moments if moments is not None and smallest == largest else (None, None)
     return Statistics(
         count,
         smallest,
@@ -85,6 +83,6 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
         high,
         mean,
         float(np.sqrt(squares / size)),
-        means if same and mean_data else None,
-        np.sqrt(deviations / count) if same and deviation_data else None,
+        means if mean_data else None,
+        np.sqrt(deviations / count) if deviation_data and deviations is not None else None,
     )

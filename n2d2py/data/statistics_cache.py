@@ -22,8 +22,8 @@ def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
     if not isinstance(items, FileItems) or len(positions) < SMALLEST:
         return None
     digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
-    for position in positions.tolist():
-        name = items.files[position]
+    for position in positions:
+        name = items.files[int(position)]
         try:
             found = (items.root / name).stat()
         except OSError:
@@ -59,5 +59,5 @@ def save_statistics(file: Path, key: str, found: Statistics) -> None:
         key=np.array(key),
         sizes=np.array([found.count, *found.smallest, *found.largest]),
         figures=np.array([found.minimum, found.maximum, found.mean, found.deviation]),
-        **matrices,
+        **matrices,  # pyright: ignore[reportArgumentType]  (to NumPy's stub a name could be allow_pickle)
     )

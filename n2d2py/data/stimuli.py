@@ -67,7 +67,7 @@ class Stimuli:
         chosen = np.asarray(positions, np.int64).reshape(-1)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise IndexError(f"positions outside the {len(self)} stimuli")
-        names = [self.names[position] for position in chosen]
+        names = [self.names[int(position)] for position in chosen]
         inner = self.label_map
         return Stimuli(
             names,

@@ -94,24 +94,26 @@ class Cutter:
     def _cut(self, budget: int) -> list[Segment]:
         """Backwards over the operators: the best first segment from each, and the best rest after it."""
         count = len(self.ops)
-        best: list[tuple[int, int, Segment | None]] = [(budget, 0, None)] * (count + 1)
+        costs = [(budget, 0)] * (count + 1)
+        firsts: dict[int, Segment] = {}
         for begin in reversed(range(count)):
-            found = None
-            for end in range(begin + 1, min(count, begin + LONGEST) + 1):
-                if end > begin + 1 and not self._may_share(begin, end):
+            first = self.weigh(begin, begin + 1)
+            rest, fused = costs[begin + 1]
+            least = (max(first.bytes, rest), fused)
+            for end in range(begin + 2, min(count, begin + LONGEST) + 1):
+                if not self._may_share(begin, end):
                     break
-                rest = best[end]
-                fused = (end - begin if end > begin + 1 else 0) + rest[1]
-                if found is not None and (rest[0], fused) >= found[:2]:
+                rest, fused = costs[end]
+                fused += end - begin
+                if (rest, fused) >= least:
                     continue
                 segment = self.weigh(begin, end)
-                cost = (max(segment.bytes, rest[0]), fused)
-                if found is None or cost < found[:2]:
-                    found = (*cost, segment)
-            best[begin] = found
+                if (max(segment.bytes, rest), fused) < least:
+                    least, first = (max(segment.bytes, rest), fused), segment
+            costs[begin], firsts[begin] = least, first
         segments, at = [], 0
         while at < count:
-            segments.append(best[at][2])
+            segments.append(firsts[at])
             at = segments[-1].end
         return segments
 

@@ -43,13 +43,13 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
 
 
 def _conv(node: QuantNode, graph: QuantGraph) -> OpSpec:
-    kernel = node.params["weights"].shape[2:]
+    lines, columns = node.params["weights"].shape[2:]
     return OpSpec.window(
         node.name,
         "conv",
         node.inputs[0],
         node.output,
-        kernel=tuple(int(k) for k in kernel),
+        kernel=(int(lines), int(columns)),
         stride=node.op.stride,
         pads=node.op.pads,
         dilation=node.op.dilation,

@@ -35,11 +35,12 @@ def plan_mode(
     if budget is None:
         plan = _plan(problem, settings, mode, 0, stream_input)
         return _named(plan, mode, budget)
+    tried = []
     for each in allowed:
-        plan = _plan(problem, settings, each, budget, stream_input)
-        if plan.arena_bytes <= budget:
-            return _named(plan, each, budget)
-    raise _unreachable(problem, settings, mode, budget, stream_input, plan)
+        tried.append(_plan(problem, settings, each, budget, stream_input))
+        if tried[-1].arena_bytes <= budget:
+            return _named(tried[-1], each, budget)
+    raise _unreachable(problem, settings, mode, budget, stream_input, tried[-1])
 
 
 def _named(plan: MemoryPlan, mode: str, budget: int | None) -> MemoryPlan:
@@ -63,22 +64,21 @@ def _plan(problem: MemoryProblem, settings: Settings, mode: str, budget: int, st
 
 def _streamed(problem: MemoryProblem, settings: Settings, budget: int, stream_input: bool) -> MemoryPlan:
     """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised."""
-    aim, best = budget, None
+    aim, plans = budget, []
     for _ in range(4):
         plan = StreamPlanner(stream_input, aim).plan(problem, settings)
-        if best is None or plan.arena_bytes < best.arena_bytes:
-            best = plan
+        plans.append(plan)
         if plan.arena_bytes <= budget or aim == 0:
             break
         aim = max(0, aim - (plan.arena_bytes - budget))
-    return best
+    return min(plans, key=lambda plan: plan.arena_bytes)
 
 
 def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) -> MemoryPlan:
     """The smallest of streamed and overlapping plans, in the given and the best order, improved by the solver if it is
     there.
     """
-    planners = [StreamPlanner(stream_input, search=_solved)]
+    planners: list[StreamPlanner | OverlapPlanner] = [StreamPlanner(stream_input, search=_solved)]
     if not stream_input:
         planners.append(OverlapPlanner())
     orders = [problem]

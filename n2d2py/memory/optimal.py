@@ -34,7 +34,7 @@ class OptimalPlanner:
 
 def _solver():
     try:
-        from ortools.sat.python import cp_model
+        from ortools.sat.python import cp_model  # pyright: ignore[reportMissingImports]  (of the extra "solver")
     except ImportError as error:
         raise N2D2Error(
             "E606", "MemoryManagerStrategy=OptimizeOptimal needs ortools", remedy="pip install ortools, or use OptimizeOverlap"

@@ -143,7 +143,7 @@ def _dress(axes: Any, plan: MemoryPlan, edges: list[int]) -> None:
     axes.set_ylim(0, max(1, plan.arena_bytes))
     step = max(1, len(edges) // 16)
     axes.set_xticks(edges[1:-1:step], [str(clock) for clock in range(0, len(edges) - 2, step)])
-    what = {"segment": "segment", "level": "level of the graph", "op": "layer"}.get(plan.options.get("Clock"), "clock")
+    what = {"segment": "segment", "level": "level of the graph", "op": "layer"}.get(plan.options.get("Clock", ""), "clock")
     axes.set_xlabel(f"{what} (inputs are written before 0)")
     axes.set_ylabel("address (bytes)")
     axes.yaxis.set_major_formatter(lambda value, _: f"{int(value):,}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from n2d2py.errors import InternalError
 from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["MemoryPlan", "Plane", "Scratch", "Step"]
@@ -193,6 +194,8 @@ class MemoryPlan:
         schedule = []
         for step in self.schedule:
             if step.arrives:
+                if step.rows is None:
+                    raise InternalError(f"the input {step.op} arrives without lines")
                 schedule.append({"input": step.op, "rows": list(step.rows), "clock": step.clock})
                 continue
             entry: dict[str, Any] = {"op": step.op}

@@ -69,15 +69,13 @@ class AutoPlanner:
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The first of the smallest; what the settings forbid is not tried."""
-        best = None
-        for wrap, concat, clock in product(
-            (settings.optimize_buffer, False), (settings.no_branch_concat, False), ("level", "op")
-        ):
-            tried = replace(settings, optimize_buffer=wrap, no_branch_concat=concat, clock=clock)
-            for name in ORDERS:
-                plan = N2D2Planner(name).plan(problem, tried)
-                if best is None or plan.arena_bytes < best.arena_bytes:
-                    best = plan
+        plans = (
+            N2D2Planner(name).plan(problem, replace(settings, optimize_buffer=wrap, no_branch_concat=concat, clock=clock))
+            for wrap, concat, clock, name in product(
+                (settings.optimize_buffer, False), (settings.no_branch_concat, False), ("level", "op"), ORDERS
+            )
+        )
+        best = min(plans, key=lambda plan: plan.arena_bytes)
         return replace(best, strategy=self.name, options={**best.options, "Plan": best.strategy})
 
 

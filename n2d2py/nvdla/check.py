@@ -107,7 +107,7 @@ def _emulated(program: Program, task: EmuTask) -> Iterator[str]:
                     yield f"{what}: its {side} has address index {index} of {len(task.addresses)}"
                     continue
                 memory, start, _ = task.addresses[index]
-                start += int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
+                start += int(buffer["offset"]) if firmware.has_field(buffer, "offset") else 0
                 end, size = start + int(buffer["size"]), len(program.memories[memory])
                 if end > size:
                     yield f"{what}: its {side} ends at byte {end} of a memory of {size}"
@@ -130,10 +130,9 @@ def _task(task: DlaTask) -> Iterator[str]:
 def _engine(operation: Operation, config: Config) -> Iterator[str]:
     if (operation.engine == BDMA and not config.has_bdma) or (operation.engine == RUBIK and not config.has_rubik):
         yield f"{config.name} has no such engine"
-    precisions = {"in_precision", "out_precision", "src_precision", "dst_precision", "precision"} & set(
-        operation.op.dtype.names
-    )
-    for name in sorted(precisions):
+    for name in ("dst_precision", "in_precision", "out_precision", "precision", "src_precision"):
+        if not firmware.has_field(operation.op, name):
+            continue
         if int(operation.op[name]) not in config.precisions:
             yield f"{name} is {int(operation.op[name])}, which {config.name} does not compute in"
 

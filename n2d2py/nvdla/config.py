@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
-from n2d2py.nvdla.program import Program
+from n2d2py.nvdla.program import Operation, Program
 
 __all__ = ["CONFIGS", "Config", "config", "config_of", "entries_per_slice", "precisions_of", "widest_pool"]
 
@@ -155,10 +155,10 @@ def precisions_of(program: Program) -> set[int]:
     return {_precision(operation) for _, operation in program.dla_operations() if operation.engine != firmware.BDMA}
 
 
-def _is_image(operation: firmware.np.void) -> bool:
+def _is_image(operation: Operation) -> bool:
     return operation.engine == CONV and int(operation.op["data_format"]) < 36
 
 
-def _precision(operation: firmware.np.void) -> int:
+def _precision(operation: Operation) -> int:
     name = {firmware.CONV: "out_precision", firmware.SDP: "src_precision", firmware.CDP: "in_precision"}
     return int(operation.op[name.get(operation.engine, "precision")])

@@ -195,9 +195,9 @@ def detect_abi(loadable: Loadable, memories: dict[int, np.ndarray], name: str) -
         try:
             tasks = decoded(DLA)
             wrong[abi] = (
-                sum(_nonsense(task, operation) for task in tasks for operation in task.operations)
+                sum(_nonsense(task, operation) for task in tasks if isinstance(task, DlaTask) for operation in task.operations)
                 if tasks
-                else sum(_emu_nonsense(task) for task in decoded(EMU))
+                else sum(_emu_nonsense(task) for task in decoded(EMU) if isinstance(task, EmuTask))
             )
         except N2D2Error as problem:
             failed.append(problem)

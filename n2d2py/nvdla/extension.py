@@ -96,17 +96,17 @@ def unpack_extension(data: bytes) -> Extension:
     try:
         text = json.loads(data[12 : 12 + size].decode())
         constants = {role: _array(data, 12 + size, one) for role, one in text["constants"].items()}
-        ports = [
+        inputs, outputs = (
             tuple(
                 Port(tuple(int(n) for n in one["shape"]), float(one["scale"]), int(one["low"]), int(one["high"]))
                 for one in text[side]
             )
             for side in ("inputs", "outputs")
-        ]
-        if not all(n > 0 for side in ports for port in side for n in port.shape):
+        )
+        if not all(n > 0 for port in (*inputs, *outputs) for n in port.shape):
             raise ValueError("a tensor has no elements")
         return Extension(
-            str(text["name"]), str(text["operator"]), dict(text["attributes"]), text["activation"], *ports, constants
+            str(text["name"]), str(text["operator"]), dict(text["attributes"]), text["activation"], inputs, outputs, constants
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"its text lacks or mistakes {error}") from None

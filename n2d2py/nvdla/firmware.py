@@ -38,6 +38,8 @@ __all__ = [
     "SDP",
     "SURFACE_SIZE",
     "Abi",
+    "descriptor",
+    "has_field",
     "to_plain",
 ]
 
@@ -59,6 +61,16 @@ EMU_SLOT = 256
 
 EXTENSION = 128
 """Type of an emulator operation that NVIDIA's runtime does not have; its description names the operator."""
+
+
+def descriptor(array: np.ndarray) -> np.void:
+    """The descriptor in an array of one, without axes."""
+    return array.reshape(1)[0]
+
+
+def has_field(descriptor: np.void | np.ndarray, name: str) -> bool:
+    """Whether the descriptor, of one of the ABIs, has a field of that name."""
+    return name in (descriptor.dtype.names or ())
 
 
 def _record(*fields: tuple) -> np.dtype:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import DamagedArray, open_picture, read_npy, read_regular
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
@@ -176,10 +176,10 @@ def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
     return values
 
 
-def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
+def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
     """The bytes of an input from a file: .bin as they are, .npy stored values, pictures as NVIDIA's runtime does.
 
-    A picture becomes floor(p * 127 / 255 + 0.5) in int8, (p - mean) / normalize in fp16.
+    An input without a tensor descriptor can be given as .bin only. A picture becomes floor(p * 127 / 255 + 0.5) in int8, (p - mean) / normalize in fp16.
 
     Raises:
         N2D2Error: E902, E905.
@@ -189,6 +189,8 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
             raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a file")
         if path.suffix.lower() == ".bin":
             return np.frombuffer(read_regular(path), np.uint8)
+        if tensor is None:
+            raise InternalError(f"{path} is for an input without a tensor descriptor")
         if path.suffix.lower() == ".npy":
             return tensor_bytes(tensor, _stored(path, tensor))
         pixels = _picture(path, tensor)

@@ -66,7 +66,7 @@ class ElemWise(Op):
             return [reduce(np.add, (dtype(w) * np.abs(x) for w, x in zip(weights, inputs, strict=True)))]
         terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs, strict=True)]
         if self.operation == "Sum":
-            return [sum(terms[1:], terms[0])]
+            return [reduce(np.add, terms)]
         return [np.sqrt(reduce(np.add, (t * t for t in terms)))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:

@@ -113,8 +113,11 @@ class Function:
 
     def functor(self) -> Functor:
         """Its C++ form."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return Functor(f"n2d2::{self.kind}", values or None)
+        return Functor(f"n2d2::{self.kind}", self._values() or None)
+
+    def _values(self) -> dict[str, Any]:
+        """Its fields by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  (subclasses are dataclasses)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
         """Writes y = f(x) in operators of ONNX's opset 17.

@@ -19,10 +19,8 @@ from n2d2py.passes.base import Match, Pass, drop
 __all__ = ["FuseActivation", "RemoveUnlimited", "SplitActivation", "compose"]
 
 
-def compose(first: Function, second: Function) -> Clip | None:
-    """The clamp that equals second(first(x)), None when one of them is no Clip."""
-    if not isinstance(first, Clip) or not isinstance(second, Clip):
-        return None
+def compose(first: Clip, second: Clip) -> Clip:
+    """The clamp that equals second(first(x))."""
     low, high = (float(np.minimum(np.maximum(limit, second.low), second.high)) for limit in (first.low, first.high))
     return Clip(low, high)
 
@@ -53,42 +51,45 @@ class FuseActivation(Pass):
         function = node.op.function
         if not isinstance(function, Clip):
             return Match.no(f"{function.kind} is not a clamp")
-        target, above = self._target(graph, node)
-        if isinstance(above, str):
-            return Match.no(above)
-        if node.activation is not None and compose(function, node.activation) is None:
-            return Match.no(f"it carries the activation {node.activation.kind}")
-        return Match(target)
+        target = self._target(graph, node)
+        if isinstance(target, str):
+            return Match.no(target)
+        if node.activation is not None:
+            if not isinstance(node.activation, Clip):
+                return Match.no(f"it carries the activation {node.activation.kind}")
+            function = compose(function, node.activation)
+        return Match((target, function))
 
     @staticmethod
-    def _target(graph: Graph, node: Node) -> tuple[Node | None, str | None]:
+    def _target(graph: Graph, node: Node) -> Node | str:
         """The layer that can take the clamp, looking through layers that only move values, or why none can."""
         reader = node
         while True:
             tensor = reader.inputs[0]
             producer = graph.producer(tensor)
             if producer is None:
-                return None, "it reads a network input"
+                return "it reads a network input"
             if graph.sole_consumer(tensor) is not reader:
-                return None, f"the output of {producer.name} is also used elsewhere"
+                return f"the output of {producer.name} is also used elsewhere"
             if _takes_clamp(producer):
-                return producer, None
+                return producer
             if isinstance(producer.op, Activation) and isinstance(producer.op.function, Clip) and producer.activation is None:
-                return producer, None
+                return producer
             if not _moves_single_values(producer):
-                return None, f"{producer.name} of type {producer.op.kind} cannot take it"
+                return f"{producer.name} of type {producer.op.kind} cannot take it"
             reader = producer
 
-    def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        function = node.op.function
-        if node.activation is not None:
-            function = compose(function, node.activation)
-        if isinstance(found.op, Activation):
-            found.op = Activation(compose(found.op.function, function))
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, Clip]) -> str:
+        target, function = found
+        present = target.op.function if isinstance(target.op, Activation) else target.activation
+        if isinstance(present, Clip):
+            function = compose(present, function)
+        if isinstance(target.op, Activation):
+            target.op = Activation(function)
         else:
-            found.activation = function if found.activation is None else compose(found.activation, function)
+            target.activation = function
         graph.absorb(graph.maker(node.inputs[0]), node)
-        return f"{function.kind} merged into {found.name}"
+        return f"{function.kind} merged into {target.name}"
 
 
 class RemoveUnlimited(Pass):
@@ -121,18 +122,18 @@ class SplitActivation(Pass):
     def match(self, graph: Graph, node: Node) -> Match | None:
         if node.activation is None or node.activation.is_clamp or len(node.outputs) != 1:
             return None
-        return Match(True)
+        return Match(node.activation)
 
-    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
-        result, function = node.output, node.activation
+    def rewrite(self, graph: Graph, node: Node, found: Function) -> str:
+        result = node.output
         shape = graph.shape(result)
         linear, name = _fresh(graph, f"{result}_linear"), _fresh(graph, f"{node.name}_activation")
         node.outputs, node.activation = [linear], None
         graph.tensors[linear] = type(graph.tensors[result])(linear, shape)
         del graph.tensors[result]
-        graph.add(Node(name, Activation(function), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
+        graph.add(Node(name, Activation(found), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
         graph.precisions[name] = graph.precision(node)
-        return f"{function.kind} made the layer {name}"
+        return f"{found.kind} made the layer {name}"
 
 
 def _fresh(graph: Graph, name: str) -> str:

@@ -49,8 +49,8 @@ class LiftChannels(Pass):
     def match(self, graph: Graph, node: Node) -> Match | None:
         if not isinstance(node.op, (ArrayTake, Concat)) or node.activation is not None or len(graph.shape(node.output)) != 2:
             return None
-        images = [_image_behind(graph, name) for name in node.inputs]
-        if None in images:
+        images = [image for name in node.inputs if (image := _image_behind(graph, name)) is not None]
+        if len(images) < len(node.inputs):
             return None
         sizes = {graph.shape(image)[2:] for image in images}
         if len(sizes) > 1:

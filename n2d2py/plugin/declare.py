@@ -197,7 +197,7 @@ class Function(BuiltInFunction):
         raise NotImplementedError
 
     def functor(self) -> Functor:
-        return Functor(self.call, {one.name: getattr(self, one.name) for one in fields(self)}, (), self.place)
+        return Functor(self.call, self._values(), (), self.place)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
         raise ValueError(f"the function {self.kind} has no ONNX nodes")

@@ -86,7 +86,8 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
 def isolated() -> Iterator[None]:
     """``with isolated():`` plug-ins that are loaded inside are forgotten behind it."""
     entries = [(registry, registry.snapshot()) for registry in registries()]
-    known = [(held, held.copy()) for held in (*lists(), _loaded)]
+    known = [(held, held.copy()) for held in lists()]
+    loaded = _loaded.copy()
     try:
         yield
     finally:
@@ -95,6 +96,8 @@ def isolated() -> Iterator[None]:
         for held, before in known:
             held.clear()
             held.update(before) if hasattr(held, "update") else held.extend(before)
+        _loaded.clear()
+        _loaded.update(loaded)
 
 
 def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:

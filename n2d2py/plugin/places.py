@@ -168,7 +168,8 @@ def _onnx_name(text: str) -> tuple[str, str]:
 
 def registries() -> list[Registry[Any]]:
     """The tables by name that `enter` changes."""
-    layer_types(), layer_kinds(), supported_operators()  # built-ins enter when they are first asked for
+    for built_in in (layer_types, layer_kinds, supported_operators):
+        built_in()  # built-ins enter when they are first asked for
     return [OPERATORS, FUNCTIONS, LAYER_TYPES, CONVERTERS, QUANTIZERS, LAYOUTS, LAYERS]
 
 

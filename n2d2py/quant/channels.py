@@ -33,20 +33,20 @@ _LEVELS = (255.0, 127.0)
 """Steps of an unsigned activation and of a weight."""
 
 
-def _pairs(graph: Graph) -> list[tuple[Node, Node]]:
-    """(layer, only reader of its rectified output), the reader taking channel by channel what the layer gives."""
+def _pairs(graph: Graph) -> list[tuple[Node, Clip, Node]]:
+    """(layer, its rectifier, only reader of its rectified output), the reader taking channel by channel what the layer gives."""
     found = []
     for node in graph.nodes:
-        rectified = node.activation is not None and isinstance(node.activation, Clip) and node.activation.low == 0
-        if not isinstance(node.op, (Conv, Fc)) or not rectified or node.output in graph.outputs:
+        rectifier = node.activation
+        if not isinstance(node.op, (Conv, Fc)) or not isinstance(rectifier, Clip) or rectifier.low != 0:
             continue
-        if isinstance(node.op, Fc) and node.activation.high != np.inf:
+        if node.output in graph.outputs or (isinstance(node.op, Fc) and rectifier.high != np.inf):
             continue
         if graph.precision(node).quantize is False:
             continue
         reader = graph.sole_consumer(node.output)
         if reader is not None and takes_channels(reader, node.output):
-            found.append((node, reader))
+            found.append((node, rectifier, reader))
     return found
 
 
@@ -55,7 +55,7 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
     pairs = _pairs(graph)
     if not pairs or not batches:
         return {}
-    names = [node.output for node, _ in pairs]
+    names = [node.output for node, _, _ in pairs]
     engine = FloatEngine(graph, taps=names, threads=1)
 
     def measure(batch: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, int]]:
@@ -69,7 +69,7 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
 
     parts = list(ordered_map(measure, batches))
     factors = {}
-    for index, (node, reader) in enumerate(pairs):
+    for index, (node, _, reader) in enumerate(pairs):
         largest = np.max([part[index][0] for part in parts], axis=0)
         power = np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
         found = _factors(reader, largest, power)
@@ -107,7 +107,7 @@ def _expected_error(reader: Node, factors: np.ndarray, widest: float, power: np.
 def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
     """A copy of the graph, equal to it, in which these tensors are scaled channel by channel."""
     result = graph.copy()
-    for node, reader in _pairs(result):
+    for node, rectifier, reader in _pairs(result):
         found = factors.get(node.output)
         if found is None:
             continue
@@ -115,8 +115,8 @@ def scale_channels(graph: Graph, factors: dict[str, np.ndarray]) -> Graph:
         shape = (-1,) + (1,) * (weights.ndim - 1)
         node.params["weights"] = (weights * found.reshape(shape)).astype(weights.dtype)
         node.params["bias"] = (bias * found).astype(bias.dtype)
-        if node.activation.high != np.inf:
-            node.activation = ChannelClip(0.0, tuple(float(v) for v in node.activation.high * found))
+        if rectifier.high != np.inf:
+            node.activation = ChannelClip(0.0, tuple(float(v) for v in rectifier.high * found))
         scale_inputs(reader, 1.0 / found)
     if factors:
         log.notice("equalization of activation ranges: %d tensors", len(factors))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 
 import numpy as np
@@ -201,34 +202,29 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     options, x = types.options, types.inputs[0]
     per_output = options.per_output or node.op.kind == "Affine"
     bits = types.weight_bits or options.bits
-    settings = dict(
+    limit, order = 2**31 - 1 if bits == 8 else _WIDE_SUMS, _reduced_order(node, types, bits)
+    quantize = partial(
+        quantize_weights,
+        node.params["weights"],
+        node.params["bias"],
+        x.scale,
+        _peak(x),
         bits=bits,
         per_output=per_output,
         clipping=options.wt_clipping,
         rounding=types.rounding,
-        limit=2**31 - 1 if bits == 8 else _WIDE_SUMS,
-        reduced_order=_reduced_order(node, types, bits),
     )
-    result = quantize_weights(node.params["weights"], node.params["bias"], x.scale, _peak(x), **settings)
+    result = quantize(limit=limit, reduced_order=order)
     if result.widened and x.bits > 8 and bits == 8:
-        free = quantize_weights(
-            node.params["weights"], node.params["bias"], x.scale, _peak(x), **{**settings, "limit": _WIDE_SUMS}
-        )
+        free = quantize(limit=_WIDE_SUMS, reduced_order=order)
         if np.max(result.scales / free.scales) > _COARSER:
-            settings["limit"], result = _WIDE_SUMS, free
+            limit, result = _WIDE_SUMS, free
     factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
     rescale = _rescale(node, factors if per_output else factors[:1], result.bound, options)
     if options.rescaling in ("Single-shift", "Double-shift"):
         gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
-        result = quantize_weights(
-            node.params["weights"],
-            node.params["bias"],
-            x.scale,
-            _peak(x),
-            gain=gain,
-            **{**settings, "reduced_order": None, "scales": result.scales},
-        )
-    if settings["reduced_order"] is not None:
+        result = quantize(limit=limit, gain=gain, scales=result.scales)
+    if order is not None:
         log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
     if result.widened:
         log.detail(

@@ -73,7 +73,7 @@ class _Sums:
     def __init__(self) -> None:
         self.error = self.power = 0.0
         self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts = dict.fromkeys(("inputs", "weights", "output", "clipping"), 0.0)
+        self.parts: dict[str, float] = dict.fromkeys(("inputs", "weights", "output", "clipping"), 0.0)
 
     def add(self, graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], tail: Tail) -> None:
         kind = quantized.type(node.output)

@@ -139,7 +139,7 @@ class Walk:
         """(sum of real minus restored, number of values) by output channel, over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
-        low, high = typed.clamp
+        low, high = typed.limits
         shape = (real.shape[0], real.shape[1], -1)
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)

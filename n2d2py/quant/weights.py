@@ -119,28 +119,33 @@ def quantize_weights(
     magnitude = _clip_magnitudes(rows, clipping, levels)
     if not per_output:
         magnitude = np.full(len(rows), magnitude.max())
-    scales = scales if scales is not None else np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels
+    if scales is None:
+        scales = np.asarray(np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels)
     gain = np.ones(len(rows)) if gain is None else gain
     widened = np.zeros(len(rows), bool)
     real, reduced, words = rows * gain[:, None], np.ones(len(rows)), 0
-    for method in (round_nearest, rounding) if reduced_order is not None else (rounding,):
-        while True:
-            quantized = method(real, scales, levels)
-            quantized_bias = np.rint(bias * gain / (input_scale * scales))
-            bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
-            over = bounds > limit
-            if over.any():
-                widened |= over
-                growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
-                scales = scales * (growth if per_output else growth.max())
-                continue
-            if not words or (excess := _excess(quantized, reduced_order, words)).max() <= 1:
-                break
-            growth = _growth(excess, per_output)
-            scales, reduced = scales * growth, reduced * growth
-        if not words and reduced_order is not None:
+    method = rounding if reduced_order is None else round_nearest
+    while True:
+        quantized = method(real, scales, levels)
+        quantized_bias = np.rint(bias * gain / (input_scale * scales))
+        bounds = np.abs(quantized).sum(axis=1) * input_peak + np.abs(quantized_bias)
+        over = bounds > limit
+        if over.any():
+            widened |= over
+            growth = np.where(over, np.maximum(bounds / limit * 1.01, 1.01), 1.0)
+            scales = scales * (growth if per_output else float(growth.max()))
+            continue
+        if reduced_order is None:
+            break
+        if not words:  # the scales for the accumulator come first
             reduced, words = _reduced(real, scales, levels, reduced_order, per_output)
-            scales = scales * reduced
+            scales, method = scales * reduced, rounding
+            continue
+        excess = _excess(quantized, reduced_order, words)
+        if excess.max() <= 1:
+            break
+        growth = _growth(excess, per_output)
+        scales, reduced = scales * growth, reduced * growth
     dtype = np.int8 if bits == 8 else np.int16
     return QuantizedWeights(
         quantized.reshape(weights.shape).astype(dtype),

@@ -114,7 +114,7 @@ _TYPES = {
 
 def _as_mapping(batch: Batch, names: list[str], dtypes: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     arrays = dict(batch) if isinstance(batch, Mapping) else {names[0]: batch}
-    return {name: np.ascontiguousarray(arrays[name], dtypes and dtypes[name]) for name in names}
+    return {name: np.ascontiguousarray(arrays[name], dtypes[name] if dtypes else None) for name in names}
 
 
 def _runtime() -> Any:

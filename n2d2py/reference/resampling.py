@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
+from n2d2py.graph.shapes import channels
 from n2d2py.operators.normalize import SMALLEST_NORM
 from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
@@ -76,7 +77,7 @@ def _lrn(writer: OnnxWriter, node: Node, output: str) -> None:
     shape = writer.graph.shape(node.inputs[0])
     x = node.inputs[0]
     if len(shape) < 4:
-        x = writer.emit("Reshape", [x, writer.constant([0, shape[1], -1, 1])])
+        x = writer.emit("Reshape", [x, writer.constant([0, channels(shape), -1, 1])])
     settings = {"size": op.size, "alpha": float(op.alpha * op.size), "beta": float(op.beta), "bias": float(op.k)}
     if len(shape) == 4:
         writer.emit("LRN", [x], output, **settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
+from n2d2py.operators import BatchNorm
 from n2d2py.operators.windows import Pads
 from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
@@ -100,8 +101,9 @@ def _affine(writer: OnnxWriter, node: Node, output: str) -> None:
     _gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
 
 
-def _batchnorm(writer: OnnxWriter, node: Node, output: str) -> None:
-    _gain_and_shift(writer, node, *node.op.factors(node), output)
+def _batchnorm(writer: OnnxWriter, node: Node[BatchNorm], output: str) -> None:
+    gain, shift = node.op.factors(node)
+    _gain_and_shift(writer, node, gain, shift, output)
 
 
 def _gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:

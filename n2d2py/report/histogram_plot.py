@@ -48,7 +48,7 @@ def draw_histogram(plot: HistogramPlot, *, width: int, height: int, title: str =
     legend = 22 if title and plot.candidates else 0
     bottom = height - 16 - legend
     low, high = float(plot.edges[0]), float(plot.edges[-1])
-    reach = max([high, *([plot.threshold] if plot.threshold is not None else [])])
+    reach = high if plot.threshold is None else max(high, plot.threshold)
     low = min(low, -reach) if low < 0 else low
     span = (reach - low) or 1.0
     peak = np.log10(1 + float(plot.counts.max(initial=1)))

@@ -103,7 +103,7 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     weights = node.params.get("weights")
     stored = stored_parameters(node)
     factors = node.rescale.effective() if node.rescale is not None else None
-    kernel = weights.shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
+    kernel = node.params["weights"].shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
     conv = isinstance(op, Conv)
     window = conv or isinstance(op, Pool)
     return LayerRow(

@@ -39,7 +39,7 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     }
     base = scores["float"]
     if base is not None and others:
-        result["agreement"] = {label: agreement(base, scores[label]) for label in others}
+        result["agreement"] = {label: agreement(base, score) for label in others if (score := scores[label]) is not None}
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: _finite(score.mse) if score is not None else None for label, score in scores.items()}
     result["compare"] = {

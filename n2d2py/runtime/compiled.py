@@ -77,7 +77,7 @@ class CompiledExport(Runner):
             text=True,
             errors="replace",
         ) as process:
-            printed = [line.strip() for line in log.progress(process.stdout, what, total=steps, unit="file")]
+            printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
         if process.returncode:
             lines = [line for line in printed if "error" in line.lower()]
             reason = (lines or printed[-1:] or [f"exit status {process.returncode}"])[0]

@@ -106,7 +106,7 @@ class Export(Network):
             lib.name().decode(),
             tuple(_tensor(lib.input(i)) for i in range(lib.input_count())),
             tuple(_tensor(lib.output(i)) for i in range(lib.output_count())),
-            tuple(_tensor(lib.layer(i)) for i in range(lib.layer_count())),
+            tuple(_layer(lib.layer(i)) for i in range(lib.layer_count())),
             lib.arena_bytes(),
         )
 
@@ -178,9 +178,12 @@ def _tensor(pointer) -> TensorInfo:
         plain=not is_float and raw.low == raw.high == 0,
     )
     shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
-    if raw.operation:
-        return LayerInfo(raw.name.decode(), shape, kind, raw.operation.decode())
     return TensorInfo(raw.name.decode(), shape, kind)
+
+
+def _layer(pointer) -> LayerInfo:
+    result = _tensor(pointer)
+    return LayerInfo(result.name, result.shape, result.type, pointer.contents.operation.decode())
 
 
 def _to_hwc(x: np.ndarray) -> np.ndarray:

@@ -10,12 +10,14 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
+from n2d2py.errors import InternalError
 from n2d2py.export import Manifest
 from n2d2py.export.nvdla.exporter import LAYERS, LOADABLE, stimuli_files
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla import Program, read_loadable
 from n2d2py.nvdla.config import config
 from n2d2py.nvdla.model import run_program
+from n2d2py.nvdla.tables import TensorDesc
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
 from n2d2py.runtime.runner import Runner, register_runner
 
@@ -38,6 +40,14 @@ class _Network:
         return {tensor: np.stack(values) for tensor, values in found.items()}
 
 
+def _described(ports: list[tuple[int, TensorDesc | None]]) -> list[TensorDesc]:
+    """The tensor descriptors of the inputs or outputs; an export writes one for each."""
+    found = [tensor for _, tensor in ports if tensor is not None]
+    if len(found) != len(ports):
+        raise InternalError("an input or output of the loadable has no tensor descriptor")
+    return found
+
+
 @register_runner
 class LoadableRunner(Runner):
     """out.nvdla on the functional model; fp16 sums in float64, which is fast and within the last bit."""
@@ -55,7 +65,7 @@ class LoadableRunner(Runner):
 
     def run(self, sample: list[np.ndarray], trace: bool = False):
         """One inference of stored inputs (C, H, W) or (C)."""
-        tensors = [tensor for _, tensor in self.program.inputs]
+        tensors = _described(self.program.inputs)
         data = [tensor_bytes(tensor, values) for tensor, values in zip(tensors, sample, strict=True)]
         return run_program(self.program, data, self._config, trace=trace, cache=self._cache)
 
@@ -79,7 +89,7 @@ class LoadableRunner(Runner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Outputs in the types of `graph`."""
         inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in stimuli_files(len(graph.inputs))]
-        tensors = [tensor for _, tensor in self.program.outputs]
+        tensors = _described(self.program.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
         for done in log.progress(
             ordered_map(lambda sample: self.run(list(sample)), zip(*inputs, strict=True)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 
@@ -64,10 +65,12 @@ class Runner:
         raise NotImplementedError
 
 
+RunnerT = TypeVar("RunnerT", bound=Runner)
+
 _runners: dict[str, type[Runner]] = {}
 
 
-def register_runner(new: type[Runner]) -> type[Runner]:
+def register_runner(new: type[RunnerT]) -> type[RunnerT]:
     """Class decorator: makes a runner known for its export; raises InternalError when there is one already."""
     if new.export in _runners:
         raise InternalError(f"the export {new.export} has two runners")

@@ -198,11 +198,12 @@ def correction_samples(graph: Graph, network: Network, settings: Settings, calib
 
     With reloaded statistics they are read again; none, with a notice, where the data are no longer there.
     """
-    if set_to_calibrate(network) is None:
+    found = set_to_calibrate(network)
+    if found is None:
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
         return []
     count = min(calibrated, sample_count(graph), _MOST_SAMPLES[settings.arguments.quality])
-    chosen = spread(spread(set_to_calibrate(network), calibrated), count)
+    chosen = spread(spread(found, calibrated), count)
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )

@@ -85,7 +85,8 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
     a convolution does the next layer's sum."""
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
-        expected[node.output] = run_node(quantized, node, [compiled.get(name, expected.get(name)) for name in node.inputs])[0]
+        inputs = [compiled[name] if name in compiled else expected[name] for name in node.inputs]
+        expected[node.output] = run_node(quantized, node, inputs)[0]
     return expected
 
 
@@ -159,8 +160,8 @@ def refuse_differences(comparisons: list[LayerComparison]) -> None:
 def _first_difference(comparisons: list[LayerComparison]) -> str:
     """The first layer that differs and where; "" when none does."""
     for comparison in comparisons:
-        if comparison.identical is False:
-            d = comparison.difference
+        d = comparison.difference
+        if d is not None:
             return (
                 f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
                 f"compiled {d.found:g}"

@@ -226,7 +226,8 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
     if len(inputs) > 1:
         stimuli = open_several(path, inputs, _input_range(settings))
     else:
-        stimuli = open_source(path, *inputs.values(), _input_range(settings))
+        (shape,) = inputs.values()
+        stimuli = open_source(path, shape, _input_range(settings))
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli

@@ -81,8 +81,10 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tu
         if error.code != "E607" or other is None:
             raise
         return fused, other
+    if other is None:
+        return problem, plan
     if budget > 0:  # the faster of what fits
-        better = other is not None and MODES.index(other.options["MemoryMode"]) <= MODES.index(plan.options["MemoryMode"])
+        better = MODES.index(other.options["MemoryMode"]) <= MODES.index(plan.options["MemoryMode"])
     else:
         better = other.arena_bytes <= plan.arena_bytes
     return (fused, other) if better else (problem, plan)

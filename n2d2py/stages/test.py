@@ -128,7 +128,7 @@ def test_stage(
     scores = Scores()
     for index in range(len(network.targets)):
         scores.add("float", floats[index].result())
-        if typed:
+        if quantized is not None:
             scores.add(simulated_name(quantized.bits), typed[index].result())
         write_target_files(
             folder, (typed or floats)[index].result(), "export" if typed else "test", network.targets[index].hue, as_json

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT64, NumType
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
 from n2d2py.targets.score import Score
@@ -62,7 +62,7 @@ class Scorer:
         names: Sequence[str] = (),
         *,
         inputs: np.ndarray | None = None,
-        indices: Sequence[int] | None = None,
+        indices: Sequence[int] | np.ndarray | None = None,
     ) -> None:
         """Scores a batch.
 
@@ -126,7 +126,7 @@ class Scorer:
             "errors": errors,
         }
 
-    def _ranked(self, stored: np.ndarray, ids: np.ndarray, where: object) -> dict[str, np.ndarray]:
+    def _ranked(self, stored: np.ndarray, ids: np.ndarray, where: Location | str) -> dict[str, np.ndarray]:
         """Best outputs, their values and the rank of the label, for stored (n, C)."""
         channels = stored.shape[1]
         self._outputs = channels
@@ -149,13 +149,14 @@ class Scorer:
             "ranks": np.where(labels < 0, -1, ranks),
         }
 
-    def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: object) -> dict:
+    def _segmented(self, stored: np.ndarray, ids: np.ndarray, numbers: np.ndarray, where: Location | str) -> dict:
         """Counts over the positions of outputs (n, C, h, w) for labels (n, H, W)."""
         stored = stored.reshape(*stored.shape[:2], *(stored.shape[2:] or (1, 1)))
-        self._outputs = stored.shape[1]
-        classes = max(self._outputs, 2)
+        channels = stored.shape[1]
+        self._outputs = channels
+        classes = max(channels, 2)
         labels = fitted_labels(self._expected(ids, classes, where), stored.shape[2:], classes)
-        if self._outputs == 1:
+        if channels == 1:
             estimated = (self._type.dequantize(stored[:, 0]) > self.target.binary_threshold).astype(np.int64)
         else:
             estimated = stored.argmax(axis=1)
@@ -173,7 +174,7 @@ class Scorer:
             "counted": counted,
         }
 
-    def _expected(self, ids: np.ndarray, outputs: int, where: object) -> np.ndarray:
+    def _expected(self, ids: np.ndarray, outputs: int, where: Location | str) -> np.ndarray:
         """The output expected for each label id, -1 for ignored ones."""
         wanted = {}
         for label in (int(v) for v in np.unique(ids)):

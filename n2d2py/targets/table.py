@@ -46,12 +46,12 @@ def score_lines(score: Score) -> list[str]:
     if score.errors is not None:
         lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
         return lines + ([f"Area under the ROC: {score.auc:.4f}"] if score.auc is not None else [])
-    if score.top1 is None:
+    m = score.metrics
+    if score.top1 is None or m is None:
         return [f"No labels: {score.stimuli} stimuli run, none scored"]
     lines = [f"Final recognition rate: {score.top1:.2f}%    (error rate: {100 - score.top1:.2f}%)"]
     if score.topn is not None:
         lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
-    m = score.metrics
     shares = {
         "Sensitivity": m.sensitivity,
         "Specificity": m.specificity,
@@ -67,13 +67,13 @@ def score_lines(score: Score) -> list[str]:
 def _difference(base: Score, other: Score) -> str:
     """Points of top-1 (relative MSE for auto-encoders) by which `other` leaves `base`, on the stimuli of both."""
     left, right = common(base, other)
-    if base.errors is not None:
+    if base.errors is not None and other.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
     if base.pixels is not None and other.pixels is not None:
         rates = [
-            float(score.pixels.hits[where].sum() / max(score.pixels.counted[where].sum(), 1))
-            for score, where in ((base, left), (other, right))
+            float(pixels.hits[where].sum() / max(pixels.counted[where].sum(), 1))
+            for pixels, where in ((base.pixels, left), (other.pixels, right))
         ]
         return f"{100 * (rates[1] - rates[0]):+.2f}"
     counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)

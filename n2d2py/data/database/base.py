@@ -44,9 +44,11 @@ class Items(Protocol):
 
     def name(self, index: int) -> str:
         """What messages and result files call the stimulus: never an absolute path."""
+        ...
 
     def read(self, index: int) -> np.ndarray:
         """The stimulus, (H, W, C); colours in the order blue, green, red."""
+        ...
 
 
 class LabelMaps(Protocol):
@@ -54,6 +56,7 @@ class LabelMaps(Protocol):
 
     def read(self, index: int) -> np.ndarray:
         """Label ids of the pixels of a stimulus, int64 (H, W); -1 for none."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database.base import Database
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section
 
 __all__ = ["FILTER_ROIS", "SORT_AND_DROP", "filter_labels", "sort_and_drop_labels"]
@@ -81,7 +81,7 @@ def _only(database: Database, kept: np.ndarray, labels: np.ndarray, names: tuple
     return Database(database.type, database.items, labels, names, sets, database.maps)
 
 
-def _label(name: str, database: Database, where: object) -> int:
+def _label(name: str, database: Database, where: Location) -> int:
     for candidate in (name, f"/{name}"):
         if candidate in database.label_names:
             return database.label_names.index(candidate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -135,13 +135,15 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+TransformationT = TypeVar("TransformationT", bound=Transformation)
+
 _SUFFIX = "Transformation"
 _TYPES: dict[str, type[Transformation]] = {}
 _UNSUPPORTED: dict[str, Schema] = {}
 _WHY: dict[str, str] = {}
 
 
-def register(kind: type[Transformation]) -> type[Transformation]:
+def register(kind: type[TransformationT]) -> type[TransformationT]:
     """Makes a transformation known by its type.
 
     Raises:

@@ -216,7 +216,7 @@ class GradientFilter(Transformation):
         parts = [
             np.abs(self.scale * correlate(image / unit, kernel) + self.delta) for kernel in _gradients(self.filter, self.size)
         ]
-        return (sum(parts) / len(parts)).astype(np.float32)
+        return np.asarray(sum(parts) / len(parts), np.float32)
 
     def map_range(self, bounds: Range) -> Range | None:
         return None

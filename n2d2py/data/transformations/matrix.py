@@ -10,7 +10,7 @@ import numpy as np
 
 from n2d2py.data.matrices import read_matrix
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values, resolve_path
 
 __all__ = ["Affine"]
@@ -59,6 +59,8 @@ class Affine(Transformation):
             if text in matrices:
                 found.append(matrices[text])
             elif text or key == "FirstValue":
+                if self.values is None:
+                    raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
                 path = resolve_path(text, self.values.section.document)
                 if path is None:
                     raise N2D2Error(

@@ -99,7 +99,7 @@ class Apodization(Transformation):
         name = values["WindowName"]
         key = _PARAMETERS[name][0] if name in _PARAMETERS else None
         parameter = values[f"WindowName.{key}"] if key else None
-        if key == "Sigma" and parameter <= 0:
+        if key == "Sigma" and parameter is not None and parameter <= 0:
             raise N2D2Error(
                 "E417",
                 f"WindowName.Sigma={parameter:g} is not positive",

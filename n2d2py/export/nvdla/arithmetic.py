@@ -47,7 +47,7 @@ class Post:
     gain: np.ndarray
     bias: np.ndarray | None
     scale: float
-    operand: Region | Constants | None = None
+    operand: Region | None = None
     operand_scale: float = 1.0
     repeated: bool = False
     combine: str = "sum"
@@ -123,7 +123,7 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
         op[name]["alu_type"] = SUM
     cubes: dict[str, object] = {}
     (_integer if precision == INT8 else _float)(op, post, channels, lanes, cubes)
-    return SdpPlan(op[()], cubes, post.table)
+    return SdpPlan(firmware.descriptor(op), cubes, post.table)
 
 
 def _table(values: np.ndarray, lanes: int) -> Constants:
@@ -189,8 +189,8 @@ def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[
         slope, slope_shift = fixed_point(post.slope)
         x2["enable"], x2["type"], x2["mode"], x2["act"] = 1, MUL, PER_LAYER, PRELU
         x2["mul_operand"], x2["truncate"] = int(slope[0]), slope_shift
-    elif post.high is not None or post.low is not None:
-        limit, algorithm = (post.high, MIN) if post.high is not None else (post.low, MAX)
+    elif (limit := post.high if post.high is not None else post.low) is not None:
+        algorithm = MIN if post.high is not None else MAX
         x2["enable"], x2["type"], x2["mode"], x2["alu_type"] = 1, ADD, PER_LAYER, algorithm
         x2["alu_operand"] = int(np.clip(np.rint(limit / post.scale), -32768, 32767))
     if post.relu:

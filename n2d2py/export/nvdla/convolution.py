@@ -185,6 +185,6 @@ def _chain(
     if operand is not None and not post.repeated:
         operand = operand.part(row=row, rows=result.rows)
     plan = plan_sdp(precision, replace(post, operand=operand), result.channels, result.buffer.lanes)
-    conv = HwOp(CONV, op[()], {"src_data": lines, "weight_data": weights, "dst_data": ("fly", result.shape)})
+    conv = HwOp(CONV, firmware.descriptor(op), {"src_data": lines, "weight_data": weights, "dst_data": ("fly", result.shape)})
     sdp = HwOp(SDP, plan.op, {"src_data": ("fly", result.shape), "dst_data": result, **plan.cubes}, plan.lut)
     return [conv, sdp]

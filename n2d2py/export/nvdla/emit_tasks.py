@@ -36,7 +36,7 @@ class Pools:
     @property
     def new(self) -> bool:
         """Whether data cubes have an offset of their own."""
-        return "offset" in self.abi.cube.names
+        return "offset" in (self.abi.cube.names or ())
 
     def close(self) -> int:
         """Fills the constants up; their bytes."""
@@ -157,9 +157,8 @@ class EmuWork:
     def __init__(self, pools: Pools, number: int, layers: list[EmuLayer]):
         self._pools, self._layers = pools, layers
         self.operations = len(layers)
-        extensions = [layer for layer in layers if layer.extension is not None]
-        self._descriptions = [pack_extension(layer.extension) for layer in extensions]
-        self.names = ["addr0", "op_list", "op_buf_list", *(f"extension{i}" for i in range(len(extensions)))]
+        self._descriptions = [pack_extension(layer.extension) for layer in layers if layer.extension is not None]
+        self.names = ["addr0", "op_list", "op_buf_list", *(f"extension{i}" for i in range(len(self._descriptions)))]
         self._buffers = [(layer, [self._buffer(region) for region in (*layer.sources, *layer.results)]) for layer in layers]
 
     def _buffer(self, region: Region) -> np.ndarray:

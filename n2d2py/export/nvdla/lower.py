@@ -300,10 +300,10 @@ def lower(
         rule = _RULES.get(node.op.kind)
         try:
             problem = island_problem(state, node) if state.integer else None
-            if problem is None and rule is None:
-                problem = refuse(node, "the accelerator has no such operation")
             if problem is not None:
                 raise problem
+            if rule is None:
+                raise refuse(node, "the accelerator has no such operation")
             rule(state, node)
         except N2D2Error as problem:
             reason = fall_back(state, node) if fallback else ""

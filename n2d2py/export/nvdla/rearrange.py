@@ -52,20 +52,25 @@ class Steps:
 
 
 def steps_of(positions: np.ndarray) -> list[Steps]:
-    """Steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a period.
+    """Steps that bring the positions given (of the source) to 0, 1, 2, ... of the result: as few as they have a period."""
+    phases = _phases(positions)
+    return [
+        Steps(len(phase), int(phase[0]), int(phase[1] - phase[0]) if len(phase) > 1 else 1, first, len(phases))
+        for first, phase in enumerate(phases)
+    ]
+
+
+def _phases(positions: np.ndarray) -> list[np.ndarray]:
+    """The fewest lists of every n-th position, from the first, second, ... n-th on, that have one step each.
 
     No step is 0: strides are not, so positions that are repeated come one after the other.
     """
-    count = len(positions)
-    for period in range(1, count + 1):
+    for period in range(1, len(positions)):
         phases = [positions[first::period] for first in range(period)]
         steps = [np.diff(phase) for phase in phases if len(phase) > 1]
         if all(step[0] > 0 and np.all(step == step[0]) for step in steps):
-            break
-    return [
-        Steps(len(phase), int(phase[0]), int(phase[1] - phase[0]) if len(phase) > 1 else 1, first, period)
-        for first, phase in enumerate(phases)
-    ]
+            return phases
+    return [positions[first : first + 1] for first in range(len(positions))]
 
 
 def copy(state: Lowering, source: Region, result: Region, rows: Steps, columns: Steps, post: Post) -> list[list[HwOp]]:
@@ -108,7 +113,11 @@ def gather(
         last = number == len(turns) - 1
         size = [current.rows, current.width]
         size[axis] = len((rows, columns)[axis])
-        target = result if last else Region.whole(state.buffer(f"{result.buffer.name}.half", shape=(source.channels, *size)))
+        target = (
+            result
+            if last
+            else Region.whole(state.buffer(f"{result.buffer.name}.half", shape=(source.channels, size[0], size[1])))
+        )
         for steps in steps_of((rows, columns)[axis]):
             other = Steps(size[1 - axis])
             along = (steps, other) if axis == 0 else (other, steps)

@@ -52,8 +52,10 @@ class _Net:
         self.graph, self.white, self._random = Graph(name), white, np.random.default_rng(1)
         self.graph.add_input("input", (1, 1, SIZE, SIZE))
 
-    def add(self, name: str, op: Op, *inputs: str, activation: Function | None = None, **params: np.ndarray) -> str:
-        self.graph.add(Node(name, op, list(inputs), [name], params, activation))
+    def add(
+        self, name: str, op: Op, *inputs: str, activation: Function | None = None, params: dict[str, np.ndarray] | None = None
+    ) -> str:
+        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
         return name
 
     def _weights(self, *shape: int) -> dict[str, np.ndarray]:
@@ -65,14 +67,14 @@ class _Net:
         params = self._weights(outputs, self.graph.shape(source)[1], kernel, kernel)
         if source == "input":
             params["weights"] /= np.float32(self.white)
-        return self.add(name, Conv(pads=(pad,) * 4), source, activation=_RELU, **params)
+        return self.add(name, Conv(pads=(pad, pad, pad, pad)), source, activation=_RELU, params=params)
 
     def deconv(self, name: str, source: str, outputs: int) -> str:
         params = self._weights(outputs, self.graph.shape(source)[1], 4, 4)
-        return self.add(name, Deconv((2, 2), (1, 1, 1, 1)), source, **params)
+        return self.add(name, Deconv((2, 2), (1, 1, 1, 1)), source, params=params)
 
     def fc(self, name: str, source: str, outputs: int) -> str:
-        return self.add(name, Fc(), source, **self._weights(outputs, int(np.prod(self.graph.shape(source)[1:]))))
+        return self.add(name, Fc(), source, params=self._weights(outputs, int(np.prod(self.graph.shape(source)[1:]))))
 
 
 def _copy(net: _Net) -> str:

@@ -26,7 +26,7 @@ def integer_table(values: np.ndarray) -> np.void:
     lut["linear_only_end"] = 128
     lut["linear_exp_end"] = np.uint64(2**64 - 64)
     _prefer_linear(lut)
-    return lut[()]
+    return firmware.descriptor(lut)
 
 
 def function_table(function: Callable[[np.ndarray], np.ndarray]) -> np.void:
@@ -45,7 +45,7 @@ def function_table(function: Callable[[np.ndarray], np.ndarray]) -> np.void:
         for side, slope in (("underflow", (values[1] - values[0]) / step), ("overflow", (values[-1] - values[-2]) / step)):
             lut[f"{name}_{side}_slope"]["scale"] = np.array(slope, np.float16).view(np.int16)
     _prefer_linear(lut)
-    return lut[()]
+    return firmware.descriptor(lut)
 
 
 def normalization_table(alpha: float, beta: float, k: float) -> np.void:
@@ -65,7 +65,7 @@ def normalization_table(alpha: float, beta: float, k: float) -> np.void:
     lut["linear_only_offset"]["value"] = knee - 4
     lut["linear_only_end"] = single_bits(float(points[-1]))
     lut["underflow_priority"] = lut["hybrid_priority"] = 1
-    return lut[()]
+    return firmware.descriptor(lut)
 
 
 def integer_normalization_table(alpha: float, beta: float, k: float, size: int) -> tuple[np.void, int]:
@@ -86,7 +86,7 @@ def integer_normalization_table(alpha: float, beta: float, k: float, size: int) 
         lut[f"{name}_offset"]["value"] = shift
         lut[f"{name}_end"] = (count - 1) << shift
     lut["method"] = 1
-    return lut[()], fraction
+    return firmware.descriptor(lut), fraction
 
 
 def _prefer_linear(lut: np.ndarray) -> None:

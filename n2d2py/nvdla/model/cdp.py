@@ -6,6 +6,8 @@ the value that converts to 0, whatever lies in memory, and written like the othe
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from n2d2py.errors import N2D2Error
@@ -49,7 +51,7 @@ def _integers(x: np.ndarray, channels: int, op: np.void, lut: np.void, half: int
         index = v
     else:
         squares = np.pad(v * v, ((half, half), (0, 0), (0, 0)))
-        index = sum(squares[i : i + len(v)] for i in range(2 * half + 1))
+        index = reduce(np.add, (squares[i : i + len(v)] for i in range(2 * half + 1)))
     y = lookup_integers(index, lut, lambda y0, y1, f: y0 + shift_right((y1 - y0) * f, 16), CDP_WIDTHS)
     if not op["bypass_out_mul"]:
         y = y * v

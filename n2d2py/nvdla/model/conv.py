@@ -115,7 +115,7 @@ def convolve(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarra
 
 def _operands(
     machine: Machine, task: DlaTask, operation: Operation, precision: int, image: bool
-) -> tuple[np.ndarray, np.ndarray, int | float]:
+) -> tuple[np.ndarray, np.ndarray, int | np.float16]:
     """Input (C, H, W), weights (K, C, R, S) and value of the padding, as they come out of the convolution buffer."""
     op, dtype = operation.op, DTYPES[precision]
     pad = floats.bits_to_half(int(op["pad_val"])) if precision == FP16 else _signed(int(op["pad_val"]), precision)
@@ -244,7 +244,7 @@ def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geo
     return packed.reshape(k, s, c, r).transpose(0, 2, 3, 1)
 
 
-def _pad(x: np.ndarray, geometry: Geometry, value: float | int) -> np.ndarray:
+def _pad(x: np.ndarray, geometry: Geometry, value: int | np.float16) -> np.ndarray:
     """`x` with the cells that the windows reach, filled with `value`."""
     need = [
         (n - 1) * s + (k - 1) * d + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import BYTES, FP16, INT8
+from n2d2py.nvdla.firmware import BYTES, FP16, INT8, has_field
 from n2d2py.nvdla.model.extended import run_extension, stored
 from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided, write_feature
 from n2d2py.nvdla.model.machine import Machine
@@ -108,7 +108,7 @@ def _store_atoms(machine: Machine, task: EmuTask, buffer: np.void, values: np.nd
 
 
 def _place(machine: Machine, task: EmuTask, buffer: np.void, what: str, write: bool = False) -> np.ndarray:
-    offset = int(buffer["offset"]) if "offset" in buffer.dtype.names else 0
+    offset = int(buffer["offset"]) if has_field(buffer, "offset") else 0
     memory, base = machine.at(task.addresses, int(buffer["address"]), offset, what, write)
     return memory[base:]
 

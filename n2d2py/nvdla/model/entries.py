@@ -53,7 +53,7 @@ def feature_lines(config: Config, entries: np.ndarray, atoms: int, w: int, dtype
     return values.transpose(1, 3, 0, 2).reshape(-1, h, w)
 
 
-def image_entries(config: Config, x: np.ndarray, left: int, right: int, pad: int | float) -> np.ndarray:
+def image_entries(config: Config, x: np.ndarray, left: int, right: int, pad: int | np.float16) -> np.ndarray:
     """(C, H, W) with padding on both sides as (H, entries, width) bytes."""
     c, h, w = x.shape
     line = np.full((h, left + w + right, c), pad, x.dtype)

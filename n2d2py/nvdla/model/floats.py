@@ -28,6 +28,9 @@ __all__ = [
     "unequal",
 ]
 
+Numbers = np.ndarray | np.floating
+"""An array, or one number of its type."""
+
 _SMALLEST = np.float32(2.0**-126)
 _LARGEST = np.finfo(np.float32).max
 _LARGEST_HALF = np.float32(65504)
@@ -66,58 +69,58 @@ def bits_to_half(bits: int) -> np.float16:
     return np.array([bits & 0xFFFF], np.uint16).view(np.float16)[0]
 
 
-def _settle(x: np.ndarray) -> np.ndarray:
+def _settle(x: Numbers) -> np.ndarray:
     """Subnormal numbers to zero, infinities to the largest number."""
     x = np.where(np.abs(x) < _SMALLEST, np.copysign(np.float32(0), x), x)
     return np.where(np.isinf(x), np.copysign(_LARGEST, x), x)
 
 
-def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def add(a: Numbers, b: Numbers) -> np.ndarray:
     """a + b; a sum of zero has the sign of the operand of larger magnitude, of `a` when they are equal; NaNs pass."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = _settle(a + b)
     return _nan_of(a, b, np.where(total == 0, np.copysign(np.float32(0), np.where(np.abs(a) >= np.abs(b), a, b)), total))
 
 
-def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def multiply(a: Numbers, b: Numbers) -> np.ndarray:
     """a * b; NaNs pass."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return _nan_of(a, b, _settle(a * b))
 
 
-def _nan_of(a: np.ndarray, b: np.ndarray, result: np.ndarray) -> np.ndarray:
+def _nan_of(a: Numbers, b: Numbers, result: np.ndarray) -> np.ndarray:
     """`result`, but the NaN of `a`, else of `b`, bit by bit, where there is one."""
     if not np.isnan(result).any():
         return result
     return np.where(np.isnan(a), a, np.where(np.isnan(b), b, result))
 
 
-def unequal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def unequal(a: Numbers, b: Numbers) -> np.ndarray:
     """The number with the bits 1 where the bits of a and b differ, +0 where they are the same."""
     one, two = (np.ascontiguousarray(x, np.float32).view(np.uint32) for x in np.broadcast_arrays(a, b))
     return (one != two).astype(np.uint32).view(np.float32)
 
 
-def _greater(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _greater(a: Numbers, b: Numbers) -> np.ndarray:
     return (a > b) | ((a == b) & ~np.signbit(a) & np.signbit(b))
 
 
-def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def maximum(a: Numbers, b: Numbers) -> np.ndarray:
     """The larger; +0 is larger than -0; a NaN wins."""
     return np.where(np.isnan(a) | (_greater(a, b) & ~np.isnan(b)), a, b)
 
 
-def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def minimum(a: Numbers, b: Numbers) -> np.ndarray:
     """The smaller; -0 is smaller than +0; a NaN wins."""
     return np.where(np.isnan(a) | (~_greater(a, b) & ~np.isnan(b)), a, b)
 
 
-def relu(x: np.ndarray) -> np.ndarray:
+def relu(x: Numbers) -> np.ndarray:
     """x where its sign bit is clear, else +0."""
     return np.where(np.signbit(x) & ~np.isnan(x), np.float32(0), x)
 
 
-def fp17(x: np.ndarray) -> np.ndarray:
+def fp17(x: Numbers) -> np.ndarray:
     """float64 `x` rounded to fp17; what is below the smallest normal number after rounding becomes 0."""
     x = np.asarray(x, np.float64)
     mantissa, exponent = np.frexp(x)
@@ -126,7 +129,7 @@ def fp17(x: np.ndarray) -> np.ndarray:
     return np.clip(rounded, -LARGEST17, LARGEST17)
 
 
-def single_to_fp17(x: np.ndarray) -> np.ndarray:
+def single_to_fp17(x: Numbers) -> np.ndarray:
     """float32 to fp17; numbers that round up to the smallest normal number in steps of 2^-40 become it, lower ones 0."""
     x = np.asarray(x, np.float64)
     low = np.rint(x * 2.0**40) * 2.0**-40
@@ -140,13 +143,13 @@ def half_to_fp17(x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(wide), np.copysign(LARGEST17, wide), wide)
 
 
-def fp17_add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def fp17_add(a: Numbers, b: Numbers) -> np.ndarray:
     """a + b in fp17; the sign of a zero as in `add`."""
     total = fp17(a + b)
     return np.where(total == 0, np.copysign(0.0, np.where(np.abs(a) >= np.abs(b), a, b)), total)
 
 
-def fp17_multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def fp17_multiply(a: Numbers, b: Numbers) -> np.ndarray:
     """a * b in fp17."""
     return fp17(a * b)
 

@@ -62,7 +62,7 @@ def pixels(memory: np.ndarray, base: int, operation: Operation, name: str) -> np
     if precision == FP16:
         return x.astype(np.float16)
     cvt = op["in_cvt"]
-    offset = np.int64(int(cvt["offset"]))
+    offset: int | np.ndarray = int(cvt["offset"])
     if op["mean_format"]:
         means = [int(op[field]) for field in ("mean_ry", "mean_gu", "mean_bv", "mean_ax")]
         offset = np.array(means[: len(order)], np.int64)[:, None, None]

@@ -33,6 +33,6 @@ def shift_signed(x: np.ndarray, shift: np.ndarray | int, bits: int) -> np.ndarra
     return np.where(x >= room, limit - 1, np.where(x < -room, -limit, np.clip(x, -room, room) << -shift))
 
 
-def convert(x: np.ndarray, offset: int, scale: int, shift: int, bits: int) -> np.ndarray:
+def convert(x: np.ndarray, offset: int | np.ndarray, scale: int, shift: int, bits: int) -> np.ndarray:
     """The converter of several units: (x - offset) * scale / 2^shift, rounded and saturated."""
     return saturate(shift_right((x - offset) * scale, shift), bits)

@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.firmware import has_field
 from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
 from n2d2py.nvdla.model.formats import read_feature, write_feature
 from n2d2py.nvdla.program import DlaTask, Operation
@@ -66,7 +67,7 @@ class Machine:
 
     def place(self, task: DlaTask, cube: np.void, what: str, write: bool = False) -> tuple[np.ndarray, int]:
         """Memory and first byte of a data cube."""
-        offset = int(cube["offset"]) if "offset" in cube.dtype.names else 0
+        offset = int(cube["offset"]) if has_field(cube, "offset") else 0
         return self.at(task.addresses, int(cube["address"]), offset, what, write)
 
     def read_cube(self, task: DlaTask, operation: Operation, name: str, precision: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import COMPLETED, ENABLED, ENGINES, EVENTS, PROGRAMMED
+from n2d2py.nvdla.firmware import COMPLETED, ENABLED, ENGINES, EVENTS, PROGRAMMED, has_field
 from n2d2py.nvdla.program import DlaTask, Operation
 
 __all__ = ["Scheduler"]
@@ -52,8 +52,7 @@ class Scheduler:
             if head >= 0:
                 self._submit(engine, head)
         for engine in range(len(ENGINES)):
-            if self._tail[engine] is not None:
-                self._dequeue(engine)
+            self._dequeue(engine)
         while self._done < len(self._task.operations):
             chain = self._runnable()
             if chain is None:
@@ -88,7 +87,7 @@ class Scheduler:
     def _ready(self, engine: int, group: _Group) -> bool:
         """Whether the look-up table that it needs is not in the way of the other group's."""
         op = self._operation(group.number).op
-        if "lut_index" not in op.dtype.names or int(op["lut_index"]) < 0:
+        if not has_field(op, "lut_index") or int(op["lut_index"]) < 0:
             return True
         others = [one for one in self._groups[engine] if one is not group and not one.pending]
         luts = [int(self._operation(one.number).op["lut_index"]) for one in others]
@@ -147,7 +146,10 @@ class Scheduler:
         self._dequeue(engine)
 
     def _dequeue(self, engine: int) -> None:
-        tail = self._operation(self._tail[engine])
+        number = self._tail[engine]
+        if number is None:
+            return
+        tail = self._operation(number)
         following = int(tail.common["consumers"][engine]["index"])
         if following >= 0 and len(self._groups[engine]) < 2:
             self._submit(engine, following)

@@ -114,7 +114,7 @@ def _operands(
         table = read_feature(
             memory,
             base,
-            (channels, *shape[1:]),
+            (channels, shape[1], shape[2]),
             int(cube["line_stride"]),
             int(cube["surf_stride"]),
             precision,
@@ -215,7 +215,7 @@ class _Floats:
 
     @staticmethod
     def x_operation(x: np.ndarray, op: np.void, operands: tuple[Any, Any]) -> np.ndarray:
-        def register(bits: int) -> np.float32:
+        def register(bits: int) -> np.ndarray:
             return floats.half_to_single(np.asarray(floats.bits_to_half(bits)))
 
         kind, activation = int(op["type"]), int(op["act"])

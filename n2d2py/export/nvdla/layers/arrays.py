@@ -14,7 +14,9 @@ __all__ = ["between_reshapes"]
 def between_reshapes(state: Lowering, node: QuantNode) -> bool:
     """Compiles a reshape to a vector, the layer behind it and the reshape back; False where it is none of these."""
     middle = state.sole_reader(node.output)
-    last = state.sole_reader(middle.output) if middle is not None and len(middle.outputs) == 1 else None
+    if middle is None or len(middle.outputs) != 1:
+        return False
+    last = state.sole_reader(middle.output)
     if last is None or last.op.kind != "Reshape" or len(state.graph.shape(node.inputs[0])) != 4:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:

@@ -62,7 +62,7 @@ def _by_rubik(state: Lowering, node: QuantNode, value: Value, post: Post, result
     chains = convolution_chains(state.config, state.precision, source, weights, window, repeated, parts)
     rubik = np.zeros((), firmware.RUBIK_OP)
     rubik["precision"], rubik["stride_x"], rubik["stride_y"] = state.precision, op.stride[1], op.stride[0]
-    return [*chains, [HwOp(RUBIK, rubik[()], {"src_data": parts, "dst_data": result})]]
+    return [*chains, [HwOp(RUBIK, firmware.descriptor(rubik), {"src_data": parts, "dst_data": result})]]
 
 
 def _dense(node: QuantNode) -> np.ndarray:
@@ -112,7 +112,7 @@ def _post(state: Lowering, node: QuantNode, value: Value) -> Post:
     """Bias, scale and activation."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])
-        gain = node.rescale.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)
+        gain = node.rescaling.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)
         bias = np.rint(node.params["bias"].astype(np.float64) * (kind.scale / value.scale))
         post = Post(gain, bias, state.scale_of(node.output))
     else:

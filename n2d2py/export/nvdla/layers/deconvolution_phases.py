@@ -35,19 +35,17 @@ def phase_chains(state: Lowering, node: QuantNode, value: Value, post: Post, res
     for row in range(min(op.stride[0], h)):
         for column in range(min(op.stride[1], w)):
             size = -(-(h - row) // op.stride[0]), -(-(w - column) // op.stride[1])
-            kernel, pads = weights, []
-            for axis, r in enumerate((row, column)):
-                kernel, before = _phase(kernel, 2 + axis, r + op.pads[axis], op.stride[axis], op.dilation[axis])
-                pads.append(before)
-            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], pads, strict=True)]
+            kernel, top = _phase(weights, 2, row + op.pads[0], op.stride[0], op.dilation[0])
+            kernel, left = _phase(kernel, 3, column + op.pads[1], op.stride[1], op.dilation[1])
+            reach = [n - 1 + k - before for n, k, before in zip(size, kernel.shape[2:], (top, left), strict=True)]
             source = value.region
-            behind = [max(0, need - have) for need, have in zip(reach, source.shape[1:], strict=True)]
+            bottom, right = (max(0, need - have) for need, have in zip(reach, source.shape[1:], strict=True))
             high, wide = (min(need, have) for need, have in zip(reach, source.shape[1:], strict=True))
             source = replace(source, rows=high, columns=wide)
             if size not in buffers:
                 buffers[size] = Region.whole(state.buffer(f"{node.output}.{len(buffers)}", shape=(c, *size)))
             part = result if op.stride == (1, 1) else buffers[size]
-            chains += state.convolution(node, source, kernel, Window(pads=(*pads, *behind)), op.groups, post, part)
+            chains += state.convolution(node, source, kernel, Window(pads=(top, left, bottom, right)), op.groups, post, part)
             if part is not result:
                 steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride, strict=True)]
                 chains += copy(state, part, result, *steps, plain)

@@ -74,7 +74,7 @@ def _affine(state: Lowering, node: QuantNode) -> None:
     weights, bias = (node.params[role].astype(np.float64).reshape(-1) for role in ("weights", "bias"))
     if state.integer:
         kind = state.graph.type(node.inputs[0])
-        unit = node.rescale.effective() * state.graph.type(node.output).scale
+        unit = node.rescaling.effective() * state.graph.type(node.output).scale
         post = Post(weights * unit * (value.scale / kind.scale), None, state.scale_of(node.output), after=bias * unit)
     else:
         post = Post(weights, None, 1.0, after=bias)

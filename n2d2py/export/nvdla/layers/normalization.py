@@ -48,7 +48,7 @@ def _lrn(state: Lowering, node: QuantNode) -> None:
     else:
         lut = normalization_table(op.alpha, op.beta, op.k)
     result = state.result(node.output)
-    chain = [HwOp(CDP, cdp[()], {"src_data": value.region, "dst_data": result}, lut)]
+    chain = [HwOp(CDP, firmware.descriptor(cdp), {"src_data": value.region, "dst_data": result}, lut)]
     state.finish(node, node.output, result, scale, [chain])
 
 

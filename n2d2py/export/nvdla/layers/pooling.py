@@ -69,9 +69,9 @@ def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -
         chains += _columns(state, current, target, MAXIMUM, (rows[0], columns[0]), (rows[1], columns[1]), pads)
         current = target
     if sparse:
-        positions = [np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes, strict=True)]
+        rows, columns = (np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes, strict=True))
         scale = state.values[node.inputs[0]].scale
-        chains += gather(state, current, result, *positions, Post(np.array([scale]), None, scale))
+        chains += gather(state, current, result, rows, columns, Post(np.array([scale]), None, scale))
     return chains
 
 
@@ -101,7 +101,8 @@ def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -
 def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
     """The steps of the windows; 1 along an axis with one window, where it means nothing."""
     size = state.graph.shape(node.output)[2:]
-    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
+    rows, columns = (1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
+    return rows, columns
 
 
 def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
@@ -154,11 +155,11 @@ def _stages(node: QuantNode, kernel, stride, pads, size):
     whole = tuple(kernel) == tuple(size)  # one window, whatever the stride
     if any(pads) or not (whole or tuple(kernel) == tuple(stride)):
         return None
-    parts = [factors(k) for k in kernel]
-    if any(part is None for part in parts):
+    rows, columns = (factors(k) for k in kernel)
+    if rows is None or columns is None:
         return None
-    depth = max(len(part) for part in parts)
-    rows, columns = (part + [1] * (depth - len(part)) for part in parts)
+    depth = max(len(rows), len(columns))
+    rows, columns = (part + [1] * (depth - len(part)) for part in (rows, columns))
     return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns, strict=True)]
 
 
@@ -215,7 +216,7 @@ def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, str
     }
     for name, value in values.items():
         op[name] = value
-    return HwOp(PDP, op[()], {"src_data": source, "dst_data": result})
+    return HwOp(PDP, firmware.descriptor(op), {"src_data": source, "dst_data": result})
 
 
 def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
@@ -241,7 +242,7 @@ def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
     data = np.broadcast_to(table[None, :, :, None], (surfaces, *table.shape, lanes)).tobytes()
     line = table.shape[1] * lanes * 2
     cube = Constants(data, (table.shape[1], table.shape[0], result.channels, line, line * table.shape[0]))
-    return HwOp(SDP, sdp[()], {"src_data": result, "dst_data": result, "x1_data": cube})
+    return HwOp(SDP, firmware.descriptor(sdp), {"src_data": result, "dst_data": result, "x1_data": cube})
 
 
 def _average_by_convolution(state: Lowering, node: QuantNode) -> None:

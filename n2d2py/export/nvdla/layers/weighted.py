@@ -53,7 +53,7 @@ def _post(state: Lowering, node: QuantNode, weights: np.ndarray, value: Value) -
     if state.integer:
         kind = state.graph.type(node.inputs[0])
         # The factor of the rescale is s_x s_w / s_y; the input may lie in another scale than its type says.
-        gain = node.rescale.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)
+        gain = node.rescaling.effective() * state.graph.type(node.output).scale * (value.scale / kind.scale)
         bias = np.rint(node.params["bias"].astype(np.float64) * (kind.scale / value.scale)).astype(np.int64)
         post = Post(gain, bias, state.scale_of(node.output))
         weights = weights.astype(np.int8)
