@@ -392,7 +392,7 @@ def rows(name: str, folder: Path, model: Path, python: str, threads: int, rounds
             peer,
             f"{1e3 * statistics.median(times):.3f}",
             f"{1e3 * statistics.median(ours):.3f}",
-            f"{statistics.median(a / b for a, b in zip(times, ours)):.2f}",
+            f"{statistics.median(a / b for a, b in zip(times, ours, strict=True)):.2f}",
         ]
         for peer, times in theirs.items()
     ]

@@ -171,9 +171,9 @@ class Converter:
         pads = attributes.get("pads", [0, 0, 0, 0])
         if not any(pads):
             return data.index, self.schema.Padding.VALID
-        total = [max((o - 1) * s + e - i, 0) for o, s, e, i in zip(out, strides, extents, shape[2:])]
+        total = [max((o - 1) * s + e - i, 0) for o, s, e, i in zip(out, strides, extents, shape[2:], strict=True)]
         same = [t // 2 for t in total] + [t - t // 2 for t in total]
-        if same == list(pads) and out == [-(-i // s) for i, s in zip(shape[2:], strides)]:
+        if same == list(pads) and out == [-(-i // s) for i, s in zip(shape[2:], strides, strict=True)]:
             return data.index, self.schema.Padding.SAME
         sides = np.array([[0, 0], [pads[0], pads[2]], [pads[1], pads[3]], [0, 0]], np.int32)
         full = [shape[0], shape[2] + sides[1].sum(), shape[3] + sides[2].sum(), shape[1]]
@@ -189,7 +189,7 @@ class Converter:
     def _conv(self, node, attributes, operands, output, fused) -> None:
         data, weights = operands[:2]
         strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
-        extents = [(k - 1) * d + 1 for k, d in zip(weights.values.shape[2:], dilations)]
+        extents = [(k - 1) * d + 1 for k, d in zip(weights.values.shape[2:], dilations, strict=True)]
         index, padding = self._padded(node, attributes, data, extents)
         outputs, each = weights.values.shape[:2]
         depthwise = attributes.get("group", 1) == outputs and each == 1 and outputs > 1

@@ -53,7 +53,7 @@ def measure(network: Path, modes: list[str], rounds: int, threads: int, folder: 
     for number in range(rounds):
         for mode in modes if number % 2 else reversed(modes):
             times[mode].append(bench(folders[mode], threads, count))
-    ratios = {mode: statistics.median(a / b for a, b in zip(times[mode], times[modes[0]])) for mode in modes}
+    ratios = {mode: statistics.median(a / b for a, b in zip(times[mode], times[modes[0]], strict=True)) for mode in modes}
     graph = json.loads((folders[modes[0]] / "statistics" / "memory" / "memory_graph.json").read_text())
     return Measured(MemoryProblem.from_json(graph), arenas, ratios, 1e3 * statistics.median(times[modes[0]]))
 

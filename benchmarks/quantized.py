@@ -5,7 +5,8 @@
 The reference is ONNX Runtime without graph optimizations: every QuantizeLinear and DequantizeLinear is computed as the
 file says. Per layer: each of our integer layers is given the reference's integers and compared with the reference's
 result. End to end: the outputs for the same real inputs; beside ours, those of ONNX Runtime's fused integer kernels
-(all optimizations). Ours are simulated integers, which the compiled export gives bit for bit.
+(all optimizations), also with session.x64quantprecision=1 (exact: its sums of bytes do not saturate). Ours are simulated
+integers, which the compiled export gives bit for bit.
 
 Without models: the quantized ones of $N2D2_MODELS, on the data of $N2D2_DATA. Other files get noise in [0, 1].
 """
@@ -72,9 +73,12 @@ def stimuli(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
 
 # ---- the reference ----------------------------------------------------------------------------------
 class Reference:
-    """ONNX Runtime on a file, without optimizations (and with the integers as outputs), or with all of them."""
+    """ONNX Runtime on a file, without optimizations (and with the integers as outputs), or with all of them.
 
-    def __init__(self, path: Path, fused: bool):
+    `exact`: without the saturating sums of bytes of processors that have no dot product.
+    """
+
+    def __init__(self, path: Path, fused: bool, exact: bool = False):
         import onnx
         import onnxruntime
 
@@ -86,6 +90,8 @@ class Reference:
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in extra)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        if exact:
+            options.add_session_config_entry("session.x64quantprecision", "1")
         levels = onnxruntime.GraphOptimizationLevel
         options.graph_optimization_level = levels.ORT_ENABLE_ALL if fused else levels.ORT_DISABLE_ALL
         self._session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -98,7 +104,7 @@ class Reference:
         """Every output; integers minus their zero points."""
         step = 1 if self._each else len(x)
         parts = [self._session.run(self._names, {self._input: x[i : i + step]}) for i in range(0, len(x), step)]
-        found = {name: np.concatenate(values) for name, values in zip(self._names, zip(*parts))}
+        found = {name: np.concatenate(values) for name, values in zip(self._names, zip(*parts, strict=True), strict=True)}
         return {
             name: value.astype(np.int64) - self.integers[name] if name in self.integers else value
             for name, value in found.items()
@@ -154,6 +160,7 @@ class Result:
     layers: dict[str, Count] = field(default_factory=dict)
     ours: Count = field(default_factory=Count)
     fused: Count = field(default_factory=Count)
+    exact: Count = field(default_factory=Count)
     stimuli: int = 0
 
 
@@ -165,37 +172,38 @@ def imported(path: Path) -> QuantGraph:
 
 
 def _carriers(graph: QuantGraph, reference: Reference) -> dict[str, str]:
-    """Our tensor -> the file's tensor of the same integers."""
+    """Our tensor -> the file's tensor of the same integers: the last, where the file rounds what it clamps before and after."""
     found = {}
     for name in [*reference.integers, *reference.outputs]:
         ours = name
         while ours in graph.aliases and ours not in graph.tensors:
             ours = graph.aliases[ours]
         if ours in graph.tensors and name in reference.integers:
-            found.setdefault(ours, name)
+            found[ours] = name
     return found
 
 
 def measure(path: Path, count: int) -> Result:
     """Compares one network over `count` stimuli."""
-    graph, reference, fused = imported(path), Reference(path, False), Reference(path, True)
+    graph, reference = imported(path), Reference(path, False)
+    peers = [Reference(path, True), Reference(path, True, exact=True)]
     carriers, result = _carriers(graph, reference), Result()
     x = stimuli(path, graph.shape(graph.inputs[0])[1:], count)
     result.stimuli = len(x)
     for start in range(0, len(x), BATCH):
         batch = x[start : start + BATCH]
-        expected, quick = reference.run(batch), fused.run(batch)
+        expected, others = reference.run(batch), [peer.run(batch) for peer in peers]
         inputs = quantize_inputs(graph, [batch])
         stored = simulate(graph, inputs)
         for index, name in enumerate(graph.outputs):
             kind = graph.type(name)
-            real = expected[reference.outputs[index]]
-            steps = [
-                np.rint(values.astype(np.float64) / kind.scale).astype(np.int64)
-                for values in (real, quick[reference.outputs[index]])
-            ]
-            result.ours.add(stored[name].astype(np.int64) - kind.zero_point, steps[0])
-            result.fused.add(steps[1], steps[0])
+            output = reference.outputs[index]
+            wanted, *found = (
+                np.rint(values[output].astype(np.float64) / kind.scale).astype(np.int64) for values in (expected, *others)
+            )
+            result.ours.add(stored[name].astype(np.int64) - kind.zero_point, wanted)
+            for count, steps in zip((result.fused, result.exact), found, strict=True):
+                count.add(steps, wanted)
         _compare_layers(graph, carriers, expected, inputs, result)
     return result
 
@@ -203,7 +211,7 @@ def measure(path: Path, count: int) -> Result:
 def _compare_layers(
     graph: QuantGraph, carriers: dict[str, str], expected: dict[str, np.ndarray], inputs: list[np.ndarray], result: Result
 ) -> None:
-    values = dict(zip(graph.inputs, inputs))
+    values = dict(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
         (found,) = run_node(graph, node, [values[name] for name in node.inputs])
         name, kind = node.output, graph.type(node.output)
@@ -225,7 +233,7 @@ def main() -> None:
     print(f"{machine()}\n")
     print(
         "| Network | Stimuli | Layers | Per layer: identical | Outputs identical | within 1 | "
-        "ONNX Runtime fused: identical | within 1 |\n|---|---|---|---|---|---|---|---|"
+        "ONNX Runtime fused: identical | within 1 | exact: identical | within 1 |\n" + "|---" * 10 + "|"
     )
     for path in models:
         result = measure(path, arguments.n)
@@ -233,7 +241,9 @@ def main() -> None:
         for count in result.layers.values():
             total.elements, total.same = total.elements + count.elements, total.same + count.same
             total.near, total.largest = total.near + count.near, max(total.largest, count.largest)
-        shares = [f"{100 * part / c.elements:.2f} %" for c in (result.ours, result.fused) for part in (c.same, c.near)]
+        shares = [
+            f"{100 * part / c.elements:.2f} %" for c in (result.ours, result.fused, result.exact) for part in (c.same, c.near)
+        ]
         print(f"| {path.stem} | {result.stimuli} | {len(result.layers)} | {total.text()} | {' | '.join(shares)} |", flush=True)
         if arguments.layers:
             for name, count in result.layers.items():

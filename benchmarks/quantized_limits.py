@@ -116,10 +116,10 @@ def measure(path: Path, count: int) -> dict[tuple[str, str], Count]:
             values = session.run(batch)
             found[name] = [
                 np.rint(values[output].astype(np.float64) / kind.scale).astype(np.int64)
-                for output, kind in zip(session.outputs, kinds)
+                for output, kind in zip(session.outputs, kinds, strict=True)
             ]
         for pair, result in results.items():
-            for a, b in zip(*(found[name] for name in pair)):
+            for a, b in zip(*(found[name] for name in pair), strict=True):
                 result.add(a, b)
     return results
 

@@ -123,7 +123,7 @@ def sweep(
             rows.append(Row(network.stem, file.stem, None, None, None, None, None, None, notes[file]))
             continue
         found = sizes(built[file])
-        ratio = statistics.median(a / b for a, b in zip(times[file], times[running[0]]))
+        ratio = statistics.median(a / b for a, b in zip(times[file], times[running[0]], strict=True))
         bytes_of = [found.get(name) for name in ("arena", "stack", "constants", "code")]
         rows.append(Row(network.stem, file.stem, *bytes_of, 1e3 * statistics.median(times[file]), ratio))
     return rows
@@ -135,7 +135,8 @@ def table(rows: list[Row]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))
+            cell.ljust(width) if i in (0, 1, 8) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )

@@ -66,6 +66,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E121": ("a line of the export parameters that cannot be read", "write name=value or [layer]"),
     "E122": ("a value that is not allowed: outside its range or not one of the choices", "give an allowed value"),
     "E123": ("a document of more sections than can be handled", "reduce the loops of the templates"),
+    "E124": (
+        "a key of N2D2 that is known and not supported, and changes results",
+        "see the message: remove it, or do what it does in another way",
+    ),
     "E201": ("an operator that cannot take an input of this rank", "check the layer before it"),
     "E202": ("convolution weights that do not fit the input's channels", "check NbOutputs, the groups and the input"),
     "E203": ("a window that does not fit into the padded input", "reduce the kernel, or enlarge the input"),
@@ -108,11 +112,15 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "E240": ("a tensor without elements, or with more than can be handled", "check its dimensions"),
     "E241": ("a network of more layers than can be handled", "reduce the loops of the templates"),
+    "E242": (
+        "keys of training with quantization (QAT), in any section",
+        "give the network in floating point and quantize it with -calib",
+    ),
     "E243": ("positions to take that a tensor does not have", "check the layer before it"),
     "E244": ("an image or its channels that do not divide into blocks", "check the layer before it"),
     "E301": ("an ONNX file that is missing or cannot be read", "check the path"),
     "E302": ("a file that is damaged, or not a valid ONNX model", "export or download the model again"),
-    "E303": ("a version of the ONNX operator set that is not supported", "export with an opset from 11 to 22"),
+    "E303": ("a version of the ONNX operator set that is not supported", "export with an opset from 7 to 28"),
     "E304": ("external data outside of the model's folder, missing or too short", "put the data beside the model"),
     "E305": ("inputs of an ONNX model that cannot be used", "export it with floating-point inputs of known shape"),
     "E306": ("ONNX weights that are not finite, or no numbers", "check the training"),
@@ -123,6 +131,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E311": ("an ONNX model without outputs, or with one that no layer gives", "correct its outputs"),
     "E312": ("a layer name of both the INI and the ONNX graph", "rename the section"),
     "E313": ("an ONNX section that is fed other inputs than it takes", "set Size, NbChannels and Input accordingly"),
+    "E314": ("an ONNX node that is not as its operator is defined", "export the model again, or check it with onnx.checker"),
     "E320": ("onnxruntime is not installed", "pip install onnxruntime"),
     "E321": ("a file that ONNX Runtime cannot run", "check it with onnx.checker"),
     "E401": ("data that are missing or cannot be read", "check DataPath or the path of the option"),
@@ -193,6 +202,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
     "E717": ("a loadable that the checker refuses: a defect", "report it"),
     "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
+    "E719": (
+        "an export that is of another network, or has files that were edited or added since it was written",
+        "give -force to replace it, or choose another place with -o",
+    ),
     "E801": ("no make or no compiler where an export is to be built", "apt install make g++, or set CXX"),
     "E802": ("an export that does not compile", "read the log that is named"),
     "E803": ("a library that cannot be used", "build or export again"),
@@ -207,11 +220,12 @@ CODES: dict[str, tuple[str, str]] = {
     "E901": ("a file that is no NVDLA loadable, or a damaged one", "compile or copy it again"),
     "E902": ("a file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
     "E903": ("a loadable that the functional model cannot run", "use what NVIDIA's compiler and firmware use"),
-    "E904": ("a dependency graph on which hardware would wait for ever", "correct the dependency graph"),
+    "E904": ("a loadable on which hardware would wait for ever", "correct the dependency graph, or compile it again"),
     "E905": ("an input, or an output, of another kind or size than the loadable's", "see the message"),
     "E906": ("a descriptor that leaves its memory", "compile it again"),
     "E907": ("an unknown configuration of the NVDLA hardware", "use one of those listed"),
     "E908": ("a loadable that hardware, firmware or NVIDIA's runtime would choke on", "compile it again"),
+    "W011": ("options without effect beside the others", "leave them out"),
     "W101": ("a property that is given twice; the last one is used", "remove one"),
     "W102": ("an unknown key; it is ignored", "correct its name, or remove it"),
     "W103": ("a real number that is read as an integer", "write it without fraction"),
@@ -219,6 +233,11 @@ CODES: dict[str, tuple[str, str]] = {
     "W105": ("a backslash at the end of the text", "remove it"),
     "W106": ("a comment that continues on the next line", "remove its backslash"),
     "W107": ("parameters for a layer that the network does not have", "correct its name, or remove them"),
+    "W108": (
+        "keys of N2D2 that have no effect here, and change no results (training, spiking models, pictures, ...)",
+        "nothing, or remove them",
+    ),
+    "W109": ("an export parameter that has no effect on this export", "remove it"),
     "W213": ("outputs that no input feeds", "check the Mapping keys"),
     "W219": ("a target of a layer that does not exist, in -describe", "name an existing layer"),
     "W226": ("a layer that can be described, but not run", "see the message"),
@@ -232,11 +251,18 @@ CODES: dict[str, tuple[str, str]] = {
     "W405": ("a line of a LabelsMapping for a label that the database does not have", "correct or remove it"),
     "W406": ("stimuli of different sizes", "put a RescaleTransformation before"),
     "W407": ("a CompositeStimuli=1 with data that have one label each", "give data with a label for each pixel"),
+    "W408": (
+        "data of -calib-data that are inputs of the network as they are, beside transformations of the INI",
+        "give pictures or bytes, without -input-range, where the transformations should apply",
+    ),
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
     "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
+    "W505": ("a Concat in integers whose inputs have very different ranges", "set QuantBits=16 or Quantize=0 for it"),
+    "W506": ("padding with a constant far beyond the range of the tensor", "pad with a value near it, or set Quantize=0"),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
+    "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""
@@ -251,6 +277,11 @@ def errors_page() -> str:
         "A wrong command line (E002 to E007) ends with status 2, a defect of the tool (E099) with 3, Ctrl-C with "
         "130, every other error with 1. Warnings (W) do not stop a run, unless `-strict` makes them errors. "
         "Whatever happens, an earlier export stays as it was until a new one is complete.",
+        "",
+        "An export is replaced when it is of the same network and holds, by the digests in its `manifest.json`, only files as "
+        "they were written, and what a build left: `build/`, `bin/`, `lib/`, `outputs/`, objects, the files of CMake. Where "
+        "files were edited or added, `-force` replaces it (E719). A folder without a manifest is never replaced (E711).",
+        "",
         "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`.",
     ]
     for digit, title in FAMILIES.items():

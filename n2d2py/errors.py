@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 
-__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "nearest"]
+__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "nearest", "readable"]
+
+
+def readable(text: str) -> str:
+    """`text` with an escape for each character that cannot be shown: controls, bytes of names that are not UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class N2D2Error(Exception):
         text = f"N2D2-{self.code}: " + (f"{where}: " if where else "") + self.what
         if self.remedy:
             text += f"; {self.remedy}"
-        return " ".join(text.split())
+        return readable(" ".join(text.split()))
 
 
 class InternalError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -246,6 +247,14 @@ OPTIONS: tuple[Option, ...] = (
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),
+    Option(
+        "force",
+        "flag",
+        False,
+        "replace an export of another network, or one with files that were edited or added since it was written; what a build "
+        "leaves there is replaced in any case",
+        _OUT,
+    ),
     Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N", minimum=0),
     Option(
         "log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json", _OUT
@@ -286,17 +295,19 @@ _TRAINING = (
 )
 """Options of N2D2 that train, or that need what only training has."""
 
+_NUMBER = re.compile(r"-?[0-9]+")
 _IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
-"""Logging options of N2D2 without a meaning here -> whether they take a value; accepted silently."""
+"""Logging options of N2D2 without a meaning here -> whether they take a number; a warning says so."""
 
 
 @dataclass
 class Arguments:
-    """Parsed options by key (name with `-` as `_`), and the network's path, "" when absent."""
+    """Parsed options by key (name with `-` as `_`), the network's path, "" when absent, and options without a meaning."""
 
     network: str
     values: dict[str, Any]
     given: frozenset[str]
+    ignored: tuple[str, ...] = ()
 
     def __getattr__(self, key: str) -> Any:
         try:
@@ -353,6 +364,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     values = {option.key: option.default for option in OPTIONS}
     given: set[str] = set()
     networks: list[str] = []
+    ignored: list[str] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -363,7 +375,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name in ("help", "version"):
             name = name[0]
         if name in _IGNORED:
-            del rest[: 1 if _IGNORED[name] else 0]
+            ignored.append(name)
+            if _IGNORED[name] and rest and _NUMBER.fullmatch(rest[0]):
+                rest.pop(0)
             continue
         if name in _TRAINING:
             raise _error(
@@ -378,6 +392,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         given.add(option.key)
         if option.kind == "flag":
             values[option.key] = True
+            if rest and _NUMBER.fullmatch(rest[0]):
+                raise _error("E003", f"-{option.name} takes no value, but {rest[0]} follows it", f"write -{option.name} alone")
         elif option.kind == "optional-int":
             values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else 10
         elif not rest or (rest[0].lstrip("-") in table and rest[0].startswith("-")):
@@ -393,7 +409,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI or ONNX file")
     if not networks and not (values["h"] or values["v"]):
         raise _error("E006", "no network", "give an INI or ONNX file; see n2d2py -h")
-    return Arguments(networks[0] if networks else "", values, frozenset(given))
+    return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored))
 
 
 def _signature(option: Option) -> str:
@@ -443,6 +459,6 @@ def options_page() -> str:
         + ", ".join(f"`-{name}`" for name in _TRAINING)
         + ") are refused; "
         + ", ".join(f"`-{name}`" for name in _IGNORED)
-        + " are accepted without effect.",
+        + " have no effect, which a warning says.",
     ]
     return "\n".join(lines) + "\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter
+from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter, refuse_replacement
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
@@ -18,13 +18,14 @@ from n2d2py.report import comparison_text, worst_text
 from n2d2py.runtime import Runner, runner
 from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
-from n2d2py.stages.compare import Comparison, compare_stage, summary
+from n2d2py.stages.compare import Comparison, compare_stage, refuse_differences, summary
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import Network, load_stage
 from n2d2py.stages.log_outputs import write_outputs
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
+from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.report import print_scores, report_stage
 from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.settings import Settings, export_folder_name, read_settings
@@ -37,7 +38,8 @@ def run(arguments: Arguments) -> None:
     """Does what the command line asks for.
 
     Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind.
+        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
+            values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     if arguments.new_operator:
         write_skeleton(arguments.new_operator, Path(arguments.network))
@@ -90,21 +92,24 @@ def _required_stimuli(network: Network, settings: Settings):
 
 
 def _calibrate_only(network: Network, settings: Settings) -> None:
+    path = settings.out / calibration_folder_name(network.graph.name, settings.arguments.nbbits)
+    _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=True)
     calibration = calibrate_stage(network, settings)
-    name = calibration_folder_name(network.graph.name, settings.arguments.nbbits)
     manifest = _manifest("calibration", network, settings, {})
-    with ExportFolder(settings.out / name, manifest) as folder:
+    with ExportFolder(path, manifest, settings.arguments.force) as folder:
         _save_statistics(calibration, folder)
         report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
         log.raise_on_strict()
-    log.notice("written: %s", settings.out / name)
+    log.notice("written: %s", path)
 
 
 def _export(network: Network, settings: Settings) -> None:
     arguments = settings.arguments
     if arguments.tune:
         check_tunable(arguments.export, settings.params["RuntimeDispatch"])
+    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
+    _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
     tested = (
         _required_stimuli(network, settings)
@@ -119,13 +124,13 @@ def _export(network: Network, settings: Settings) -> None:
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)
+    warn_without_effect(settings.params, target, calibration.graph)
     target.check(request)
     manifest = _manifest(arguments.export, network, settings, target.details(request))
-    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
-    with ExportFolder(path, manifest) as folder:
+    with ExportFolder(path, manifest, arguments.force) as folder:
         kernels = export_stage(request, arguments.export, folder)
         if arguments.tune:
-            request = _tuned(request, settings, folder)
+            request = _tuned(request, settings, folder, {choice.layer for choice in kernels if choice.tiles})
             kernels = export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
@@ -152,11 +157,18 @@ def _export(network: Network, settings: Settings) -> None:
         print(summary(compared.layers, arguments.nbbits, tester.slack if tester is not None else 0.0))
     print(sensitivity, end="")
     log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
+    refuse_differences(compared.layers)
 
 
-def _tuned(request: ExportRequest, settings: Settings, folder: Path) -> ExportRequest:
-    """The request with the best tile of each layer."""
-    tiles = tune_export(folder, list(request.plan.order), settings.arguments.tune, settings.arguments.tune_command)
+def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
+    """What ExportFolder would refuse to replace, before any work is done; it looks again and explains what cannot be read."""
+    with suppress(OSError):
+        refuse_replacement(path, network.graph.name, settings.arguments.force)
+
+
+def _tuned(request: ExportRequest, settings: Settings, folder: Path, tiled: set[str]) -> ExportRequest:
+    """The request with the best tile of each of the layers that work in tiles."""
+    tiles = tune_export(folder, list(request.plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command)
     return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -71,7 +73,9 @@ class Yolo(nn.Module):
         fourth = self.stage4(third)
         third = self.top(torch.cat([self.up(fourth), third], 1))
         fourth = self.bottom(torch.cat([self.down(third), fourth], 1))
-        maps = [torch.cat([box(y), score(y)], 1) for box, score, y in zip(self.boxes, self.scores, (third, fourth))]
+        maps = [
+            torch.cat([box(y), score(y)], 1) for box, score, y in zip(self.boxes, self.scores, (third, fourth), strict=True)
+        ]
         joined = torch.cat([m.view(m.shape[0], 4 * self.bins + self.classes, -1) for m in maps], 2)
         boxes, scores = joined.split((4 * self.bins, self.classes), 1)
         count = joined.shape[2]
@@ -109,7 +113,7 @@ class FeaturePyramid(nn.Module):
         for stage in self.stages:
             maps.append(x := stage(x))
         level, found = None, []
-        for source, lateral, smooth in zip(maps[:0:-1], self.lateral[::-1], self.smooth):
+        for source, lateral, smooth in zip(maps[:0:-1], self.lateral[::-1], self.smooth, strict=True):
             y = lateral(source)
             level = y if level is None else y + F.interpolate(level, size=y.shape[-2:], mode="nearest")
             found.append(self.head(smooth(level)))
@@ -122,12 +126,12 @@ class SimplePose(nn.Module):
     def __init__(self, width: int = 16, joints: int = 17):
         super().__init__()
         sizes = [3, width, width * 2, width * 4, width * 8]
-        self.body = nn.Sequential(*(_conv(a, b, 3, 2, nn.ReLU) for a, b in zip(sizes, sizes[1:])))
+        self.body = nn.Sequential(*(_conv(a, b, 3, 2, nn.ReLU) for a, b in pairwise(sizes)))
         up = [width * 8, 32, 32, 32]
         self.up = nn.Sequential(
             *(
                 nn.Sequential(nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
-                for a, b in zip(up, up[1:])
+                for a, b in pairwise(up)
             )
         )
         self.last = nn.Conv2d(32, joints, 1)
@@ -146,8 +150,8 @@ class UNet(nn.Module):
             return nn.Sequential(_conv(a, b, 3, 1, nn.ReLU), _conv(b, b, 3, 1, nn.ReLU))
 
         sizes = [width, width * 2, width * 4]
-        self.down = nn.ModuleList(pair(a, b) for a, b in zip([3, *sizes], sizes))
-        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(sizes, sizes[1:]))
+        self.down = nn.ModuleList(pair(a, b) for a, b in pairwise([3, *sizes]))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in pairwise(sizes))
         self.join = nn.ModuleList(pair(2 * a, a) for a in sizes[:-1])
         self.last = nn.Conv2d(width, classes, 1)
 

@@ -31,7 +31,7 @@ def bilinear_weights(size_in: int, size_out: int) -> np.ndarray:
     centres = (np.arange(size_out) + 0.5) * size_in / size_out - 0.5
     low = np.floor(centres).astype(int)
     weights = np.zeros((size_out, size_in))
-    for row, (left, fraction) in enumerate(zip(low, centres - low)):
+    for row, (left, fraction) in enumerate(zip(low, centres - low, strict=True)):
         weights[row, np.clip(left, 0, size_in - 1)] += 1 - fraction
         weights[row, np.clip(left + 1, 0, size_in - 1)] += fraction
     return weights

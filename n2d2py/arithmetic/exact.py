@@ -38,7 +38,7 @@ def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
 
 def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
     """A view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
-    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation))
+    extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
     windows = np.lib.stride_tricks.sliding_window_view(x, extent, axis=(2, 3))
     return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 

@@ -15,6 +15,7 @@ import numpy as np
 from n2d2py.data.arrays import check_type, open_npy, plain
 from n2d2py.data.sound import read_wav
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.files import open_picture
 
 __all__ = ["PICTURES", "as_image", "picture_size", "read_picture", "read_stimulus", "readable_extensions", "register_reader"]
 
@@ -71,10 +72,10 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
 
 def _opened(path: Path, name: str, look: Callable):
     """What `look` makes of the opened picture; every failure of the decoders as one of ours."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
-        with Image.open(path) as image:
+        with open_picture(path) as image:
             return look(image)
     except UnidentifiedImageError:
         raise N2D2Error("E403", f"{name} is not a picture of a known format", remedy="remove or replace the file") from None

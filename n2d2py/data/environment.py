@@ -8,10 +8,14 @@ import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values
+from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
 
 __all__ = ["Environment", "Levels", "provider_schemas", "read_environment"]
 
 NAMES = ("cenv", "env", "sp")
+
+_SPIKES = SPIKING.of("StimulusType", "DiscardedLateStimuli", "Period*")
+_STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
 _SCHEMA = Schema(
     "sp",
@@ -23,19 +27,15 @@ _SCHEMA = Schema(
         Key(
             "Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.", minimum=1
         ),
+        Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs (auto-encoders): that of the input."),
+        Key("TargetSizeY", Kind.UINT, None, "Their height."),
+        Key("TargetSizeD", Kind.UINT, None, "Their depth."),
+        Key("TargetNbChannels", Kind.UINT, None, "Their channels."),
+        Key("TargetSize", Kind.UINTS, None, "In place of these."),
         Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
-    (
-        "TargetSize*",
-        "TargetNbChannels",
-        "CachePath",
-        "StimulusType",
-        "DiscardedLateStimuli",
-        "Period*",
-        "SpikeCUDA",
-        "ReadStream",
-    ),
+    (*CACHES.of("CachePath"), *_SPIKES, *SPIKING.of("SpikeCUDA"), *_STREAMS.of("ReadStream")),
     doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
     "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
     "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
@@ -57,7 +57,7 @@ _CONFIG = Schema(
         Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
         Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
     ),
-    ("StreamTensor", "StreamLabel", "StimulusType", "DiscardedLateStimuli", "Period*"),
+    (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
     doc="What ConfigSection of [sp] may hold.",
 )
 
@@ -142,6 +142,8 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
+    if for_data:
+        _check_targets(values, {"X": x, "Y": y, "D": 1}, channels)
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     return Environment(
@@ -153,6 +155,20 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         values["CompositeStimuli"],
         levels if levels.count else None,
     )
+
+
+def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
+    """Expected outputs of other dimensions than the input's would be scored in another way."""
+    wanted = {f"TargetSize{axis}": value for axis, value in size.items()} | {"TargetNbChannels": channels}
+    wanted["TargetSize"] = values["Size"] or (size["X"], size["Y"])
+    for key, value in wanted.items():
+        if values.given(key) and values[key] != value:
+            raise N2D2Error(
+                "E124",
+                f"'{key}' gives the expected outputs other dimensions than the input in N2D2, which is not supported",
+                where=values.where(key),
+                remedy="remove it",
+            )
 
 
 def _shape(values: Values) -> tuple[int, ...]:

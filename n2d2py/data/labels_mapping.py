@@ -68,7 +68,7 @@ class LabelsMapping:
     def names(self, count: int) -> list[str]:
         """For each of `count` outputs the names of its labels, or its number."""
         found: list[list[str]] = [[] for _ in range(count)]
-        for name, output in zip(self.label_names, self.outputs):
+        for name, output in zip(self.label_names, self.outputs, strict=True):
             if 0 <= output < count:
                 found[output].append(name)
         return [", ".join(names) or str(output) for output, names in enumerate(found)]

@@ -13,6 +13,7 @@ import numpy as np
 
 from n2d2py.data.decode import read_stimulus
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.files import read_regular
 
 __all__ = ["read_matrix", "write_matrix"]
 
@@ -29,7 +30,7 @@ def read_matrix(path: Path) -> np.ndarray:
     if path.suffix != ".bin":
         return read_stimulus(path)
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise N2D2Error(
             "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"

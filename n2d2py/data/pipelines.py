@@ -20,6 +20,7 @@ from n2d2py.data.statistics_cache import key_of, load_statistics, save_statistic
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
+from n2d2py.ini.ignored import COVERED, Ignored
 
 __all__ = ["STIMULI_DATA", "Pipelines", "read_pipelines"]
 
@@ -46,6 +47,7 @@ STIMULI_DATA = Schema(
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
 _NEW_CHANNEL = ("ChannelTransformation", "ChannelOnTheFlyTransformation")
 _ALL_CHANNELS = ("ChannelsTransformation", "ChannelsOnTheFlyTransformation")
+_ATTACK = Ignored("*", "keys of adversarial attacks", "sets the attack of -testAdv", "remove the section")
 _OTHERS = ("StimuliData", "Adversarial", "Target")
 _LONGEST_FIRST = sorted((*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS, *_OTHERS), key=len, reverse=True)
 
@@ -112,7 +114,7 @@ def read_pipelines(
             elif kind in (*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS):
                 reading.step(kind, section)
             elif kind == "Adversarial":
-                section.mark_used()
+                Schema("sp.Adversarial", (), (_ATTACK,)).read(section)
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
@@ -120,11 +122,13 @@ def read_pipelines(
 
 
 def _kind(section: Section, prefix: str) -> str | None:
-    """Which kind of sub-section it is, by the start of its name; None with a warning."""
+    """Which kind of sub-section it is, by the start of its name; None for one that a ConfigSection names, or with a warning."""
     name = section.name[len(prefix) + 1 :]
     for kind in _LONGEST_FIRST:
         if name.startswith(kind):
             return kind
+    if section.used:
+        return None
     like = nearest(name.split("-")[0], _LONGEST_FIRST)
     section.mark_used()
     log.warning(
@@ -180,7 +184,7 @@ class _Reading:
             for way in self.ways.values():
                 way.channels.append(_Steps())
             return range(count, count + 1)
-        channel = Schema("channel", (_CHANNEL,), ("*",)).read(section)["Channel"]
+        channel = Schema("channel", (_CHANNEL,), (COVERED,)).read(section)["Channel"]
         if channel >= count:
             raise N2D2Error(
                 "E417",

@@ -20,6 +20,7 @@ from n2d2py.data.statistics import Statistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.files import write_text
 from n2d2py.ini import Document, Schema
 
 __all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
@@ -76,6 +77,15 @@ class StimuliProvider:
         self._pipelines = {**pipelines, "Learn": pipelines["Validation"]}
         self._traces: dict[str, list[TracePoint] | None] = {}
         self._normalized: set[np.dtype] = set()
+
+    def on(self, database: Database) -> StimuliProvider:
+        """The same pipelines over other data."""
+        return StimuliProvider(database, self._pipelines, self.batch_size)
+
+    @property
+    def transforms(self) -> bool:
+        """Whether the INI says how stimuli are made of the data, beyond the scale of integers."""
+        return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
 
     def sizes(self) -> dict[str, int]:
         """The number of stimuli of each set."""
@@ -158,7 +168,7 @@ class StimuliProvider:
         for name, files in self._logs.items():
             (folder / name).mkdir(parents=True, exist_ok=True)
             for file, lines in files.items():
-                (folder / name / file).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+                write_text(folder / name / file, "\n".join(lines) + "\n")
         for name, found in self.statistics.items():
             for file, data in (("meanData.bin", found.mean_data), ("stdDevData.bin", found.deviation_data)):
                 if data is not None:
@@ -208,8 +218,10 @@ def provider_schemas() -> list[Schema]:
     return [*sections.provider_schemas(), STIMULI_DATA]
 
 
-def build_provider(document: Document, *, seed: int = 0, cache: Path | None = None) -> StimuliProvider:
-    """The provider of an INI: its [sp], transformations and [database].
+def build_provider(
+    document: Document, *, seed: int = 0, cache: Path | None = None, instead: Database | None = None
+) -> StimuliProvider:
+    """The provider of an INI: its [sp], transformations and [database]; `instead` stands in for an absent one.
 
     Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
     stimuli are read once where something refers to them; with a folder `cache`, once for several runs.
@@ -219,7 +231,7 @@ def build_provider(document: Document, *, seed: int = 0, cache: Path | None = No
             asked for.
     """
     environment = read_environment(document)
-    database = read_database(document, seed=seed, shape=environment.shape)
+    database = read_database(document, seed=seed, shape=environment.shape, instead=instead)
     if environment.composite and database.maps is None and database.type:
         log.warning(
             "W407",

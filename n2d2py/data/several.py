@@ -22,6 +22,7 @@ from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
 from n2d2py.data.sources import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
+from n2d2py.files import file_names
 
 __all__ = ["open_several"]
 
@@ -64,7 +65,7 @@ def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, flo
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]", "_", name)
+    return next(iter(file_names([re.sub(r"[^\w.-]", "_", name)]).values()))
 
 
 def _text(shape: tuple) -> str:
@@ -96,7 +97,7 @@ def _stacked(arrays: Mapping[str, np.ndarray], path: Path, inputs: Inputs, input
     """Arrays with an axis of stimuli in front."""
     given = [_given(arrays, name, path) for name in inputs]
     count = len(given[0]) if given[0].ndim else 0
-    for array, (name, shape) in zip(given, inputs.items()):
+    for array, (name, shape) in zip(given, inputs.items(), strict=True):
         if array.ndim == 0 or len(array) != count:
             raise N2D2Error(
                 "E414",
@@ -130,7 +131,7 @@ def _check(found: tuple[int, ...], shape: tuple[int, ...], where: str, text: str
 
 def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, input_range: tuple[float, float]) -> np.ndarray:
     vectors = []
-    for part, (name, shape) in zip(parts, inputs.items()):
+    for part, (name, shape) in zip(parts, inputs.items(), strict=True):
         _check(part.shape, shape, f"{title}: {name}", _text(part.shape))
         sample = plain(part)
         real = scaled_bytes(sample, input_range) if sample.dtype == np.uint8 else sample.astype(np.float32)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import read_regular
 
 __all__ = ["read_wav"]
 
@@ -27,7 +28,7 @@ def read_wav(path: Path, name: str) -> np.ndarray:
         N2D2Error: E401 unreadable, E402 damaged, E406 a coding that is not supported, E416 empty.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise N2D2Error(
             "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"

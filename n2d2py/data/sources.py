@@ -7,6 +7,8 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.arrays import plain
+from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.database.random_data import random_bytes
@@ -25,9 +28,9 @@ from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 
-__all__ = ["open_source", "synthetic"]
+__all__ = ["open_source", "source_database", "synthetic"]
 
-_RGB = ColorSpace("RGB")
+_RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
 def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (0.0, 1.0)) -> Stimuli:
@@ -48,8 +51,51 @@ def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (
         raise N2D2Error(
             "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
         )
+    _check_path(path)
+    return _folder(path, shape, input_range) if path.is_dir() else _array(path, shape, input_range)
+
+
+def source_database(path: Path | str, shape: tuple[int, ...], *, fit: bool) -> Database | None:
+    """The stimuli of a folder of pictures or of an array of bytes as a database, for the pipeline of an INI.
+
+    They validate, and test too when all have labels. With `fit`, pictures get the size and the channels of `shape`
+    (C, H, W), as nothing else gives them these. None for arrays of real numbers: they are inputs of the network already.
+
+    Raises:
+        N2D2Error: E401, E402, E403 for files, E414 what is no such data, E416 nothing there.
+    """
+    path = Path(path)
+    _check_path(path)
+    items: Items
     if path.is_dir():
-        return _folder(path, shape, input_range)
+        files = _pictures(path)
+        labels, names = np.full(len(files), -1, np.int64), ()
+        items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
+    else:
+        x, labels, names = read_arrays(path)
+        if x.dtype != np.uint8 or labels.ndim > 1:
+            return None
+        if not len(x):
+            raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
+        items = ArrayItems(path.name, x)
+    every = np.arange(len(items))
+    sets = {"Validation": every, "Test": every} if (labels >= 0).all() else {"Validation": every}
+    return Database("", items, labels, names, sets)
+
+
+@dataclass(frozen=True)
+class _FittedItems(FileItems):
+    """Pictures that are resized to `shape` (C, H, W), gray or blue, green, red."""
+
+    shape: tuple[int, ...]
+
+    def read(self, index: int) -> np.ndarray:
+        return _fitted(self.root, self.files, self.shape, _BGR, index)
+
+
+def _check_path(path: Path) -> None:
+    if path.is_dir():
+        return
     if not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of pictures, an .npy or an .npz file")
     if path.suffix not in (".npy", ".npz") or not path.is_file():
@@ -58,7 +104,6 @@ def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (
             f"{path} is neither a folder nor an .npy or .npz file",
             remedy="give the folder of the pictures, or an array",
         )
-    return _array(path, shape, input_range)
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
@@ -93,9 +138,7 @@ def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli
             where=str(folder),
             remedy="give the data as an .npy or .npz file",
         )
-    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
-    if not files:
-        raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
+    files = _pictures(folder)
     first = read_picture(folder / files[0], files[0])
     if first.shape[:2] != shape[1:]:
         log.notice(
@@ -111,7 +154,20 @@ def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli
     return Stimuli(files, np.full(len(files), -1), shape, load)
 
 
+def _pictures(folder: Path) -> list[str]:
+    """The pictures of a folder and of its sub-folders, by name."""
+    files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
+    if not files:
+        raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
+    return files
+
+
 def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range, index: int) -> np.ndarray:
+    return scaled_bytes(_fitted(folder, files, shape, _RGB, index).transpose(2, 0, 1), input_range)
+
+
+def _fitted(folder: Path, files: Sequence[str], shape: tuple[int, ...], colours: ColorSpace, index: int) -> np.ndarray:
+    """A picture as uint8 (H, W, C) of `shape` (C, H, W)."""
     image = read_picture(folder / files[index], files[index])
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
@@ -122,10 +178,10 @@ def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range
             remedy="convert it, or give the data as an .npy file",
         )
     try:
-        image = gray(image) if shape[0] == 1 else _RGB.apply(image)
+        image = gray(image) if shape[0] == 1 else colours.apply(image)
     except Inapplicable as problem:
         raise N2D2Error("E408", f"picture {files[index]}: {problem.what}", remedy=problem.remedy) from None
-    return scaled_bytes(resize_bilinear(image, *shape[1:]).transpose(2, 0, 1), input_range)
+    return resize_bilinear(image, *shape[1:])
 
 
 def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:

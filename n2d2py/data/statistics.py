@@ -36,7 +36,7 @@ class Statistics:
     def __str__(self) -> str:
         sides = ", ".join(
             f"{what} {low}" if low == high else f"{what} {low} to {high}"
-            for what, low, high in zip(("width", "height", "channels"), self.smallest, self.largest)
+            for what, low, high in zip(("width", "height", "channels"), self.smallest, self.largest, strict=True)
         )
         return (
             f"{self.count} stimuli, {sides}, values {self.minimum:g} to {self.maximum:g}, "

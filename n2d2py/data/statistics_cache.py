@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.data.database.base import FileItems, Items
 from n2d2py.data.statistics import Statistics
+from n2d2py.files import DamagedArray, read_npz
 
 __all__ = ["key_of", "load_statistics", "save_statistics"]
 
@@ -21,28 +21,30 @@ def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
     """What the statistics depend on: names, sizes and times of the files, and the steps before; None to keep nothing."""
     if not isinstance(items, FileItems) or len(positions) < SMALLEST:
         return None
-    digest = hashlib.sha256(steps.encode())
+    digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
     for position in positions.tolist():
         name = items.files[position]
         try:
             found = (items.root / name).stat()
         except OSError:
             return None
-        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+        digest.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
 def load_statistics(file: Path, key: str) -> Statistics | None:
     """The stored statistics of this key; None without any, or where the file is damaged or of another key."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            if str(stored["key"]) != key:
-                return None
-            figures = stored["figures"].tolist()
-            sizes = stored["sizes"].tolist()
-            matrices = [stored[name] if name in stored.files else None for name in ("mean", "deviation")]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        stored = read_npz(file)
+        if str(stored["key"]) != key:
+            return None
+        figures = stored["figures"].tolist()
+        sizes = stored["sizes"].tolist()
+    except (OSError, DamagedArray, KeyError):
         return None
+    if len(sizes) != 7 or len(figures) != 4:
+        return None
+    matrices = [stored.get(name) for name in ("mean", "deviation")]
     return Statistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
 
 

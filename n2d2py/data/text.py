@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import read_regular
 
 __all__ = ["label_ids", "name_and_label", "read_lines"]
 
@@ -17,7 +18,7 @@ def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, st
         N2D2Error: E401 unreadable, E402 not UTF-8 text.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise N2D2Error(
             "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"

@@ -4,8 +4,9 @@
 """
 
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice, Target, exporter, exporters, register
+from n2d2py.export.replacement import read_manifest, refuse_replacement
 from n2d2py.export.stimuli import Stimuli, write_stimuli
-from n2d2py.export.writer import ExportFolder, Manifest, read_manifest
+from n2d2py.export.writer import ExportFolder, Manifest
 
 __all__ = [
     "ExportFolder",
@@ -18,6 +19,7 @@ __all__ = [
     "exporter",
     "exporters",
     "read_manifest",
+    "refuse_replacement",
     "register",
     "write_stimuli",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -46,12 +46,14 @@ class KernelChoice:
         kernel: the implementation; "portable" for the one that runs everywhere, "none" for a layer without code.
         sets: the instruction sets that it is for; elsewhere the portable one runs. Empty for every one.
         reason: why this one: what the layer has, or what ruled out the better ones.
+        tiles: whether it works in tiles whose size can be chosen.
     """
 
     layer: str
     kernel: str
     sets: tuple[str, ...] = ()
     reason: str = ""
+    tiles: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,15 @@ class Exporter:
         name: as in `-export NAME` and in the folder's name.
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
+        parameters, layer_parameters: names of the export parameters that it reads, and of those of single layers besides
+            the precision; None for an export that does not say. Others that are given are warned of.
     """
 
     name: str = ""
     needs_plan: bool = True
     adds_residuals: bool = False
+    parameters: Collection[str] | None = None
+    layer_parameters: Collection[str] | None = None
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """One error for each layer, type or parameter that this target cannot take; writes nothing."""
@@ -102,6 +108,10 @@ class Exporter:
         if self.needs_plan and request.plan is None:
             raise InternalError(f"the {self.name} export was asked for without a memory plan")
         ErrorList.raise_if(self.problems(request))
+
+    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+        """Of the parameters that it reads, those that others leave without effect, each with the reason."""
+        return {}
 
     def details(self, request: ExportRequest) -> dict[str, Any]:
         """What readers of the manifest need to know of this target; plain JSON values."""

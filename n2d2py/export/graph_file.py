@@ -1,14 +1,14 @@
 """A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
 
-`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, and one array for each
-parameter, in the narrowest integer type that holds its values. No pickled objects.
+`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in
+the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import zipfile
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
+from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import Function, Op, operator_kinds
+from n2d2py.operators import FUNCTIONS, Function, Op, operator_kinds
 
 __all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
 
 GRAPH_FILE = "simulator/network.npz"
-_FORMAT = 1
+_FORMAT = 2
 
 
 def write_graph(graph: QuantGraph, path: Path) -> None:
@@ -42,7 +43,8 @@ def write_graph(graph: QuantGraph, path: Path) -> None:
         "nodes": [_pack_node(node, arrays) for node in graph.nodes],
     }
     buffer = io.BytesIO()
-    np.savez(buffer, graph=np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored)
+    stored = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
+    np.savez(buffer, digest=_digest(stored), **stored)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(buffer.getvalue())
 
@@ -54,9 +56,11 @@ def read_graph(path: Path) -> QuantGraph:
         N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        text = json.loads(arrays.pop("graph").tobytes())
+        arrays = read_npz(path)
+        digest = arrays.pop("digest", None)
+        text = json.loads(arrays["graph"].tobytes())
+        if text["format"] == _FORMAT and not np.array_equal(digest, _digest(arrays)):
+            raise ValueError("it was changed since it was written")
         if text["format"] != _FORMAT:
             raise ValueError(f"format {text['format']} instead of {_FORMAT}")
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
@@ -65,9 +69,18 @@ def read_graph(path: Path) -> QuantGraph:
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
     except FileNotFoundError as error:
         raise N2D2Error("E806", f"{path} is missing", remedy="export again") from error
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise N2D2Error("E806", f"{path} cannot be read: {error}", remedy="export again") from error
     return graph
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """SHA-256 of names, types, shapes and elements, as bytes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 class _Arrays:
@@ -112,10 +125,6 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _below(made: type) -> list[type]:
-    return [found for child in made.__subclasses__() for found in (child, *_below(child))]
-
-
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
@@ -125,8 +134,7 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "$array" in value:
         return arrays[value["$array"]].astype(value["type"])
     if "$function" in value:
-        functions = {made.kind: made for made in _below(Function)}
-        return functions[value["$function"]](**_unpack(value["attributes"], arrays))
+        return FUNCTIONS[value["$function"]](**_unpack(value["attributes"], arrays))
     return {key: _unpack(item, arrays) for key, item in value.items()}
 
 

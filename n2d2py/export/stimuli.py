@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import InternalError
+from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
@@ -46,7 +47,7 @@ class Stimuli:
             return
         if len(self.inputs) != len(graph.inputs):
             raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.inputs)}")
-        for name, values in zip(graph.inputs, self.inputs):
+        for name, values in zip(graph.inputs, self.inputs, strict=True):
             if values.shape[1:] != tuple(graph.shape(name)[1:]) or values.dtype != graph.type(name).dtype:
                 raise InternalError(f"stimuli of {values.dtype}{list(values.shape)} for the input {name}")
         for array in (*self.inputs[1:], *self.labels, *((self.names,) if self.names else ())):
@@ -76,14 +77,14 @@ def write_stimuli(stimuli: Stimuli, graph: QuantGraph, names: Sequence[str], fol
     paths, links = [], []
     for index in range(stimuli.count):
         files = []
-        for position, (name, tensor, values) in enumerate(zip(names, graph.inputs, stimuli.inputs)):
+        for position, (name, tensor, values) in enumerate(zip(names, graph.inputs, stimuli.inputs, strict=True)):
             files.append(f"stimuli/{name}{index:0{digits}d}.{'pgm' if _grey(graph.shape(tensor)) else 'ppm'}")
             labels = [np.ravel(label[index]) for label in stimuli.labels] if position == 0 else []
             (folder / files[-1]).write_bytes(_header(graph, tensor) + _payload(values[index], labels))
         paths.append(" ".join(files))
         links.append(f"{files[0]} {stimuli.names[index] if stimuli.names else '-'}")
     for file, lines in (("stimuli.list", paths), ("stimuli.link", links)):
-        (folder / file).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+        write_text(folder / file, "".join(line + "\n" for line in lines))
 
 
 def _grey(shape: tuple[int, ...]) -> bool:

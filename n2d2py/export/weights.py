@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 
+from n2d2py.files import file_names
 from n2d2py.graph import QuantGraph
 
 __all__ = ["WEIGHTS_FOLDER", "write_weights"]
@@ -21,15 +21,15 @@ def write_weights(graph: QuantGraph, folder: Path) -> None:
 
     Weights have a line for each output: input channels, lines, columns (OCHW, OC). Biases have a value on each
     line. Integers of an integer network: a weight in units of its output's scale, a bias in those of the
-    accumulator. Characters that file names cannot hold become `_`.
+    accumulator. Characters that file names cannot hold become `_`; long names, and those that would be called alike, get a digest.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    stems = file_names(node.name for node in graph.nodes)
     for node in graph.nodes:
-        stem = re.sub(r'[\\/:*?"<>|\s]', "_", node.name)
         for role, name in _NAMES.items():
             if role in node.params:
                 text = _lines(node.params[role])
-                (folder / f"{stem}_{name}.syntxt").write_text(text, encoding="utf-8", newline="\n")
+                (folder / f"{stems[node.name]}_{name}.syntxt").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _lines(values: np.ndarray) -> str:

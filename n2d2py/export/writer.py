@@ -7,7 +7,6 @@ then the previous export stays as it is, whatever happens.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -22,11 +21,11 @@ from typing import Any
 
 import n2d2py
 from n2d2py.errors import N2D2Error
+from n2d2py.export.replacement import MANIFEST, TOOL, digest, refuse_replacement
+from n2d2py.files import write_text
 
-__all__ = ["MANIFEST", "ExportFolder", "Manifest", "read_manifest"]
+__all__ = ["ExportFolder", "Manifest"]
 
-MANIFEST = "manifest.json"
-_TOOL = "n2d2py"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -52,12 +51,12 @@ class Manifest:
     def text(self, folder: Path) -> str:
         """The JSON text, with the SHA-256 of every file in `folder`."""
         files = {
-            path.relative_to(folder).as_posix(): _digest(path)
+            path.relative_to(folder).as_posix(): digest(path)
             for path in folder.rglob("*")
             if path.is_file() and path != folder / MANIFEST
         }
         data = {
-            "tool": _TOOL,
+            "tool": TOOL,
             "version": n2d2py.__version__,
             "export": self.export,
             "network": self.network,
@@ -70,38 +69,29 @@ class Manifest:
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of an export, or None where `folder` holds no export of this tool."""
-    try:
-        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return data if isinstance(data, dict) and data.get("tool") == _TOOL else None
-
-
 class ExportFolder:
     """``with ExportFolder(path, manifest) as folder:`` a new folder that replaces `path` on success.
 
     `folder` is empty and lies beside `path`. On any exception, Ctrl-C included, it is removed and `path` is
-    left as it was.
+    left as it was. `force` replaces an export of another network, and one with files that were edited or added.
 
     Raises:
         N2D2Error: E711 when `path` is a file or a folder that is no export of this tool; E712 when the place
-            cannot be written; E713 when the disk or the quota is full.
+            cannot be written; E713 when the disk or the quota is full; E719 when files of an export would be lost.
     """
 
-    def __init__(self, path: Path | str, manifest: Manifest):
+    def __init__(self, path: Path | str, manifest: Manifest, force: bool = False):
         self._shown = str(path)
         self._path = Path(path).resolve()
-        self._manifest = manifest
+        self._manifest, self._force = manifest, force
         self._partial = self._path.parent / f".{self._path.name}.partial-{os.getpid()}"
         self._old = self._path.parent / f".{self._path.name}.old-{os.getpid()}"
 
     def __enter__(self) -> Path:
-        self._refuse_foreign()
         with self._explained():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers()
+            refuse_replacement(self._path, self._manifest.network, self._force, self._shown)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._partial.mkdir()
         return self._partial
 
@@ -120,22 +110,8 @@ class ExportFolder:
 
     def _finish(self) -> None:
         text = self._manifest.text(self._partial)
-        (self._partial / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+        write_text(self._partial / MANIFEST, text)
         self._swap()
-
-    def _refuse_foreign(self) -> None:
-        remedy = "remove it, or choose another place with -o"
-        if self._path.is_dir():
-            try:
-                empty = not any(self._path.iterdir())
-            except OSError as reason:
-                raise self._unwritable(reason) from reason
-            if not empty and read_manifest(self._path) is None:
-                raise N2D2Error(
-                    "E711", f"{self._shown} holds files that are no export of this tool; they are not replaced", remedy=remedy
-                )
-        elif self._path.exists():
-            raise N2D2Error("E711", f"{self._shown} is a file", remedy=remedy)
 
     def _remove_leftovers(self) -> None:
         """Removes what killed runs left here; puts back a previous export that one had moved aside."""
@@ -206,14 +182,6 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
         if pending:
             signal.raise_signal(signal.SIGINT)
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _alive(pid: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
-    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import Function
 
-__all__ = ["Graph", "Node", "Tensor"]
+__all__ = ["Graph", "Node", "Tensor", "check_size"]
+
+OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Tensor:
 
 
 @dataclass
-class Node:
+class Node(Generic[OpT]):
     """One layer: an operator, the tensors it reads and writes, its constant parameters.
 
     Attributes:
@@ -48,7 +50,7 @@ class Node:
     """
 
     name: str
-    op: Op
+    op: OpT
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
@@ -106,7 +108,7 @@ class Graph:
         Raises:
             N2D2Error: E240 when its size is 0 or beyond what can be handled.
         """
-        _check_size(f"the input '{name}'", shape, None)
+        check_size(f"the input '{name}'", shape, None)
         self.tensors[name] = Tensor(name, tuple(shape), kind)
         self.inputs.append(name)
         return name
@@ -125,8 +127,8 @@ class Graph:
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
         kinds = node.op.output_kinds([self.tensors[name].kind for name in node.inputs], node)
-        for name, shape, kind in zip(node.outputs, shapes, kinds):
-            _check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
+        for name, shape, kind in zip(node.outputs, shapes, kinds, strict=True):
+            check_size(f"the output of {node.op.kind} '{node.name}'", shape, node.location)
             if name in self.tensors:
                 raise InternalError(f"tensor {name} is written twice")
             self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
@@ -146,6 +148,17 @@ class Graph:
         """The node that writes `tensor`; None for an input."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
+    def maker(self, tensor: str) -> Node:
+        """The node that writes `tensor`.
+
+        Raises:
+            InternalError: when it is an input.
+        """
+        node = self.producer(tensor)
+        if node is None:
+            raise InternalError(f"no layer writes {tensor}")
+        return node
+
     def consumers(self, tensor: str) -> list[Node]:
         """The nodes that read `tensor`, in order; a node that reads it twice appears once."""
         return [node for node in self.nodes if tensor in node.inputs]
@@ -154,6 +167,10 @@ class Graph:
         """The only reader of `tensor`, or None when it has several, none, or is a network output."""
         readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def joins_ends(self, node: Node) -> bool:
+        """Whether a network output would be an input or another output of the network without this node."""
+        return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
 
     def node(self, name: str) -> Node:
         """The node called `name`.
@@ -283,7 +300,7 @@ class Graph:
             if missing:
                 raise InternalError(f"{node.name} reads {missing[0]} before it is written")
             shapes = node.op.output_shapes([self.shape(name) for name in node.inputs], node)
-            for name, shape in zip(node.outputs, shapes):
+            for name, shape in zip(node.outputs, shapes, strict=True):
                 if name in known:
                     raise InternalError(f"{name} is written twice")
                 if self.shape(name) != tuple(shape):
@@ -292,6 +309,8 @@ class Graph:
         for name in self.outputs:
             if name not in known:
                 raise InternalError(f"output {name} is never written")
+        if len(set(self.outputs)) != len(self.outputs):
+            raise InternalError(f"a tensor is an output twice: {', '.join(self.outputs)}")
 
     def dump(self) -> dict[str, Any]:
         """The graph as plain data, without the parameter values."""
@@ -313,7 +332,7 @@ class Graph:
         }
 
 
-def _check_size(what: str, shape: Shape, where: Location | None) -> None:
+def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
         size = "x".join(map(str, shape[1:]))

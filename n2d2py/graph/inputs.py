@@ -29,4 +29,4 @@ def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.
         return [stimuli]
     shapes = [graph.shape(name) for name in graph.inputs]
     ends = np.cumsum([elements(shape) for shape in shapes])[:-1]
-    return [part.reshape(len(stimuli), *shape[1:]) for part, shape in zip(np.split(stimuli, ends, axis=1), shapes)]
+    return [part.reshape(len(stimuli), *shape[1:]) for part, shape in zip(np.split(stimuli, ends, axis=1), shapes, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
-    from n2d2py.operators.activations import Function
     from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import Function
 
 __all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
+
+OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class QuantTensor:
 
 
 @dataclass
-class QuantNode:
+class QuantNode(Generic[OpT]):
     """A layer over typed tensors.
 
     Attributes:
@@ -48,7 +50,7 @@ class QuantNode:
     """
 
     name: str
-    op: Op
+    op: OpT
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
@@ -71,13 +73,27 @@ class QuantNode:
         """Bits of the accumulator in the exported code: 32, or 64 when the bound needs it."""
         return 32 if self.bound < 2**31 else 64
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """`clamp`, of a layer that has one."""
+        if self.clamp is None:
+            raise InternalError(f"{self.name} has no limits")
+        return self.clamp
+
+    @property
+    def rescaling(self) -> Rescale:
+        """`rescale`, of a layer that has one."""
+        if self.rescale is None:
+            raise InternalError(f"{self.name} has no rescale")
+        return self.rescale
+
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
         The zero point is added after rounding.
         """
-        low, high = (limit - kind.zero_point for limit in self.clamp)
-        return (self.rescale.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+        low, high = (limit - kind.zero_point for limit in self.limits)
+        return (self.rescaling.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-__all__ = ["MAX_ELEMENTS", "MAX_STEP", "MAX_TENSOR", "Shape", "channels", "elements", "height", "n2d2_dims", "width"]
+__all__ = ["MAX_ELEMENTS", "MAX_PAD", "MAX_STEP", "MAX_TENSOR", "Shape", "channels", "elements", "height", "n2d2_dims", "width"]
 
 Shape = tuple[int, ...]
 
@@ -15,7 +15,10 @@ MAX_TENSOR = 1 << 26
 """Elements that a tensor of the network may have: 256 MiB of float32."""
 
 MAX_STEP = 1 << 20
-"""Elements of a window, a stride or a pad along one axis."""
+"""Elements of a window or a stride along one axis."""
+
+MAX_PAD = 1 << 12
+"""Elements of a pad along one axis: beyond it, results would be made of little else."""
 
 
 def channels(shape: Shape) -> int:

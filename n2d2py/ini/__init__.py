@@ -14,6 +14,7 @@ E108   a property is missing            E119   no such section
 E109   a value of another type          E120   a template parameter is not or doubly defined
 E110   an unknown macro                 E121   a line of params.ini cannot be read
 E111   a circular definition            E122   a value that is not allowed
+E124   a key that is not supported      W108   keys without effect
 W101   a key given twice                W105   a continuation at the end of the text
 W102   an unknown key                   W106   a comment that continues on the next line
 W103   a fraction read as integer       W107   an unknown layer in params.ini

@@ -23,8 +23,10 @@ def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> 
             rows += [_row(key) for key in schema.keys]
             parts.append("\n".join(rows) + "\n")
         if schema.accepted:
-            names = ", ".join(f"`{pattern}`" for pattern in schema.accepted)
-            parts.append(f"Known and ignored: {names}.\n")
+            for changes, text in ((True, "Refused, because they change results in N2D2"), (False, "Known, without effect")):
+                names = ", ".join(f"`{entry.pattern}`" for entry in schema.accepted if entry.kind and entry.changes == changes)
+                if names:
+                    parts.append(f"{text}: {names}.\n")
     return "\n".join(parts)
 
 

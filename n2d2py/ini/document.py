@@ -8,8 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.errors import Location, N2D2Error, nearest, readable
 from n2d2py.ini.builder import build
+from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.section import Section
 
 __all__ = ["MAX_SECTIONS", "Document", "Section", "load_document", "wildcard_match"]
@@ -32,18 +33,21 @@ def load_document(path: Path | str) -> Document:
 class Document:
     """The sections of one INI file; `globals` holds what stands before the first header.
 
-    `name` is the network's name, the file name without suffix; `files` are the files read.
+    `name` is the network's name, the file name without suffix; `files` are the files read. `ignored` holds the keys
+    without effect; where only the dimensions of the layers are asked for (`described`), those that change values too.
     """
 
     def __init__(self, path: Path):
         self.path = path
-        self.name = path.stem
+        self.name = readable(path.stem)
         self.files: list[Path] = []
         self.globals = Section(self, "", Location(str(path), 1))
         self.globals.mark_used()
         self._sections: dict[str, Section] = {}
         self._hidden: dict[str, Section] = {}
         self._said: set[Hashable] = set()
+        self.ignored = IgnoredKeys()
+        self.described = False
 
     @property
     def sections(self) -> list[Section]:

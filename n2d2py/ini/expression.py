@@ -183,7 +183,7 @@ class _Interpreter:
 
     def _Compare(self, node: ast.Compare) -> Value:
         left = self.value(node.left)
-        for op, operand in zip(node.ops, node.comparators):
+        for op, operand in zip(node.ops, node.comparators, strict=True):
             apply = _COMPARE.get(type(op))
             if apply is None:
                 raise ExpressionError(f"the comparison {type(op).__name__} is not allowed")

@@ -14,11 +14,12 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
+from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Unreadable, kind_text
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["LAYER_PARAMETERS", "PARAMETERS", "Params", "load_params"]
+__all__ = ["LAYER_PARAMETERS", "N2D2_STRATEGIES", "PARAMETERS", "Params", "load_params"]
 
 STRATEGIES = (
     "None",
@@ -31,6 +32,9 @@ STRATEGIES = (
     "OptimizeReorder",
     "OptimizeStream",
 )
+
+N2D2_STRATEGIES = STRATEGIES[:5]
+"""Those that place as N2D2 does."""
 
 NVDLA_CONFIGS = ("nv_full", "nv_large", "nv_medium_1024_full", "nv_medium_512", "nv_small_256", "nv_small_256_full", "nv_small")
 
@@ -157,17 +161,20 @@ PARAMETERS = Schema(
         ),
     ),
     accepted=(
-        "DilatedWeights",
-        "ImplicitCasting",
-        "FakeQuantization",
-        "NbDSPs",
-        "NbMemoryBytes",
-        "Network",
-        "EstimationFrequency",
-        "AccumulationNbBits",
-        "OutputMapToRGB*",
+        Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
+        *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(
+            "ImplicitCasting",
+            "FakeQuantization",
+            "NbDSPs",
+            "NbMemoryBytes",
+            "Network",
+            "EstimationFrequency",
+            "AccumulationNbBits",
+            "OutputMapToRGB*",
+        ),
     ),
-    doc="Given in the file of `-export-parameters`.",
+    doc="Given in the file of `-export-parameters`. One that the export does not read, or that another one overrules, is warned "
+    "of (W109).",
 )
 
 LAYER_PARAMETERS = Schema(
@@ -175,7 +182,8 @@ LAYER_PARAMETERS = Schema(
     PRECISION_KEYS,
     doc="Given in a section `[layer]` of the file "
     "of `-export-parameters`; they overrule those of the layer's section in the INI. Other keys "
-    "are for the export.",
+    "are for the export: the C++ export has `Tile`, for convolutions with SIMD kernels, as `-tune` writes it; for other layers it is "
+    "refused (E705).",
 )
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -283,10 +291,11 @@ def load_params(path: Path | str | None) -> Params:
     values: dict[str, Any] = {key.name: key.default for key in PARAMETERS.keys}
     places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
+    ignored = IgnoredKeys()
     for name in text.config.scalars:
         places[name] = text.where(name)
         try:
-            _read(name, lexer.unquote(text.config[name]), places[name], values)
+            _read(name, lexer.unquote(text.config[name]), places[name], values, ignored)
         except Unreadable as problem:
             errors.append(problem.error(places[name]))
     layers = {}
@@ -299,14 +308,15 @@ def load_params(path: Path | str | None) -> Params:
             except Unreadable as problem:
                 errors.append(problem.error(text.where(key.name, layer)))
     ErrorList.raise_if(errors)
+    ignored.warn()
     return Params(values, layers, places)
 
 
-def _read(name: str, written: str, where: Location, values: dict[str, Any]) -> None:
+def _read(name: str, written: str, where: Location, values: dict[str, Any], ignored: IgnoredKeys) -> None:
     key = PARAMETERS.key(name)
     if key is None:
-        if PARAMETERS.accepts(name):
-            log.notice("%s: %s has no effect on this export", where, name)
+        if (entry := PARAMETERS.accepts(name)) is not None:
+            ignored.add(entry, name, where)
             return
         like = nearest(name, values)
         log.warning(
@@ -369,6 +379,10 @@ class Params:
         """The typed values of LAYER_PARAMETERS in the section `[name]`; None where it says nothing."""
         written = self.layer(name)
         return {key.name: key.read(key.name, written[key.name])[0] if key.name in written else None for key in PRECISION_KEYS}
+
+    def where_layer(self, layer: str) -> Location | None:
+        """Where the section of a layer is given."""
+        return self._places.get(f"[{layer}]")
 
     def check_layers(self, names: Iterable[str]) -> None:
         """Warns W107 for each section that is not the name of a layer."""

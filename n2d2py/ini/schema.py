@@ -1,7 +1,7 @@
 """Schemas: the keys that a section may hold, their kinds and defaults, and the typed reading.
 
 One mechanism for all sections: a key that the schema does not know is a warning (W102, an error
-under -strict) with the nearest known key.
+under -strict) with the nearest known key; one that has no effect here an error or a warning (see `ignored`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, is_config_key, merge_config
 from n2d2py.ini.document import wildcard_match
+from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.kinds import Kind, Unreadable, convert
 from n2d2py.ini.section import Section, shorten
 
@@ -34,7 +35,8 @@ class Key:
     """A property: `name` may be a pattern of `*` and `?` (read with Values.matching).
 
     `default` is the typed value when the property is absent, REQUIRED for none. `minimum` and
-    `maximum` (inclusive) bound numbers and the items of lists.
+    `maximum` (inclusive) bound numbers and the items of lists. With `ignored`, values other than the default have no
+    effect.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Key:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    ignored: Ignored | None = None
 
     @property
     def is_pattern(self) -> bool:
@@ -62,11 +65,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Schema:
-    """The keys of one type of section; `accepted` holds patterns of known and ignored keys."""
+    """The keys of one type of section; `accepted` holds known keys that have no effect."""
 
     name: str
     keys: tuple[Key, ...]
-    accepted: tuple[str, ...] = ()
+    accepted: tuple[Ignored, ...] = ()
     doc: str = ""
 
     def __add__(self, other: Schema) -> Schema:
@@ -75,7 +78,7 @@ class Schema:
         accepted = dict.fromkeys((*self.accepted, *other.accepted))
         return Schema(other.name, tuple(merged.values()), tuple(accepted), other.doc or self.doc)
 
-    def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[str] = (), doc: str | None = None) -> Schema:
+    def extended(self, *keys: Key, name: str | None = None, accepted: Iterable[Ignored] = (), doc: str | None = None) -> Schema:
         """This schema with more keys (a key of the same name is replaced)."""
         more = self + Schema(name or self.name, keys, tuple(accepted))
         return replace(more, doc=self.doc if doc is None else doc)
@@ -90,17 +93,17 @@ class Schema:
                 patterns = key
         return patterns
 
-    def accepts(self, name: str) -> bool:
-        """Whether the property is known and ignored."""
-        return any(wildcard_match(pattern, name) for pattern in self.accepted)
+    def accepts(self, name: str) -> Ignored | None:
+        """What is known of a property that has no effect, or None."""
+        return next((entry for entry in self.accepted if wildcard_match(entry.pattern, name)), None)
 
     def read(self, section: Section | MergedSection, config: Schema | None = None, model: str = "") -> Values:
         """The typed values of a section, and those of its ConfigSection when `config` describes it.
 
         Raises:
             N2D2Error: E108 a required property is absent, E109 or E122 a value is not readable or
-                not allowed, E119 no such ConfigSection, and what expansion refuses; an ErrorList
-                for several.
+                not allowed, E119 no such ConfigSection, E124 a key without effect changes results,
+                and what expansion refuses; an ErrorList for several.
         """
         errors: list[N2D2Error] = []
         entries = _read_keys(self, section, errors, config)
@@ -176,9 +179,26 @@ def _read_keys(
                 entries[name] = _read_value(key, name, section)
             except N2D2Error as error:
                 errors.append(error)
-        elif not schema.accepts(name) and not (config is not None and is_config_key(name)):
+            else:
+                if key.ignored is not None and entries[name].value != key.default:
+                    _ignore(key.ignored, name, section, errors)
+        elif config is not None and is_config_key(name):
+            continue
+        elif (entry := schema.accepts(name)) is not None:
+            if not entry.passes(section.text(name) if entry.same else ""):
+                _ignore(entry, name, section, errors)
+        else:
             _warn_unknown(schema, name, section, config)
     return entries
+
+
+def _ignore(entry: Ignored, name: str, section: Section | MergedSection, errors: list[N2D2Error]) -> None:
+    """An error for a key without effect that changes results, else a part of the warning for its kind."""
+    where, document = section.where(name), section.document
+    if entry.changes and not document.described:
+        errors.append(entry.error(name, where))
+    elif document.first_time((where.file, where.line, name, entry.kind)):
+        document.ignored.add(entry, name, where)
 
 
 def _read_value(key: Key, name: str, section: Section | MergedSection) -> _Entry:

@@ -100,10 +100,10 @@ def scale_of(op: OpSpec) -> tuple[int, int]:
 
 def table_lines(op: OpSpec, name: str) -> list[range]:
     """For each line of the output of a "window" the lines of an input that it reads, as one range."""
-    tables = [table for source, table in zip(op.inputs, op.attributes["lines"]) if source == name]
+    tables = [table for source, table in zip(op.inputs, op.attributes["lines"], strict=True) if source == name]
     return [
         range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
-        for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables))
+        for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables, strict=True))
     ]
 
 
@@ -202,7 +202,7 @@ def _table_faults(op: OpSpec, sources: list[TensorSpec], output: TensorSpec) -> 
         sizes = [source.shape[axis] for source in sources]
         tables = op.attributes[key]
         if [len(table) for table in tables] != [output.shape[axis]] * len(sources) or any(
-            not 0 <= first <= stop <= size for table, size in zip(tables, sizes) for first, stop in table
+            not 0 <= first <= stop <= size for table, size in zip(tables, sizes, strict=True) for first, stop in table
         ):
             found.append(f"the table of {key} is not one of ranges within each input")
     return found

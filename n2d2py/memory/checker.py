@@ -10,8 +10,9 @@ output lines in order, in any order inside a line: what line y reads must surviv
 lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (add, ew) read all
 operands of an element before they store it, in HWC order, or from the last to the first element
 (-h-w-c). The others need their inputs whole. Only the store unit `elem` is known. A step with `rows`
-makes these lines only, forwards, whatever its type, by the line rule; the lines of an operator, or of
-an input that arrives by rows, follow each other from the first to the last. A global pool may take `in_rows`
+makes these lines only, forwards, whatever its type, by the line rule. Each line of an operator is made once at
+the most, in ascending order; lines that nobody reads may be missing, unless the tensor is outside of the arena. The lines
+of an input that arrives by rows follow each other from the first to the last. A global pool may take `in_rows`
 of its input at a time: its scratch then holds partial results from one step to the next, and the step that
 commits, with the last line, writes the output.
 
@@ -142,6 +143,7 @@ def _check_schedule(case: Case) -> None:
     partly = arriving | {
         case.ops[step["op"]]["output"] for step in case.map["schedule"] if "rows" in step and step.get("op") in case.ops
     }
+    last = {step["op"]: index for index, step in enumerate(case.map["schedule"]) if "op" in step}
     ready, done = set(case.graph["inputs"]) - arriving, set()
     begun: dict[str, int] = {}
     taken: dict[str, int] = {}
@@ -174,7 +176,9 @@ def _check_schedule(case: Case) -> None:
         if "in_rows" in step:
             made = _check_in_rows(case, op, step, taken)
         else:
-            made = "rows" not in step or _check_rows(case, name, op["output"], step["rows"], begun)
+            made = "rows" not in step or last[name] == index
+            if "rows" in step:
+                _check_rows(case, name, op["output"], step["rows"], begun, made)
         if made:
             ready.add(op["output"])
             done.add(name)
@@ -201,15 +205,21 @@ def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str
         _check_rows(case, None, name, step.get("rows"), begun)
 
 
-def _check_rows(case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int]) -> bool:
-    """Whether these lines are the next of the tensor and the last; a fault when they are not the next."""
-    first = begun.get(tensor, 0)
+def _check_rows(
+    case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int], ends: bool = False
+) -> None:
+    """A fault when these lines are not behind those made before. None may be missing in front of them where the tensor
+    is outside of the arena or arrives, nor behind them where the tensor is outside and `ends`.
+    """
+    next_one = begun.get(tensor, 0)
     height = case.shape[tensor][0]
-    if not rows or rows[0] != first or not first < rows[1] <= height:
-        case.fault("schedule", f"makes lines {rows} of {tensor}, line {first} is next", op, tensor)
-        return True
+    complete = op is None or tensor in case.outside
+    if not rows or not next_one <= rows[0] < rows[1] <= height or (complete and rows[0] != next_one):
+        case.fault("schedule", f"makes lines {rows} of {tensor}, line {next_one} is next", op, tensor)
+        return
     begun[tensor] = rows[1]
-    return rows[1] == height
+    if ends and complete and rows[1] != height:
+        case.fault("schedule", f"makes {rows[1]} of the {height} lines of {tensor}", op, tensor)
 
 
 def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]) -> bool:

@@ -146,12 +146,13 @@ class Cutter:
         return found
 
     def _measured(self, first: int, end: int) -> _Window:
-        rows = Rows(self.ops[first:end], self.buffers.problem)
+        whole = {position - first for position in range(first, end) if self._leaves(position, end)}
+        rows = Rows(self.ops[first:end], self.buffers.problem, whole)
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first
             size = self._bytes(self.buffers.of[op.output])
-            if not self._leaves(position, end):
+            if n not in whole:
                 rings[op.output] = rows.ring(n)
                 size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
             partial = self.up(partial_bytes(op, self.tensors)) if rows.accumulating[n] else 0
@@ -235,7 +236,7 @@ def _gain(pairs: dict[tuple[str, str], Reach], backwards: bool) -> int:
         room = over[0].output
         shifts = [max(0, r.behind + room - r.source if backwards else -r.ahead) for r in over]
         end = 0
-        for shift, found in sorted(zip(shifts, over), key=lambda each: each[0]):
+        for shift, found in sorted(zip(shifts, over, strict=True), key=lambda each: each[0]):
             end = max(end, shift) + found.source
         saved += max(0, room + sum(r.source for r in over) - max(room, end))
     return saved

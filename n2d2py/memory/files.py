@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from n2d2py.files import write_text
 from n2d2py.memory.log_text import mapping_text
 from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan
@@ -27,7 +28,7 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
         "memory_mapping.log": mapping_text(problem, plan),
     }
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        write_text(folder / name, text)
     if picture:
         draw_plan(problem, plan, folder / "memory_mapping.png")
 

@@ -8,23 +8,23 @@ from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.registry import Registry
 
 __all__ = ["layout_kinds", "memory_problem", "register_layout"]
 
 Layout = Callable[[QuantNode, QuantGraph], OpSpec]
-_LAYOUTS: dict[str, Layout] = {}
+LAYOUTS: Registry[Layout] = Registry("the memory layout of")
+"""How layers go through memory, by operator kind."""
 
 
 def register_layout(kind: str, layout: Layout) -> None:
     """Says how layers of an operator kind go through memory; a second one for a kind is an InternalError."""
-    if kind in _LAYOUTS:
-        raise InternalError(f"two memory layouts for {kind}")
-    _LAYOUTS[kind] = layout
+    LAYOUTS.add(kind, layout)
 
 
 def layout_kinds() -> tuple[str, ...]:
     """The operator kinds that can go through memory."""
-    return tuple(_LAYOUTS)
+    return tuple(LAYOUTS)
 
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
@@ -35,7 +35,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
         tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape), tensor.type.bytes)
     ops = []
     for node in graph.nodes:
-        layout = _LAYOUTS.get(node.op.kind)
+        layout = LAYOUTS.get(node.op.kind)
         if layout is None:
             raise InternalError(f"no memory layout for {node.op.kind}")
         ops.append(layout(node, graph))
@@ -123,7 +123,7 @@ Ranges = list[list[int]]
 
 def _window(node: QuantNode, inputs: list[list[Ranges]]) -> OpSpec:
     """A layer that goes line by line; for each input the ranges of its lines and of its columns."""
-    lines, columns = zip(*inputs)
+    lines, columns = zip(*inputs, strict=True)
     return OpSpec(
         node.name,
         "window",
@@ -138,7 +138,7 @@ def _deconv(node: QuantNode, graph: QuantGraph) -> OpSpec:
     op, kernel = node.op, node.params["weights"].shape[2:]
     ranges = []
     for outputs, inputs, k, s, p, d in zip(
-        graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride, op.pads, op.dilation
+        graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride, op.pads[:2], op.dilation, strict=True
     ):
         ranges.append([])
         for position in range(outputs):
@@ -152,12 +152,14 @@ def _unpool(node: QuantNode, graph: QuantGraph) -> OpSpec:
     """A position is looked for in the windows of the pool that hold it, and in all that these windows cover."""
     op, ranges = node.op, ([], [])
     pooled, covered = (graph.shape(name)[2:] for name in node.inputs)
-    for outputs, windows, size, k, s, p in zip(graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads):
+    for outputs, windows, size, k, s, p in zip(
+        graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads[:2], strict=True
+    ):
         first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
         stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
-        ranges[0].append([list(pair) for pair in zip(first, stop)])
+        ranges[0].append([list(pair) for pair in zip(first, stop, strict=True)])
         ranges[1].append(
-            [[max(0, f * s - p), min(size, (t - 1) * s - p + k)] if f < t else [0, 0] for f, t in zip(first, stop)]
+            [[max(0, f * s - p), min(size, (t - 1) * s - p + k)] if f < t else [0, 0] for f, t in zip(first, stop, strict=True)]
         )
     return _window(node, list(ranges))
 
@@ -165,12 +167,12 @@ def _unpool(node: QuantNode, graph: QuantGraph) -> OpSpec:
 def _resize(node: QuantNode, graph: QuantGraph) -> OpSpec:
     """Nearest by whole factors repeats pixels; another resampling reads the two neighbours of each position."""
     op, shape = node.op, graph.shape(node.inputs[0])
-    factors = [new // old for new, old in zip(op.size, shape[2:])]
-    if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size)):
+    factors = [new // old for new, old in zip(op.size, shape[2:], strict=True)]
+    if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size, strict=True)):
         scale = factors[0] if factors[0] == factors[1] else factors
         return OpSpec(node.name, "upsample", (node.inputs[0],), node.output, {"scale": scale})
-    taps = [op.taps(old, new)[:2] for old, new in zip(shape[2:], op.size)]
-    return _window(node, [[[[int(a), int(b) + 1] for a, b in zip(*axis)] for axis in taps]])
+    taps = [op.taps(old, new)[:2] for old, new in zip(shape[2:], op.size, strict=True)]
+    return _window(node, [[[[int(a), int(b) + 1] for a, b in zip(*axis, strict=True)] for axis in taps]])
 
 
 for _kind, _layout in (

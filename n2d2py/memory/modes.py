@@ -136,7 +136,7 @@ def _unreachable(
         ways.append((False, replace(settings, include_input=False), " IncludeInputInBuffer=0"))
     reached = [_plan(problem, each, "Minimum", 0, by_rows).arena_bytes for by_rows, each, _ in ways]
     smallest = min(range(len(ways)), key=lambda n: reached[n])
-    fitting = next((way for way, size in zip(ways, reached) if size <= budget), None)
+    fitting = next((way for way, size in zip(ways, reached, strict=True) if size <= budget), None)
     remedy = f"allow {reached[smallest]} bytes, or make the input or the layers at the peak smaller"
     if fitting is not None:
         by_rows, each, text = fitting

@@ -74,9 +74,9 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
                 choices += [ahead, behind]
             model.add_bool_or(choices)
     model.minimize(arena)
-    for variable, offset in zip(at, start.offsets):
+    for variable, offset in zip(at, start.offsets, strict=True):
         model.add_hint(variable, offset // unit)
-    for variable, way in zip(back, start.backwards):
+    for variable, way in zip(back, start.backwards, strict=True):
         model.add_hint(variable, way)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -19,7 +19,7 @@ from n2d2py.memory.access import Access, access_of, scale_of, table_lines
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Reach", "line_reads", "reach"]
+__all__ = ["Reach", "exact_reads", "line_reads", "reach"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Reach:
         return self.source + self.output - self.span(backwards)
 
 
-def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
-    """For each line of the output the lines of the input that it reads, as one range."""
+def exact_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
+    """For each line of the output the lines of the input that it reads, in ascending order."""
     if op.type == "concat":
         return [range(y, y + 1) for y in range(lines)]
     if op.type == "upsample":
@@ -59,10 +59,15 @@ def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
         dilation = dilation[0] if isinstance(dilation, (list, tuple)) else dilation
     reads = []
     for y in range(lines):
-        rows = [y * stride - top + u * dilation for u in range(taps)]
-        inside = [row for row in rows if 0 <= row < source.height]
-        reads.append(range(inside[0], inside[-1] + 1) if inside else range(0))
+        first = y * stride - top
+        skipped = max(0, -(first // dilation))  # taps above the first line
+        reads.append(range(first + skipped * dilation, min(first + taps * dilation, source.height), dilation))
     return reads
+
+
+def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
+    """For each line of the output the lines of the input that it reads, and those between them, as one range."""
+    return [range(read[0], read[-1] + 1) if read else range(0) for read in exact_reads(op, source, lines)]
 
 
 def reach(

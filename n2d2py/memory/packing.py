@@ -227,7 +227,7 @@ class Packing:
         """The plan of a placement; an operator runs backwards only where that is needed."""
         buffers = self.buffers
         tensors, clock = buffers.problem.tensors, buffers.clock
-        at = {block.buffer: offset for block, offset in zip(self.blocks, placement.offsets)}
+        at = {block.buffer: offset for block, offset in zip(self.blocks, placement.offsets, strict=True)}
         backwards = {
             self.ops[pair.op].name
             for pair in self.pairs
@@ -257,11 +257,13 @@ class Packing:
                 sum=sums.get(name),
             )
         scratch = {
-            block.scratch: Scratch(offset, block.size) for block, offset in zip(self.blocks, placement.offsets) if block.scratch
+            block.scratch: Scratch(offset, block.size)
+            for block, offset in zip(self.blocks, placement.offsets, strict=True)
+            if block.scratch
         }
         tops = [
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
-            for block, offset in zip(self.blocks, placement.offsets)
+            for block, offset in zip(self.blocks, placement.offsets, strict=True)
         ]
         options = {**buffers.settings.by_export_name(), "Clock": "op"}
         return MemoryPlan(strategy, max(tops, default=0), planes, schedule, scratch, options, self.bound)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import plain_text
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem
 
@@ -16,6 +17,7 @@ _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#
 _WRAPPED, _RING = "///", "..."
 
 
+@plain_text()
 def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
     """Writes a PNG: time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
 

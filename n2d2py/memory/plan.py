@@ -12,6 +12,7 @@ Clock: inputs are written at -1; the operators of a plan run at clocks >= 0 in t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from n2d2py.memory.problem import MemoryProblem
@@ -152,22 +153,22 @@ class MemoryPlan:
     options: dict[str, Any] = field(default_factory=dict)
     bound: int | None = None
 
-    @property
+    @cached_property
     def backwards(self) -> tuple[str, ...]:
         """The operators whose loops run from the last line, or element, to the first."""
         return tuple(step.op for step in self.schedule if step.backwards)
 
-    @property
+    @cached_property
     def streamed(self) -> tuple[str, ...]:
         """The operators that make some lines at a time."""
         return tuple(dict.fromkeys(step.op for step in self.schedule if step.lines and not step.arrives))
 
-    @property
+    @cached_property
     def views(self) -> tuple[str, ...]:
         """The operators that generate no code: concatenations in place, reshapes."""
         return tuple(step.op for step in self.schedule if step.view)
 
-    @property
+    @cached_property
     def order(self) -> tuple[str, ...]:
         """Every operator once, in the order in which they begin."""
         return tuple(dict.fromkeys(step.op for step in self.schedule if not step.arrives))
@@ -209,9 +210,10 @@ class MemoryPlan:
             entry["clock"] = step.clock
             schedule.append(entry)
         planes = {name: plane.to_json() for name, plane in self.planes.items()}
-        end = max([len(schedule), *(step.clock + 1 for step in self.schedule)])
+        last = max((step.clock for step in self.schedule), default=-1)
+        end = max(len(schedule), last + 1)
         for plane in planes.values():
-            if plane["release"] > max((step.clock for step in self.schedule), default=-1):
+            if plane["release"] > last:
                 plane["release"] = end  # whether a reader's last clock counts steps or stamps
         return {
             "arena_size": self.arena_bytes,

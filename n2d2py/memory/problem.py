@@ -99,7 +99,7 @@ class OpSpec:
 
         The dilation is one number where the two axes have the same, or the kernel has one line or column.
         """
-        used = {d for d, k in zip(dilation, kernel) if k > 1} or {1}
+        used = {d for d, k in zip(dilation, kernel, strict=True) if k > 1} or {1}
         dil = used.pop() if len(used) == 1 else list(dilation)
         attributes = {
             "kh": kernel[0],

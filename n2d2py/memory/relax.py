@@ -176,7 +176,7 @@ class _State:
 
     def placement(self) -> Placement:
         """The state's placement."""
-        top = max(at + size for at, size in zip(self.offsets, self.fitter.sizes))
+        top = max(at + size for at, size in zip(self.offsets, self.fitter.sizes, strict=True))
         return Placement(tuple(self.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
@@ -190,7 +190,7 @@ class _State:
     def _critical(self, rng: random.Random) -> int:
         packing, sizes = self.fitter.packing, self.fitter.sizes
         if self.score[0]:
-            top = max(at + size for at, size in zip(self.offsets, sizes))
+            top = max(at + size for at, size in zip(self.offsets, sizes, strict=True))
             chosen = [i for i, at in enumerate(self.offsets) if at + sizes[i] == top]
         else:
             chosen = [

@@ -7,10 +7,13 @@ in the same order whatever operators stand before them in the window.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Collection
+
 import numpy as np
 
 from n2d2py.memory.access import Access, access_of, accumulates
-from n2d2py.memory.overlap import line_reads
+from n2d2py.memory.overlap import exact_reads
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 __all__ = ["Rows", "streamable"]
@@ -32,40 +35,60 @@ def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
 class Rows:
     """The order of the lines of consecutive operators, all `streamable`; `ops` are numbered from 0.
 
+    `whole`: the numbers of the operators all of whose lines are needed, because something behind these operators reads
+    them. Of the others only the lines are made that an operator reads for a line that is made; one line at least, so that
+    every operator runs. Lines of a network input arrive whether they are read or not.
+
     An operator that accumulates has an event for each line of its input and writes its one line at the last; the
-    others have one for each line of their output.
+    others have one for each line of their output that is made.
     """
 
-    def __init__(self, ops: list[OpSpec], problem: MemoryProblem):
+    def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int]):
         self.ops, self._tensors = ops, problem.tensors
         self.accumulating = [accumulates(op, problem.tensors) for op in ops]
         self._number = {op.output: n for n, op in enumerate(ops)}
-        reads = [{name: self._lines(n, name) for name in op.inputs} for n, op in enumerate(ops)]
-        self._first = [{name: _first_needed(ranges) for name, ranges in r.items()} for r in reads]
-        self._count = [
-            self._tensors[op.inputs[0] if by_lines else op.output].height for op, by_lines in zip(ops, self.accumulating)
-        ]
-        self.order = self._simulate(reads)
-        """The operators' numbers, one for each event."""
-        events = np.asarray(self.order, dtype=np.int64)
-        self._at = [np.flatnonzero(events == n) for n in range(len(ops))]
         self._readers: dict[str, list[int]] = {}
         for n, op in enumerate(ops):
             for name in dict.fromkeys(op.inputs):
                 self._readers.setdefault(name, []).append(n)
+        reads = [{name: self._lines(n, name) for name in op.inputs} for n, op in enumerate(ops)]
+        self.lines = self._made(reads, whole)
+        """For each operator the lines that it makes, of its input where it accumulates: ascending."""
+        reads = [
+            {name: [r[y] for y in lines] for name, r in of_op.items()} for of_op, lines in zip(reads, self.lines, strict=True)
+        ]
+        self._first = [{name: _first_needed(ranges) for name, ranges in r.items()} for r in reads]
+        self.order = self._simulate(reads)
+        """The operators' numbers, one for each event."""
+        events = np.asarray(self.order, dtype=np.int64)
+        self._at = [np.flatnonzero(events == n) for n in range(len(ops))]
 
     def _lines(self, n: int, name: str) -> list[range]:
-        """For each event of an operator the lines of an input that it reads."""
+        """For each line of an operator's output, or of the input that it accumulates, the lines of an input that it reads."""
         op, source = self.ops[n], self._tensors[name]
         output = self._tensors[op.output]
         if self.accumulating[n]:
             return [range(y, y + 1) for y in range(source.height)]
         if access_of(op, source, output) is Access.POINTWISE:
             return [range(y, y + 1) for y in range(output.height)]
-        return line_reads(op, source, output.height)
+        return exact_reads(op, source, output.height)
+
+    def _made(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
+        """For each operator the lines of its events, from the last operator to the first."""
+        made: list[list[int]] = [[] for _ in self.ops]
+        for n in reversed(range(len(self.ops))):
+            op = self.ops[n]
+            every = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
+            if self.accumulating[n] or n in whole or op.type == "input":
+                made[n] = list(every)
+                continue
+            needed = [reads[m][op.output] for m in self._readers.get(op.output, ())]
+            lines = [made[m] for m in self._readers.get(op.output, ())]
+            made[n] = sorted({y for of_op, at in zip(needed, lines, strict=True) for line in at for y in of_op[line]}) or [0]
+        return made
 
     def _simulate(self, reads: list[dict[str, list[range]]]) -> list[int]:
-        made, order = [0] * len(self.ops), []
+        done, order = [0] * len(self.ops), []
         asks = []
         for of_op in reads:
             asks.append([])
@@ -73,20 +96,21 @@ class Rows:
                 producer = self._number.get(name)
                 if producer is None:
                     continue
-                every = self.accumulating[producer] * self._count[producer]
-                asks[-1].append((producer, [(every or r.stop) if r else 0 for r in ranges]))
+                lines = self.lines[producer]
+                every = self.accumulating[producer] * len(lines)
+                asks[-1].append((producer, [(every or bisect_left(lines, r[-1] + 1)) if r else 0 for r in ranges]))
 
-        def ask(n: int, lines: int) -> None:
-            while made[n] < lines:
+        def ask(n: int, events: int) -> None:
+            while done[n] < events:
                 for producer, needed in asks[n]:
-                    if made[producer] < needed[made[n]]:
-                        ask(producer, needed[made[n]])
+                    if done[producer] < needed[done[n]]:
+                        ask(producer, needed[done[n]])
                 order.append(n)
-                made[n] += 1
+                done[n] += 1
 
         last = len(self.ops) - 1
-        for n in [last, *range(last)]:  # lines that nobody reads are made in the end
-            ask(n, self._count[n])
+        for n in [last, *range(last)]:  # lines that no operator here reads are made in the end
+            ask(n, len(self.lines[n]))
         return order
 
     def _needed(self, name: str, moments: np.ndarray) -> np.ndarray:
@@ -101,7 +125,7 @@ class Rows:
         """The events that write a line of an operator's output, and these lines."""
         if self.accumulating[n]:
             return self._at[n][-1:], np.zeros(1, dtype=np.int64)
-        return self._at[n], np.arange(self._count[n])
+        return self._at[n], np.asarray(self.lines[n])
 
     def ring(self, n: int) -> int:
         """The lines of an operator's output that are kept at the same time, at the most."""
@@ -122,19 +146,20 @@ class Rows:
 
     def runs(self, begin: int) -> list[tuple[int, int, int]]:
         """The events of the operators from `begin` on: (operator, first line, line after the last), events of
-        one operator that follow each other as one.
+        one operator that follow each other, line after line, as one.
         """
-        found: list[list[int]] = []
-        made = [0] * len(self.ops)
+        found: list[tuple[int, int, int]] = []
+        done = [0] * len(self.ops)
         for n in self.order:
             if n < begin:
                 continue
-            if found and found[-1][0] == n:
-                found[-1][2] += 1
+            line = self.lines[n][done[n]]
+            done[n] += 1
+            if found and found[-1][0] == n and found[-1][2] == line:
+                found[-1] = (n, found[-1][1], line + 1)
             else:
-                found.append([n, made[n], made[n] + 1])
-            made[n] += 1
-        return [(n, first, stop) for n, first, stop in found]
+                found.append((n, line, line + 1))
+        return found
 
 
 def _first_needed(ranges: list[range]) -> np.ndarray:

@@ -70,7 +70,7 @@ def _directions(packing: Packing) -> list[list[bool]]:
     for pair in packing.pairs:
         forward[pair.op] += pair.reach.gain(False)
         backward[pair.op] += pair.reach.gain(True)
-    by_gain = [b > f for f, b in zip(forward, backward)]
+    by_gain = [b > f for f, b in zip(forward, backward, strict=True)]
     return [by_gain, [False] * count, [True] * count, [n % 2 == 1 for n in range(count)]]
 
 

@@ -19,7 +19,7 @@ class Stamps:
         self.names = list(case.graph["tensors"])
         sizes = [height * width * pixel for height, width, pixel in case.shape.values()]
         self.starts = np.cumsum([0] + sizes[:-1], dtype=np.int64)
-        self.base = {name: int(start) for name, start in zip(self.names, self.starts)}
+        self.base = {name: int(start) for name, start in zip(self.names, self.starts, strict=True)}
         self.total = sum(sizes)
         self.arena = np.full(case.size, -1, dtype=np.int64)
         self.known: dict[str, np.ndarray] = {}

@@ -104,7 +104,7 @@ class _StreamPacking(Packing):
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
         """The plan of a placement: lines of a segment that follow each other in one step."""
         buffers, tensors = self.buffers, self.buffers.problem.tensors
-        at = {block.buffer: o for block, o in zip(self.blocks, placement.offsets) if block.buffer}
+        at = {block.buffer: o for block, o in zip(self.blocks, placement.offsets, strict=True) if block.buffer}
         backwards = {
             self.segments[pair.op].begin
             for pair in self.pairs
@@ -112,7 +112,9 @@ class _StreamPacking(Packing):
             if pair.reach.ahead < distance < pair.reach.source
         }
         scratch = {
-            block.scratch: Scratch(offset, block.size) for block, offset in zip(self.blocks, placement.offsets) if block.scratch
+            block.scratch: Scratch(offset, block.size)
+            for block, offset in zip(self.blocks, placement.offsets, strict=True)
+            if block.scratch
         }
         kept = {
             op.output: scratch[op.name].offset + op.scratch_bytes
@@ -145,7 +147,7 @@ class _StreamPacking(Packing):
             )
         tops = [
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
-            for block, offset in zip(self.blocks, placement.offsets)
+            for block, offset in zip(self.blocks, placement.offsets, strict=True)
         ]
         options = {**buffers.settings.by_export_name(), "Clock": "segment", "StreamInput": int(self.stream_input)}
         return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(backwards), scratch, options, self.bound)

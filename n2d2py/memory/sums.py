@@ -88,8 +88,10 @@ def _is_dense(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
 
 
 def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    if node.op.kind != "ElemWise" or node.op.operation != "Sum" or not typed:
-        return node.op.kind == "ElemWise" and node.op.operation == "Sum"
+    if node.op.kind != "ElemWise" or node.op.operation != "Sum":
+        return False
+    if not typed:
+        return True
     if "multipliers" not in node.params or "scales" in node.params or not graph.is_integer(node):
         return False
     multipliers = [abs(int(m)) for m in node.params["multipliers"]]
@@ -104,7 +106,7 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
 
 def folded_offset(node: QuantNode, graph: QuantGraph) -> int:
     """What a sum adds to its products where these are of the stored integers: the zero points are in it."""
-    zeros = sum(int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs))
+    zeros = sum(int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs, strict=True))
     return int(node.params["offset"][0]) - zeros
 
 

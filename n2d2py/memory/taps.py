@@ -27,7 +27,7 @@ def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
 def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
     """The taps of a window operator in the input `source`, which has `inputs` positions along the axis (0: lines)."""
     if op["type"] == "window":
-        tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]]) if name == source]
+        tables = [table for name, table in zip(op["inputs"], op[("lines", "columns")[axis]], strict=True) if name == source]
         return lambda position: np.concatenate([np.arange(*table[position], dtype=np.int64) for table in tables])
     if op["type"] == "upsample":
         scale = op["scale"]

@@ -14,11 +14,13 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import BDMA, CDP, CONV, CUBES, FP16, RUBIK, SDP
 from n2d2py.nvdla.hazards import hazards
+from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
+from n2d2py.nvdla.model.cbuf_use import buffer_use
 from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.operation_checks import operation_violations
 from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
 
-__all__ = ["check_program", "violations"]
+__all__ = ["check_program", "notes", "violations"]
 
 MOST_ADDRESSES = 6144
 SRAM = 1
@@ -28,6 +30,7 @@ _LARGEST = 8192
 def violations(program: Program, config: Config) -> list[str]:
     """Everything that is wrong, in the order of the file; empty for a valid loadable."""
     found = list(_runtime(program))
+    order: list[Operation] = []
     for task in program.tasks:
         if isinstance(task, EmuTask):
             found += _emulated(program, task)
@@ -40,8 +43,17 @@ def violations(program: Program, config: Config) -> list[str]:
         graph = list(_graph(task))
         found += graph
         if not graph:
-            found += _schedule(program, task) or hazards(program, task)
-    return found
+            found += _schedule(program, task, order) or hazards(program, task)
+    return found if found else _buffer(order, config)[0]
+
+
+def notes(program: Program, config: Config) -> list[str]:
+    """What is right once and wrong in the next inference, of a loadable without violations."""
+    order: list[Operation] = []
+    for task in program.tasks:
+        if isinstance(task, DlaTask):
+            _schedule(program, task, order)
+    return _buffer(order, config)[1]
 
 
 def check_program(program: Program, config: Config) -> None:
@@ -171,7 +183,7 @@ def _feature(operation: Operation, name: str, cube: np.void, base: int, size: in
         yield f"the line stride of {name} is {line}; a line of {w} pixels takes {w * atom} bytes"
     if surfaces > 1 and surface < (h - 1) * line + w * atom:
         yield f"the surface stride of {name} is {surface}; {h} lines take {(h - 1) * line + w * atom} bytes"
-    if w == h == 1 and line != atom:
+    if w == h == 1 and line != atom and not (operation.engine == CONV and name == "src_data"):
         yield f"{name} is 1x1 with a line stride of {line}; firmware wants {atom}"
     last = base + (surfaces - 1) * surface + (h - 1) * line + w * atom
     if last > size:
@@ -235,7 +247,7 @@ def _graph(task: DlaTask) -> Iterator[str]:
                 yield f"{operation.name}: its fused parent is operation {parent}, not one of the engine before"
             else:
                 counters[parent] += 1
-    for operation, counted in zip(task.operations, counters):
+    for operation, counted in zip(task.operations, counters, strict=True):
         if int(operation.common["dependency_count"]) != counted:
             yield (
                 f"{operation.name}: its dependency count is {int(operation.common['dependency_count'])}, but {counted} "
@@ -243,10 +255,43 @@ def _graph(task: DlaTask) -> Iterator[str]:
             )
 
 
-def _schedule(program: Program, task: DlaTask) -> list[str]:
-    """A deadlock, found by re-enacting the firmware."""
+def _schedule(program: Program, task: DlaTask, order: list[Operation]) -> list[str]:
+    """A deadlock, found by re-enacting the firmware; appends the operations in the order of their completion."""
     try:
-        Scheduler(task, program.name, lambda chain: None).run()
+        Scheduler(task, program.name, order.extend).run()
     except N2D2Error as problem:
         return [problem.what]
     return []
+
+
+def _buffer(order: list[Operation], config: Config) -> tuple[list[str], list[str]]:
+    """What goes wrong in the convolution buffer from one convolution to the next, and what is left at the end."""
+    buffer = ConvolutionBuffer(config)
+    found, held, culprit = [], 0, ""
+    for operation in order:
+        if operation.engine != CONV or _unmodelled(operation):
+            continue
+        use = buffer_use(config, operation)
+        if culprit:
+            found.append(f"{culprit}, and {use.name} takes them for its own")
+        try:
+            reading = buffer.run(use)
+        except N2D2Error as problem:
+            return [*found, problem.what], []
+        if reading.data_shift:
+            found.append(f"{use.name} reads its data {reading.data_shift} entries before where they are loaded")
+        if reading.weight_shift and not held:
+            found.append(f"{use.name} reads its weights {reading.weight_shift} entries before where they are loaded")
+        more, held = buffer.held - held, buffer.held
+        culprit = (
+            f"{use.name} loads {use.weight_bytes} bytes of weights and reads {use.kernels * use.kernel_bytes}; "
+            f"{more} entries stay in the convolution buffer"
+            if more
+            else ""
+        )
+    return found, [f"{culprit}, so that a second inference begins with them"] if culprit else []
+
+
+def _unmodelled(operation: Operation) -> bool:
+    op = operation.op
+    return bool(op["conv_mode"] or op["weight_format"] or op["batch"] != 1)

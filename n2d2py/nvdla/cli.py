@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.check import check_program
-from n2d2py.nvdla.config import config, config_of
+from n2d2py.nvdla.check import check_program, notes
+from n2d2py.nvdla.config import Config, config, config_of, precisions_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
 from n2d2py.nvdla.model import half_products, run_program
@@ -24,7 +28,11 @@ EXACT_PRODUCTS = 50_000_000
 """fp16 products up to which `run` follows the multipliers by itself: about half a minute."""
 
 
-def _parser() -> argparse.ArgumentParser:
+Command = Callable[[Any], None]
+"""Adds a command to the subparsers of the command line."""
+
+
+def _parser(others: Sequence[Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="n2d2py-nvdla", description="Looks into NVDLA loadables, and runs them on a functional model of the accelerator."
     )
@@ -45,14 +53,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="an input: .npy (stored values; channels, height, width), .bin (in the hardware's layout)",
     )
-    run.add_argument("--mean", type=float, default=0.0, help="subtracted from pixels of fp16 inputs [0]")
-    run.add_argument("--normalize", type=float, default=1.0, help="divides pixels of fp16 inputs [1]")
-    run.add_argument("--output", type=Path, default=Path("output.dimg"), help="where output 0 goes [output.dimg]")
+    run.add_argument("--mean", type=_number, default=0.0, help="subtracted from pixels of fp16 inputs [0]")
+    run.add_argument("--normalize", type=_divisor, default=1.0, help="divides pixels of fp16 inputs [1]")
+    run.add_argument("--output", type=Path, help="where output 0 goes [output.dimg; nothing with --raw-output]")
     run.add_argument("--rawdump", action="store_true", help="write it as text")
-    run.add_argument("--raw-output", type=Path, metavar="FILE", help="also write its bytes in the hardware's layout")
-    run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
-    run.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64: within the last bit")
     run.add_argument(
+        "--raw-output",
+        type=Path,
+        metavar="FILE",
+        help="write its bytes in the hardware's layout, and no other file but the one of --output",
+    )
+    run.add_argument("--config", help="hardware configuration: nv_full, nv_large, nv_small, ... [detected]")
+    sums = run.add_mutually_exclusive_group()
+    sums.add_argument("--fast", action="store_true", help="sum fp16 convolutions in float64: within the last bit")
+    sums.add_argument(
         "--exact",
         action="store_true",
         help=f"sum them as the multipliers do, however long it takes [up to {EXACT_PRODUCTS // 10**6} million products]",
@@ -62,7 +76,23 @@ def _parser() -> argparse.ArgumentParser:
     _common(checked)
     checked.add_argument("--config", help="hardware configuration [detected]")
     checked.set_defaults(run=_check)
+    for add in others:
+        add(commands)
     return parser
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text} is no number that pixels can be computed with")
+    return value
+
+
+def _divisor(text: str) -> float:
+    value = _number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("pixels cannot be divided by 0")
+    return value
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +116,8 @@ def _check(arguments: argparse.Namespace) -> None:
     program = _program(arguments)
     chosen = config(arguments.config) if arguments.config else config_of(program)
     check_program(program, chosen)
+    for note in notes(program, chosen):
+        log.warning("W702", note, where=str(arguments.file), remedy="compile it again before it runs more than once")
     print(
         f"{arguments.file}: valid for {chosen.name}, firmware ABI {program.abi.name}, "
         f"{sum(1 for _ in program.dla_operations())} operations"
@@ -101,8 +133,12 @@ def _check(arguments: argparse.Namespace) -> None:
         print(f"NVIDIA's runtime lacks {len(extensions)} extension operations: {', '.join(extensions)}")
 
 
-def _run(arguments: argparse.Namespace) -> None:
-    program = _program(arguments)
+def _inputs(arguments: argparse.Namespace, program: Program) -> list[np.ndarray]:
+    """The bytes of the inputs that are given.
+
+    Raises:
+        N2D2Error: E902, E905 for files that are not what the loadable wants.
+    """
     paths = ([arguments.image] if arguments.image else []) + arguments.input
     if len(paths) > len(program.inputs):
         raise N2D2Error(
@@ -112,16 +148,53 @@ def _run(arguments: argparse.Namespace) -> None:
             remedy="leave out the others",
         )
     inputs = []
-    for path, (memory, tensor) in zip(paths, program.inputs):
-        if tensor is None and path.suffix != ".bin":
+    for path, (memory, tensor) in zip(paths, program.inputs, strict=False):  # inputs that are left out are zero
+        if tensor is None and path.suffix.lower() != ".bin":
             raise N2D2Error(
                 "E905",
                 f"the input in memory {memory} has no tensor descriptor",
                 where=program.name,
                 remedy="give its bytes as .bin",
             )
-        inputs.append(read_input(path, tensor, arguments.mean, arguments.normalize))
-    chosen = config(arguments.config) if arguments.config else None
+        data = read_input(path, tensor, arguments.mean, arguments.normalize)
+        size = len(program.memories[memory])
+        if len(data) != size and (tensor is None or len(data) != tensor.size):
+            raise N2D2Error(
+                "E905",
+                f"the input {tensor.name if tensor else memory} has {size} bytes, the file {len(data)}",
+                where=str(path),
+                remedy="give all bytes of the tensor in the hardware's layout, or a .npy of its values",
+            )
+        inputs.append(data)
+    return inputs
+
+
+def _chosen(arguments: argparse.Namespace, program: Program) -> Config | None:
+    """The configuration that is asked for.
+
+    Raises:
+        N2D2Error: E907 for one that does not exist, or lacks a precision of the loadable.
+    """
+    if not arguments.config:
+        return None
+    chosen = config(arguments.config)
+    if any(precision not in chosen.precisions for precision in precisions_of(program)):
+        raise N2D2Error(
+            "E907",
+            f"{chosen.name} computes in int8 only, the loadable in other types too",
+            where=program.name,
+            remedy="use nv_full",
+        )
+    return chosen
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    if arguments.raw_output and arguments.rawdump and not arguments.output:
+        raise N2D2Error(
+            "E905", "--rawdump has no file to write: --raw-output writes bytes, and no other file", remedy="add --output FILE"
+        )
+    program = _program(arguments)
+    inputs, chosen = _inputs(arguments, program), _chosen(arguments, program)
     products = 0 if arguments.exact else half_products(program)
     exact = not arguments.fast and products <= EXACT_PRODUCTS
     if not exact and not arguments.fast:
@@ -133,25 +206,35 @@ def _run(arguments: argparse.Namespace) -> None:
     if not done.outputs:
         log.notice("the loadable has no output")
         return
-    tensor = program.outputs[0][1]
     if arguments.raw_output:
         arguments.raw_output.write_bytes(done.outputs[0].tobytes())
+        log.notice("written: %s (%d bytes)", arguments.raw_output, len(done.outputs[0]))
+        if not arguments.output:
+            return
+    tensor = program.outputs[0][1]
     if tensor is None:
         raise N2D2Error(
             "E905", "output 0 has no tensor descriptor", where=program.name, remedy="take its bytes with --raw-output"
         )
+    path = arguments.output or Path("output.dimg")
     if arguments.rawdump:
-        arguments.output.write_text(raw_text(tensor_array(tensor, done.outputs[0])), encoding="ascii")
+        path.write_text(raw_text(tensor_array(tensor, done.outputs[0])), encoding="ascii")
     else:
-        arguments.output.write_bytes(dimg(tensor, done.outputs[0], program.abi.name))
-    log.notice("written: %s (%dx%dx%d)", arguments.output, tensor.c, tensor.h, tensor.w)
+        path.write_bytes(dimg(tensor, done.outputs[0], program.abi.name))
+    log.notice("written: %s (%dx%dx%d)", path, tensor.c, tensor.h, tensor.w)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line."""
+def main(words: Sequence[str] | None = None, others: Sequence[Command] = ()) -> int:
+    """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line.
+
+    `others` add commands to those for loadables; each sets `run`, a function of the parsed arguments.
+    """
     log.setup()
+    parser = _parser(others)
     try:
-        arguments = _parser().parse_args(words)
+        arguments = parser.parse_args(words)
+        if any("\0" in str(value) for value in vars(arguments).values()):
+            parser.error("a name holds a byte of 0")
     except SystemExit as ended:
         return int(ended.code or 0)
     try:

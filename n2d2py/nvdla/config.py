@@ -9,7 +9,7 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
 from n2d2py.nvdla.program import Program
 
-__all__ = ["CONFIGS", "Config", "config", "config_of", "entries_per_slice", "widest_pool"]
+__all__ = ["CONFIGS", "Config", "config", "config_of", "entries_per_slice", "precisions_of", "widest_pool"]
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,11 @@ def config_of(program: Program) -> Config:
         if all(entries_per_slice(one, width, channels, precision) == found for found, width, channels, precision in entries):
             return one
     return fitting[0]
+
+
+def precisions_of(program: Program) -> set[int]:
+    """The precisions that the operations of a loadable compute in; copies of memory have none."""
+    return {_precision(operation) for _, operation in program.dla_operations() if operation.engine != firmware.BDMA}
 
 
 def _is_image(operation: firmware.np.void) -> bool:

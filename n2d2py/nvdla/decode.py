@@ -37,9 +37,9 @@ def memories_of(loadable: Loadable, name: str) -> dict[int, np.ndarray]:
             continue
         data = np.zeros(memory.size, np.uint8)
         if memory.flags & FLAG_SET:
-            if len(memory.offsets) < len(memory.contents):
-                raise damaged(name, f"memory {memory.id} has contents without offsets")
-            for content, offset in zip(memory.contents, memory.offsets):
+            if len(memory.offsets) != len(memory.contents):
+                raise damaged(name, f"memory {memory.id} has {len(memory.contents)} contents and {len(memory.offsets)} offsets")
+            for content, offset in zip(memory.contents, memory.offsets, strict=True):
                 if content not in blobs:
                     raise damaged(name, f"memory {memory.id} is filled with '{content}', which is no blob")
                 bytes_ = np.frombuffer(blobs[content].data, np.uint8)

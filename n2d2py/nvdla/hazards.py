@@ -18,7 +18,9 @@ Span = tuple[int, int, int]
 def hazards(program: Program, task: DlaTask) -> list[str]:
     """The first unordered access of each operation."""
     before = _complete_before(task)
-    reads, writes = zip(*(_spans(program, task, operation) for operation in task.operations)) if task.operations else ((), ())
+    reads, writes = (
+        zip(*(_spans(program, task, operation) for operation in task.operations), strict=True) if task.operations else ((), ())
+    )
     found = []
     by_memory: dict[int, list[int]] = {}
     for number, operation in enumerate(task.operations):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import read_regular
 from n2d2py.nvdla.tables import IDENTIFIER, Loadable
 
 __all__ = ["Loadable", "parse_loadable", "read_loadable", "write_loadable"]
@@ -117,7 +118,7 @@ def read_loadable(path: Path | str) -> Loadable:
         N2D2Error: E901 for what is no loadable or a damaged one, E902 for a file that cannot be read.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_regular(Path(path))
     except OSError as error:
         raise N2D2Error(
             "E902",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from n2d2py.nvdla.config import Config, entries_per_slice, widest_pool
 from n2d2py.nvdla.firmware import BYTES, CDP, CONV, FP16, PDP, SDP
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
+from n2d2py.nvdla.model.sdp import BOTH, processing_precision
 from n2d2py.nvdla.program import DlaTask, Operation
 
 __all__ = ["operation_violations"]
@@ -44,8 +45,8 @@ def _conv(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
     yield from _buffers(operation, config, precision)
     kernels, size = int(dst["channel"]), int(op["bytes_per_kernel"])
     weights = int(operation.surface["weight_data"]["size"])
-    if weights % 128:
-        yield f"weight_data has {weights} bytes, not a multiple of 128"
+    if weights % config.width:
+        yield f"weight_data has {weights} bytes, not a multiple of the {config.width} bytes of an entry of the buffer"
     if weights < kernels * size:
         yield f"weight_data has {weights} bytes; {kernels} kernels of {size} bytes take {kernels * size}"
     if dst["width"] == 1 and dst["height"] == 1 and int(dst["line_stride"]) not in (config.atom, 0):
@@ -136,11 +137,30 @@ def _sdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
     uses = bool(op["y_op"]["enable"]) and int(op["y_op"]["act"]) == 2
     if (uses and lut < 0) or lut >= len(task.luts):
         yield f"its look-up table is {lut} of {len(task.luts)}"
+    if int(src["width"]) == int(src["height"]) == 1:
+        yield from _single_pixel(operation, config)
     parent = int(operation.common["fused_parent"]["index"])
     if int(src["type"]) == FLY and parent < 0:
         yield "its input comes from the convolution, but no fused parent is named"
     if int(src["type"]) != FLY and parent >= 0:
         yield "it has a fused parent, but reads memory"
+
+
+def _single_pixel(operation: Operation, config: Config) -> Iterator[str]:
+    """Surface strides of 1x1 cubes: the elements of a group of channels, whatever the size of the whole."""
+    op, surface = operation.op, operation.surface
+    precisions = [min(int(op[name]), FP16) for name in ("src_precision", "dst_precision")]
+    lanes = config.lanes(processing_precision(*precisions))
+    wanted = {name: config.atom for name in ("src_data", "dst_data") if int(surface[name]["type"]) != FLY}
+    for name in ("x1", "x2", "y"):
+        unit = op[f"{name}_op"]
+        if unit["enable"] and unit["type"] and unit["mode"]:
+            components = 2 if int(unit["type"]) == BOTH else 1
+            wanted[f"{name}_data"] = lanes * components * BYTES[min(int(unit["precision"]), FP16)]
+    for name, stride in wanted.items():
+        found = int(surface[name]["surf_stride"])
+        if found != stride:
+            yield f"the surface stride of {name} is {found}; a group of channels of one pixel takes {stride}"
 
 
 def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:

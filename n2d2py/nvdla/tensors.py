@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import DamagedArray, open_picture, read_npy, read_regular
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
@@ -89,13 +90,21 @@ def tensor_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
 
 
 def _image_bytes(tensor: TensorDesc, values: np.ndarray) -> np.ndarray:
+    """Pixels of bytes, with or without sign, or of halves."""
     order = ORDERS[tensor.pixel_format]
-    data = np.zeros(tensor.size, np.uint8)
-    view = strided(data, 0, (tensor.h, tensor.w * len(order)), (tensor.stride_1, 1), f"the tensor {tensor.name}")
-    pixels = np.zeros((tensor.h, tensor.w, len(order)), np.uint8)
+    half = precision_of(tensor) == FP16
+    if not half and (values.min(initial=0) < -128 or values.max(initial=0) > 255 or np.any(values != np.rint(values))):
+        raise N2D2Error(
+            "E905",
+            f"the image {tensor.name} holds bytes; the given values run from {values.min():g} to {values.max():g}",
+            remedy="give integers from -128 to 127, or from 0 to 255 where the file reads them without sign",
+        )
+    pixels = np.zeros((tensor.h, tensor.w, len(order)), "<f2" if half else np.uint8)
     for channel, plane in enumerate(values[: len(order)]):
-        pixels[:, :, order[channel]] = plane
-    view[...] = pixels.reshape(tensor.h, -1)
+        pixels[:, :, order[channel]] = plane if half else plane.astype(np.int64) & 0xFF
+    lines = pixels.reshape(tensor.h, -1).view(np.uint8)
+    data = np.zeros(tensor.size, np.uint8)
+    strided(data, 0, lines.shape, (tensor.stride_1, 1), f"the tensor {tensor.name}")[...] = lines
     return data
 
 
@@ -105,7 +114,7 @@ def pgm_pixels(path: Path) -> np.ndarray:
     Raises:
         N2D2Error: E905 for another file.
     """
-    data = path.read_bytes()
+    data = read_regular(path)
     fields, at = [], 0
     while len(fields) < 4 and at < len(data):
         end = at
@@ -124,17 +133,47 @@ def pgm_pixels(path: Path) -> np.ndarray:
     return np.frombuffer(data[at : at + w * h], np.uint8).reshape(1, h, w)
 
 
-def _picture(path: Path) -> np.ndarray:
+def _picture(path: Path, tensor: TensorDesc) -> np.ndarray:
+    """The pixels (C, H, W) of a picture, which is looked at before it is decoded."""
     if path.suffix.lower() == ".pgm":
         return pgm_pixels(path)
-    from PIL import Image
-
     try:
-        with Image.open(path) as image:
+        with open_picture(path) as image:
+            if image.size != (tensor.w, tensor.h):
+                raise N2D2Error(
+                    "E905",
+                    f"the picture has {image.size[0]}x{image.size[1]} pixels, the input {tensor.name} {tensor.w}x{tensor.h}",
+                    where=str(path),
+                    remedy="scale it",
+                )
             pixels = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
         raise N2D2Error("E905", f"the picture cannot be decoded: {error}", where=str(path), remedy="convert it") from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _stored(path: Path, tensor: TensorDesc) -> np.ndarray:
+    """The numbers of an .npy file, whose header is looked at before they are read.
+
+    Raises:
+        N2D2Error: E905 for what is no array of that many numbers.
+    """
+    try:
+        values = read_npy(path)
+    except DamagedArray as error:
+        raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
+    if values.dtype.kind not in "biuf":
+        raise N2D2Error(
+            "E905", f"it holds {values.dtype.name}, not numbers", where=str(path), remedy="write it with numpy.save"
+        )
+    if values.size != tensor.c * tensor.h * tensor.w:
+        raise N2D2Error(
+            "E905",
+            f"the input {tensor.name} has shape {(tensor.c, tensor.h, tensor.w)}, {values.shape} is given",
+            where=str(path),
+            remedy="give an array of channels, height and width",
+        )
+    return values
 
 
 def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: float = 1.0) -> np.ndarray:
@@ -146,11 +185,13 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
         N2D2Error: E902, E905.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise N2D2Error("E902", "it is no regular file", where=str(path), remedy="give a file")
         if path.suffix.lower() == ".bin":
-            return np.fromfile(path, np.uint8)
+            return np.frombuffer(read_regular(path), np.uint8)
         if path.suffix.lower() == ".npy":
-            return tensor_bytes(tensor, np.load(path, allow_pickle=False))
-        pixels = _picture(path)
+            return tensor_bytes(tensor, _stored(path, tensor))
+        pixels = _picture(path, tensor)
     except OSError as error:
         raise N2D2Error(
             "E902",
@@ -158,13 +199,10 @@ def read_input(path: Path, tensor: TensorDesc, mean: float = 0.0, normalize: flo
             where=str(path),
             remedy="check the path and its permissions",
         ) from None
-    except ValueError as error:
-        raise N2D2Error("E905", f"no array: {error}", where=str(path), remedy="write it with numpy.save") from None
-    if tensor.pixel_format >= FEATURE or tensor.data_category != 0:
-        if precision_of(tensor) == INT8:
-            pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
-        elif precision_of(tensor) == FP16:
-            pixels = (pixels.astype(np.float32) - np.float32(mean)) / np.float32(normalize)
+    if precision_of(tensor) == INT8:
+        pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
+    elif precision_of(tensor) == FP16:
+        pixels = (pixels.astype(np.float32) - np.float32(mean)) / np.float32(normalize)
     return tensor_bytes(tensor, pixels)
 
 

@@ -1,18 +1,6 @@
 """What the operators are: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""
 
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.activations import (
-    ChannelClip,
-    Clip,
-    Function,
-    LeakyRectifier,
-    Logistic,
-    Softplus,
-    Step,
-    Swish,
-    Tanh,
-    rectifier,
-)
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays import (
     ArrayGather,
@@ -39,9 +27,24 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import (
+    FUNCTIONS,
+    ONNX_FUNCTIONS,
+    Abs,
+    ChannelClip,
+    Clip,
+    Function,
+    Functor,
+    LeakyRectifier,
+    Log,
+    Sqrt,
+    Step,
+    Tanh,
+    ini_functions,
+    rectifier,
+)
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.nonlinear import Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish, Softsign, Sqrt
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
@@ -97,6 +100,10 @@ for _op in (
     register(_op)
 
 __all__ = [
+    "FUNCTIONS",
+    "ONNX_FUNCTIONS",
+    "Functor",
+    "ini_functions",
     "LRN",
     "Abs",
     "Activation",
@@ -125,20 +132,11 @@ __all__ = [
     "DepthToSpace",
     "Dropout",
     "ElemWise",
-    "Elu",
-    "Erf",
-    "Exp",
     "Fc",
     "Function",
-    "Gelu",
-    "GeluTanh",
-    "HardSigmoid",
-    "HardSwish",
     "Identity",
     "LeakyRectifier",
     "Log",
-    "Logistic",
-    "Mish",
     "Normalize",
     "Op",
     "Padding",
@@ -148,12 +146,9 @@ __all__ = [
     "Reshape",
     "Resize",
     "Softmax",
-    "Softplus",
-    "Softsign",
     "SpaceToDepth",
     "Sqrt",
     "Step",
-    "Swish",
     "Take",
     "Tanh",
     "Transpose",

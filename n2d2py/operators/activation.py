@@ -9,8 +9,8 @@ import numpy as np
 
 from n2d2py.arithmetic.interpolated import interpolate
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.activations import Function
 from n2d2py.operators.base import Op
+from n2d2py.operators.functions import Function
 
 __all__ = ["Activation"]
 

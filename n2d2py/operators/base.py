@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
+from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
     from n2d2py.graph.quant import QuantGraph, QuantNode
 
-__all__ = ["Op", "operator_kinds", "register", "require_rank"]
+__all__ = ["OPERATORS", "Op", "operator_kinds", "register", "require_rank"]
 
 
 class Op:
@@ -72,7 +73,8 @@ class Op:
         return dict(vars(self))
 
 
-_REGISTRY: dict[str, type[Op]] = {}
+OPERATORS: Registry[type[Op]] = Registry("the operator")
+"""All operators by kind."""
 
 
 def register(op: type[Op]) -> type[Op]:
@@ -81,15 +83,12 @@ def register(op: type[Op]) -> type[Op]:
     Raises:
         InternalError: when the kind is taken by another class.
     """
-    if _REGISTRY.get(op.kind, op) is not op:
-        raise InternalError(f"operator {op.kind} is registered twice")
-    _REGISTRY[op.kind] = op
-    return op
+    return OPERATORS.add(op.kind, op)
 
 
 def operator_kinds() -> dict[str, type[Op]]:
     """All registered operators by kind."""
-    return dict(_REGISTRY)
+    return OPERATORS.snapshot()
 
 
 def require_rank(shape: Shape, rank: int, node: Node | QuantNode, kind: str) -> None:

@@ -43,7 +43,7 @@ class Concat(Op):
             return [np.concatenate(inputs, axis=1)]
         channels = np.concatenate([np.full(x.shape[1], i) for i, x in enumerate(inputs)])
         stacked = np.concatenate(
-            [x.astype(np.int64) - graph.type(name).zero_point for x, name in zip(inputs, node.inputs)], axis=1
+            [x.astype(np.int64) - graph.type(name).zero_point for x, name in zip(inputs, node.inputs, strict=True)], axis=1
         )
         result = np.empty(stacked.shape, kind.dtype)
         for i in range(len(inputs)):

@@ -46,7 +46,7 @@ class Conv(Op):
                 where=node.location,
                 remedy="check NbOutputs, the groups and the layer before it",
             )
-        extent = [(k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation)]
+        extent = [(k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation, strict=True)]
         size = output_extent(shape[2:], extent, self.stride, self.pads, node)
         return [(shape[0], outputs, *size)]
 

@@ -45,5 +45,5 @@ class Convert(Op):
             exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
             return [exact * target.dtype.type(source.scale)]
         values = x if source.is_float else x.astype(np.int64) - source.zero_point
-        low, high = (limit - target.zero_point for limit in node.clamp)
-        return [(node.rescale.apply(values, low, high) + target.zero_point).astype(target.dtype)]
+        low, high = (limit - target.zero_point for limit in node.limits)
+        return [(node.rescaling.apply(values, low, high) + target.zero_point).astype(target.dtype)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,19 +16,20 @@ from n2d2py.operators.windows import Pads
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
+    from n2d2py.graph.quant import QuantNode
 
 __all__ = ["Deconv", "spread_extent"]
 
 
 def spread_extent(
-    size: tuple[int, int], extent: tuple[int, int], stride: tuple[int, int], pads: Pads, node: Node
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node | QuantNode
 ) -> tuple[int, int]:
     """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
 
     Raises:
         N2D2Error: E203 when the pads leave nothing.
     """
-    result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:]))
+    result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(result) < 1:
         raise N2D2Error(
             "E203",
@@ -74,7 +76,7 @@ class Deconv(Op):
                 where=node.location,
                 remedy="check NbOutputs, the groups and the layer before it",
             )
-        extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation))
+        extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation, strict=True))
         return [(shape[0], outputs, *spread_extent(shape[2:], extent, self.stride, self.pads, node))]
 
     def is_depthwise(self, node) -> bool:

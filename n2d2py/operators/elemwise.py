@@ -34,7 +34,7 @@ class ElemWise(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         full = max(inputs, key=prod)
         for shape in inputs:
-            if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)):
+            if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
                 raise N2D2Error(
                     "E205",
@@ -63,11 +63,11 @@ class ElemWise(Op):
         if self.operation == "Min":
             return [reduce(np.minimum, inputs)]
         if self.operation == "AbsSum":
-            return [sum(dtype(w) * np.abs(x) for w, x in zip(weights, inputs))]
-        terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs)]
+            return [reduce(np.add, (dtype(w) * np.abs(x) for w, x in zip(weights, inputs, strict=True)))]
+        terms = [dtype(w) * x + dtype(s) for w, s, x in zip(weights, shifts, inputs, strict=True)]
         if self.operation == "Sum":
             return [sum(terms[1:], terms[0])]
-        return [np.sqrt(sum(t * t for t in terms))]
+        return [np.sqrt(reduce(np.add, (t * t for t in terms)))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Brings the inputs to one scale by integer multipliers m_i, combines, rescales.
@@ -81,18 +81,18 @@ class ElemWise(Op):
         if "scales" in node.params:
             return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
         zero_points = [graph.type(name).zero_point for name in node.inputs]
-        x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points)]
+        x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points, strict=True)]
         m = [int(v) for v in node.params["multipliers"]]
         if self.operation == "Prod":
             acc = reduce(np.multiply, x)
         elif self.operation == "Max":
-            acc = reduce(np.maximum, (k * a for k, a in zip(m, x)))
+            acc = reduce(np.maximum, (k * a for k, a in zip(m, x, strict=True)))
         elif self.operation == "Min":
-            acc = reduce(np.minimum, (k * a for k, a in zip(m, x)))
+            acc = reduce(np.minimum, (k * a for k, a in zip(m, x, strict=True)))
         elif self.operation == "AbsSum":
-            acc = sum(k * np.abs(a) for k, a in zip(m, x))
+            acc = reduce(np.add, (k * np.abs(a) for k, a in zip(m, x, strict=True)))
         elif self.operation == "Sum":
-            acc = sum(k * a for k, a in zip(m, x)) + int(node.params["offset"][0])
+            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(node.params["offset"][0])
         else:
             return super().run_integer(inputs, node, graph)
         return [node.requantize(acc, graph.type(node.output))]
@@ -101,7 +101,7 @@ class ElemWise(Op):
         """The result in float32, combined from left to right."""
         terms = [
             (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
-            for x, name, scale in zip(inputs, node.inputs, node.params["scales"])
+            for x, name, scale in zip(inputs, node.inputs, node.params["scales"], strict=True)
         ]
         combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
         return reduce(combine, terms)

@@ -14,6 +14,11 @@ from n2d2py.operators.base import Op
 __all__ = ["LRN"]
 
 
+def window_within(size: int, channels: int) -> int:
+    """The smallest window that holds what one of `size` does among so many channels."""
+    return min(size, 2 * channels - 1)
+
+
 @dataclass(frozen=True)
 class LRN(Op):
     """y[c] = x[c] / (k + alpha * sum of x[i]^2)^beta, i from c - (size-1)/2 to c + size/2, within the channels.
@@ -37,7 +42,7 @@ class LRN(Op):
         x = inputs[0].astype(np.float64)
         channels, before = x.shape[1], (self.size - 1) // 2
         squares, sums = x * x, np.zeros_like(x)
-        for step in range(-before, self.size - before):
+        for step in range(max(-before, 1 - channels), min(self.size - before, channels)):
             first, last = max(0, -step), min(channels, channels - step)
             if first < last:
                 sums[:, first:last] += squares[:, first + step : last + step]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -49,7 +49,7 @@ class Pool(Op):
         window = self.kernel[0] * self.kernel[1]
         return window * output[1] * output[2] * output[3] if self.mode == "Average" else 0
 
-    def window_counts(self, size: tuple[int, int]) -> np.ndarray:
+    def window_counts(self, size: Sequence[int]) -> np.ndarray:
         """Divisors of the mean at each output position, (OH, OW) int64, for an input of (H, W)."""
         ones = np.ones((1, 1, *size), np.int64)
         if self.count_pad:
@@ -105,21 +105,21 @@ class Pool(Op):
         x = inputs[0]
         kind = graph.type(node.output)
         if self.mode == "Max":
-            return [np.clip(self._max(x), *node.clamp).astype(kind.dtype)]
+            return [np.clip(self._max(x), *node.limits).astype(kind.dtype)]
         if "scales" in node.params:
             real = (x.astype(np.float32) - np.float32(graph.type(node.inputs[0]).zero_point)) * node.params["scales"][0]
             counts = self.window_counts(x.shape[2:]).astype(np.float32)
             return [node.requantize(self._real_sums(real) / counts, kind)]
         zero_point = graph.type(node.inputs[0]).zero_point
         sums = self._windows(x.astype(np.int64) - zero_point, 0).sum(axis=(4, 5))
-        if node.rescale.count == 1:
+        if node.rescaling.count == 1:
             return [node.requantize(sums, kind)]
         result = np.zeros(sums.shape, kind.dtype)
         counts = self.window_counts(x.shape[2:])
-        flat = np.broadcast_to(np.arange(node.rescale.count), (1, node.rescale.count))
+        flat = np.broadcast_to(np.arange(node.rescaling.count), (1, node.rescaling.count))
         for count in np.unique(counts):
             where = counts == count
-            picked = np.zeros((*sums.shape[:2], node.rescale.count, int(where.sum())), np.int64)
+            picked = np.zeros((*sums.shape[:2], node.rescaling.count, int(where.sum())), np.int64)
             picked[:, :, count - 1] = sums[:, :, where]
             result[:, :, where] = node.requantize(picked, kind, axis=2)[:, :, flat[0, count - 1]]
         return [result]
@@ -127,4 +127,4 @@ class Pool(Op):
 
 def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
     """The terms added up one after the other; 0 without any."""
-    return reduce(np.add, terms, np.float32(0))
+    return np.asarray(reduce(np.add, terms, np.float32(0)))

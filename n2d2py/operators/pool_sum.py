@@ -36,7 +36,7 @@ class PoolSum(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         pooled = self.pool.output_shapes(inputs[:1], node)[0]
-        if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1])):
+        if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1], strict=True)):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
             raise N2D2Error(
                 "E205",
@@ -44,7 +44,7 @@ class PoolSum(Op):
                 where=node.location,
                 remedy="make them equal, but for axes of length 1",
             )
-        return [tuple(max(a, b) for a, b in zip(pooled, inputs[1]))]
+        return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(output))

@@ -38,8 +38,8 @@ class Quantize(Op):
         """The integers of real numbers, in the type's dtype."""
         kind = self.type
         steps = np.rint(np.asarray(real, np.float32) / np.float32(kind.scale))
-        steps = np.clip(steps, kind.qmin - kind.zero_point, kind.qmax - kind.zero_point)
-        return (np.nan_to_num(steps).astype(np.int64) + kind.zero_point).astype(kind.dtype)
+        steps = np.nan_to_num(np.clip(steps.astype(np.float64), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point))
+        return (steps.astype(np.int64) + kind.zero_point).astype(kind.dtype)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.stored(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)

@@ -72,19 +72,19 @@ class Resize(Op):
 
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """x weighted along the columns, then along the lines, by weights (2, outputs) of the type of x."""
-        (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size))
+        (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         wide = x[..., x0] * columns[0] + x[..., x1] * columns[1]
         return wide[:, :, y0] * rows[0][:, None] + wide[:, :, y1] * rows[1][:, None]
 
     def _pick(self, x: np.ndarray) -> np.ndarray:
-        (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size))
+        (rows, _, _), (columns, _, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         return np.ascontiguousarray(x[:, :, rows][..., columns])
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]
         if self.mode == "Nearest":
             return [self._pick(x)]
-        fractions = [self.taps(n, m)[2] for n, m in zip(x.shape[2:], self.size)]
+        fractions = [self.taps(n, m)[2] for n, m in zip(x.shape[2:], self.size, strict=True)]
         rows, columns = (np.stack([1 - f, f]).astype(x.dtype) for f in fractions)
         return [self._blend(x, rows, columns)]
 
@@ -93,7 +93,7 @@ class Resize(Op):
         rescale divides by 2^22. A zero point stays what it is, as the weights add up to 1."""
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
-            return [np.clip(self._pick(x), *node.clamp).astype(kind.dtype)]
-        rows, columns = (self.integer_weights(n, m) for n, m in zip(x.shape[2:], self.size))
+            return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
+        rows, columns = (self.integer_weights(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         acc = self._blend(x.astype(np.int64), rows, columns)
-        return [node.rescale.apply(acc, *node.clamp).astype(kind.dtype)]
+        return [node.rescaling.apply(acc, *node.limits).astype(kind.dtype)]

@@ -30,7 +30,8 @@ class Take(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         shape = inputs[0]
         fits = len(self.indices) == len(shape) - 1 and all(
-            taken is None or (taken and min(taken) >= 0 and max(taken) < size) for taken, size in zip(self.indices, shape[1:])
+            taken is None or (taken and min(taken) >= 0 and max(taken) < size)
+            for taken, size in zip(self.indices, shape[1:], strict=True)
         )
         if not fits:
             raise N2D2Error(
@@ -39,7 +40,9 @@ class Take(Op):
                 where=node.location,
                 remedy="check the layer before it",
             )
-        return [(shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:])))]
+        return [
+            (shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:], strict=True)))
+        ]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]

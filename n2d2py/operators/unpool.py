@@ -38,14 +38,15 @@ class Unpool(Op):
     @property
     def overlaps(self) -> bool:
         """Whether a position may lie in several windows."""
-        return any(s < k for s, k in zip(self.stride, self.kernel))
+        return any(s < k for s, k in zip(self.stride, self.kernel, strict=True))
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         x, z = inputs
         require_rank(x, 4, node, "Unpool")
         require_rank(z, 4, node, "Unpool")
         pooled = tuple(
-            (n + p + q - k) // s + 1 for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:])
+            (n + p + q - k) // s + 1
+            for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:], strict=True)
         )
         if x[1] != z[1] or pooled != x[2:]:
             raise N2D2Error(
@@ -79,10 +80,10 @@ class Unpool(Op):
         return result
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._spread(*inputs, node)]
+        return [self._spread(inputs[0], inputs[1], node)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """The same with stored integers; the other positions hold the zero point. Windows do not overlap."""
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
         moved = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
-        return [np.clip(moved, *node.clamp).astype(kind.dtype)]
+        return [np.clip(moved, *node.limits).astype(kind.dtype)]

@@ -11,6 +11,7 @@ from n2d2py.errors import N2D2Error
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
+    from n2d2py.graph.quant import QuantNode
 
 __all__ = ["Pads", "output_extent", "pad"]
 
@@ -29,7 +30,9 @@ def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
     return np.pad(x, around, constant_values=x.dtype.type(fill))
 
 
-def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node) -> tuple[int, int]:
+def output_extent(
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node | QuantNode
+) -> tuple[int, int]:
     """floor((size + pads - extent) / stride) + 1 per axis; `extent` is the dilated kernel.
 
     Raises:
@@ -44,4 +47,4 @@ def output_extent(size: Sequence[int], extent: Sequence[int], stride: Sequence[i
             where=node.location,
             remedy="reduce the kernel or the strides before it, or enlarge the input",
         )
-    return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride))  # type: ignore[return-value]
+    return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))  # type: ignore[return-value]

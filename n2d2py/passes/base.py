@@ -134,8 +134,9 @@ class Pass:
         while True:
             progress = False
             refusals.clear()
+            present = {id(node) for node in graph.nodes}
             for node in list(graph.nodes):
-                if not any(other is node for other in graph.nodes):
+                if id(node) not in present:
                     continue
                 match = self.match(graph, node)
                 if match is None:
@@ -144,6 +145,7 @@ class Pass:
                     refusals[node.name] = Entry(self.name, node.name, match.reason)
                     continue
                 report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
+                present = {id(node) for node in graph.nodes}
                 progress = changed = True
             if not progress:
                 break
@@ -157,20 +159,21 @@ def drop(graph: Graph, node: Node) -> None:
     """Removes a node that passes its only input on; the name of a network output is kept where possible.
 
     The shape of what remains is that of the node's input.
+
+    Raises:
+        InternalError: when it joins two ends of the network, which are two buffers of its users.
     """
+    if graph.joins_ends(node):
+        raise InternalError(f"{node.name} joins two ends of the network and cannot be dropped")
     source, result = node.inputs[0], node.output
     producer = graph.producer(source)
-    keeps_name = (
-        result in graph.outputs and producer is not None and len(producer.outputs) == 1 and graph.sole_consumer(source) is node
-    )
-    if keeps_name:
+    if producer is not None and result in graph.outputs and len(producer.outputs) == 1 and graph.sole_consumer(source) is node:
         shape, kind = graph.shape(source), graph.kind(source)
         graph.absorb(producer, node)
         graph.tensors[result] = Tensor(result, shape, kind)
         carrier = result
     else:
         graph.bypass(node)
-        graph.outputs = list(dict.fromkeys(graph.outputs))
         carrier = source
     for name in node.source:
         if name not in graph.tensors:
@@ -188,5 +191,5 @@ def recompute_shapes(graph: Graph) -> None:
         shapes = node.op.output_shapes([graph.shape(name) for name in node.inputs], node)
         if len(shapes) != len(node.outputs):
             raise InternalError(f"{node.name}: {len(shapes)} shapes for {len(node.outputs)} outputs")
-        for name, shape in zip(node.outputs, shapes):
+        for name, shape in zip(node.outputs, shapes, strict=True):
             graph.tensors[name] = Tensor(name, tuple(shape), graph.kind(name))

@@ -39,9 +39,9 @@ class ChainPass(Pass):
                 )
                 return Match.no(f"the result of {nodes[-1].name} is read by {readers}, not by a {kind} alone")
             nodes.append(follower)
-        carrying = next((one for one in nodes[:-1] if one.activation is not None), None)
-        if carrying is not None:
-            return Match.no(f"{carrying.name} carries the activation {carrying.activation.kind}")
+        for one in nodes[:-1]:
+            if one.activation is not None:
+                return Match.no(f"{one.name} carries the activation {one.activation.kind}")
         result = self._becomes(*nodes)
         if isinstance(result, str):
             return Match.no(result)

@@ -32,6 +32,8 @@ class DropSoftmax(Pass):
             return Match.no("it carries an activation")
         if node.inputs[0] in graph.inputs:
             return Match.no("it reads a network input")
+        if node.inputs[0] in graph.outputs:
+            return Match.no("what it reads is a network output too")
         return Match(True)
 
     @staticmethod

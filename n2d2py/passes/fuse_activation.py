@@ -87,7 +87,7 @@ class FuseActivation(Pass):
             found.op = Activation(compose(found.op.function, function))
         else:
             found.activation = function if found.activation is None else compose(found.activation, function)
-        graph.absorb(graph.producer(node.inputs[0]), node)
+        graph.absorb(graph.maker(node.inputs[0]), node)
         return f"{function.kind} merged into {found.name}"
 
 
@@ -100,8 +100,8 @@ class RemoveUnlimited(Pass):
     def match(self, graph: Graph, node: Node) -> Match | None:
         if not isinstance(node.op, Activation) or node.op.function != Clip():
             return None
-        if node.activation is not None or (node.inputs[0] in graph.inputs and node.output in graph.outputs):
-            return Match.no("it carries an activation or joins a network input and output")
+        if node.activation is not None or graph.joins_ends(node):
+            return Match.no("it carries an activation or joins a network output and an input or another output")
         return Match(True)
 
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:

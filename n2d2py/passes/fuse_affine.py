@@ -29,8 +29,7 @@ class FuseAffine(Pass):
         if not isinstance(node.op, Affine):
             return None
         gain, shift = gain_and_shift(node)
-        joins = node.inputs[0] in graph.inputs and node.output in graph.outputs
-        if node.activation is None and (gain == 1).all() and not shift.any() and not joins:
+        if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
             return Match("neutral")
         producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
         return Match.no(producer) if isinstance(producer, str) else Match(producer)

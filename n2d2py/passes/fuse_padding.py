@@ -23,7 +23,7 @@ __all__ = ["FusePadding"]
 
 
 def _sum(a: Pads, b: Pads) -> Pads:
-    return tuple(p + q for p, q in zip(a, b))  # type: ignore[return-value]
+    return tuple(p + q for p, q in zip(a, b, strict=True))  # type: ignore[return-value]
 
 
 class FusePadding(Pass):
@@ -50,7 +50,7 @@ class FusePadding(Pass):
             if isinstance(op, str):
                 return Match.no(op)
             ops.append(op)
-        return Match(list(zip(readers, ops)))
+        return Match(list(zip(readers, ops, strict=True)))
 
     @staticmethod
     def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:

@@ -87,7 +87,7 @@ class MergeTake(Pass):
         return Match(before)
 
     def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        node.op = Take(tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices)))
+        node.op = Take(tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices, strict=True)))
         node.inputs = list(found.inputs)
         graph.prune()
         return f"merged with the Take {found.name}"

@@ -28,6 +28,8 @@ class MergeQuantize(Pass):
             return None
         source = node.inputs[0]
         if grid_of(graph, source) == node.op.type:
+            if graph.joins_ends(node):
+                return Match.no("it joins a network output and an input or another output")
             return Match(source)
         twin = next(
             (

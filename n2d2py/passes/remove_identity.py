@@ -10,7 +10,7 @@ __all__ = ["RemoveIdentity"]
 
 
 class RemoveIdentity(Pass):
-    """y = Identity(x) or Dropout(x) => x. One that joins a network input and output stays."""
+    """y = Identity(x) or Dropout(x) => x. One that joins a network output and an input or another output stays."""
 
     name = "remove-identity"
     summary = "Identity and Dropout layers removed"
@@ -20,8 +20,8 @@ class RemoveIdentity(Pass):
             return None
         if node.activation is not None:
             return Match.no("it carries an activation")
-        if node.inputs[0] in graph.inputs and node.output in graph.outputs:
-            return Match.no("it joins a network input and a network output")
+        if graph.joins_ends(node):
+            return Match.no("it joins a network output and an input or another output")
         return Match(True)
 
     def rewrite(self, graph: Graph, node: Node, found: object) -> str:

@@ -36,8 +36,8 @@ class RemoveReshape(Pass):
             return Match.no("it carries an activation")
         if _producer(graph, node, Reshape) is not None:
             return Match("merge")
-        if node.inputs[0] in graph.inputs and node.output in graph.outputs:
-            return Match.no("it joins a network input and a network output")
+        if graph.joins_ends(node):
+            return Match.no("it joins a network output and an input or another output")
         if graph.shape(node.inputs[0]) == graph.shape(node.output):
             return Match("drop")
         readers = graph.consumers(node.output)
@@ -58,14 +58,14 @@ class RemoveReshape(Pass):
             recompute_shapes(trial)
         except N2D2Error as error:
             return Match.no(f"a layer behind it needs this shape ({error.what})")
-        for old, new in zip(graph.outputs, trial.outputs):
+        for old, new in zip(graph.outputs, trial.outputs, strict=True):
             if graph.shape(old) != trial.shape(new):
                 return Match.no(f"the output {old} would change its shape")
         return Match("drop")
 
     def rewrite(self, graph: Graph, node: Node, found: str) -> str:
         if found == "merge":
-            before = graph.producer(node.inputs[0])
+            before = graph.maker(node.inputs[0])
             node.inputs = list(before.inputs)
             unread = not graph.consumers(before.output) and before.output not in graph.outputs
             if unread:
@@ -89,8 +89,7 @@ class MergeTranspose(Pass):
             return None
         if node.activation is not None:
             return Match.no("it carries an activation")
-        joins = node.inputs[0] in graph.inputs and node.output in graph.outputs
-        if node.op.perm == tuple(range(len(node.op.perm))) and not joins:
+        if node.op.perm == tuple(range(len(node.op.perm))) and not graph.joins_ends(node):
             return Match("drop")
         if _producer(graph, node, Transpose) is not None:
             return Match("merge")
@@ -107,7 +106,7 @@ class MergeTranspose(Pass):
         if found == "reshape":
             node.op = Reshape(graph.shape(node.output)[1:])
             return "Transpose of axes of size 1 turned into a Reshape"
-        before = graph.producer(node.inputs[0])
+        before = graph.maker(node.inputs[0])
         node.op = Transpose(tuple(before.op.perm[axis] for axis in node.op.perm))
         node.inputs = list(before.inputs)
         if not graph.consumers(before.output) and before.output not in graph.outputs:

@@ -12,7 +12,8 @@ import numpy as np
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import Function as BuiltInFunction
-from n2d2py.operators import Op
+from n2d2py.operators import Functor, Op
+from n2d2py.operators.functions import OnnxEmitter
 from n2d2py.plugin.integers import Facts, Integers
 
 __all__ = [
@@ -140,7 +141,7 @@ class Operator(Op):
         if self.moves_values:
             result = self._checked(self._call("compute", node, *inputs), inputs, node, "compute")
             return [np.clip(result, *node.clamp).astype(kind.dtype)]
-        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs)]
+        x = [a.astype(np.int64) - graph.type(name).zero_point for a, name in zip(inputs, node.inputs, strict=True)]
         acc = self._call("sums", node, *x, **{name: a.astype(np.int64) for name, a in node.params.items()})
         acc = np.asarray(acc)
         if acc.dtype.kind not in "iu":
@@ -182,16 +183,24 @@ class Function(BuiltInFunction):
         header, call: the C++ form, `template <class T, class Parameters> struct call { static T apply(T x); }`
             with the attributes as static functions of Parameters; only a floating-point export runs it.
         nonnegative: no result is below zero.
+        place: how an export includes the header; the tool sets it.
     """
 
     onnx = ""
     ini = ""
     header = ""
     call = ""
+    place = ""
 
     def compute(self, x: np.ndarray) -> np.ndarray:
         """f(x), element by element."""
         raise NotImplementedError
+
+    def functor(self) -> Functor:
+        return Functor(self.call, {one.name: getattr(self, one.name) for one in fields(self)}, (), self.place)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        raise ValueError(f"the function {self.kind} has no ONNX nodes")
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         try:

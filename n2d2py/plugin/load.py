@@ -14,7 +14,7 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.plugin import declare
-from n2d2py.plugin.places import check, enter, registries
+from n2d2py.plugin.places import check, enter, lists, registries
 
 __all__ = ["GROUP", "isolated", "load_plugin", "load_plugins"]
 
@@ -85,13 +85,16 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
 @contextmanager
 def isolated() -> Iterator[None]:
     """``with isolated():`` plug-ins that are loaded inside are forgotten behind it."""
-    known = [(registry, registry.copy()) for registry in (*registries(), _loaded)]
+    entries = [(registry, registry.snapshot()) for registry in registries()]
+    known = [(held, held.copy()) for held in (*lists(), _loaded)]
     try:
         yield
     finally:
-        for registry, before in known:
-            registry.clear()
-            registry.update(before) if hasattr(registry, "update") else registry.extend(before)
+        for registry, before in entries:
+            registry.restore(before)
+        for held, before in known:
+            held.clear()
+            held.update(before) if hasattr(held, "update") else held.extend(before)
 
 
 def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:

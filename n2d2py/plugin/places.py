@@ -13,34 +13,30 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.cpp import code, headers, isa
-from n2d2py.export.cpp.code import LayerCode, layer_kinds, override_kernel, register_layer
+from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
-from n2d2py.export.cpp.layers import builder
-from n2d2py.export.cpp.layers.builder import LayerBuilder, function_kinds, register_activation
-from n2d2py.frontend.ini import registry as sections
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
-from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
+from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.registry import register_layer as register_section
-from n2d2py.frontend.onnx import registry as converters
-from n2d2py.frontend.onnx.registry import Unsupported, find_converter, register_converter, supported_operators
+from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
 from n2d2py.graph import Node
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
-from n2d2py.memory import from_graph as layouts
-from n2d2py.memory.from_graph import register_layout
+from n2d2py.memory.from_graph import LAYOUTS, register_layout
 from n2d2py.memory.problem import OpSpec
-from n2d2py.operators import Activation, operator_kinds, register
-from n2d2py.operators import base as operators
+from n2d2py.operators import FUNCTIONS, Activation, operator_kinds, register
+from n2d2py.operators.base import OPERATORS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
-from n2d2py.quant import layers as quantizers
-from n2d2py.quant.layers import LayerTypes, moved, quantizer, summed
+from n2d2py.quant.layers import QUANTIZERS, LayerTypes, moved, quantizer, summed
+from n2d2py.registry import Registry
 
-__all__ = ["check", "enter", "registries"]
+__all__ = ["check", "enter", "lists", "registries"]
 
 _KINDS = {
     (int, False): Kind.INT,
@@ -65,7 +61,7 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
             lacks("chain is no tuple of names", 'write chain = ("First", "Second")')
             return found
-        known = {*operator_kinds(), *function_kinds(), *beside}
+        known = {*operator_kinds(), *FUNCTIONS, *beside}
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)
@@ -149,7 +145,7 @@ def _operator_gaps(made: Any) -> list[N2D2Error]:
 def _taken(declared: Declared) -> list[N2D2Error]:
     made, found = declared.made, []
     names = [
-        ("kind", made.kind, operator_kinds() if declared.what == "operator" else function_kinds()),
+        ("kind", made.kind, operator_kinds() if declared.what == "operator" else FUNCTIONS),
         ("kind", made.kind, layer_kinds() if declared.what == "operator" else ()),
         ("ini", made.ini, layer_types()),
     ]
@@ -170,22 +166,15 @@ def _onnx_name(text: str) -> tuple[str, str]:
     return name, domain
 
 
-def registries() -> list[Any]:
-    """The dictionaries and lists that `enter` changes."""
-    layer_types(), layer_kinds(), supported_operators()
-    return [
-        operators._REGISTRY,
-        sections._TYPES,
-        converters._CONVERTERS,
-        quantizers._QUANTIZERS,
-        layouts._LAYOUTS,
-        code._LAYERS,
-        code._OVERRIDES,
-        builder._FUNCTIONS,
-        headers._PLUGINS,
-        isa._MORE,
-        sys.modules["n2d2py.passes.fuse"]._MORE,
-    ]
+def registries() -> list[Registry[Any]]:
+    """The tables by name that `enter` changes."""
+    layer_types(), layer_kinds(), supported_operators()  # built-ins enter when they are first asked for
+    return [OPERATORS, FUNCTIONS, LAYER_TYPES, CONVERTERS, QUANTIZERS, LAYOUTS, LAYERS]
+
+
+def lists() -> list[Any]:
+    """The other dictionaries and lists that `enter` changes."""
+    return [code._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -208,7 +197,8 @@ def enter(declared: Declared, folder: Path) -> None:
     elif declared.what == "kernel":
         override_kernel(made.operator, made.isa, header, made.tag, made().fits)
     elif declared.what == "function":
-        register_activation(made.kind, header, made.call, [one.name for one in fields(made)])
+        made.place = header
+        FUNCTIONS.add(made.kind, made)
         _enter_names(made, lambda op: Activation(op))
     else:
         register(made)
@@ -297,7 +287,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
 
     def build(context: LayerContext) -> None:
         values = {}
-        for one, key in zip(fields(made), keys):
+        for one, key in zip(fields(made), keys, strict=True):
             value = context.values[key.name]
             values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
         count = getattr(made, "inputs", 1)
@@ -314,7 +304,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
 
-    return LayerType(made.ini, schema, TRAINING_CONFIG, build)
+    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -32,6 +32,7 @@ class LayerComparison:
         saturated: share of stored values at an end of the range of their type, 0..1.
         identical: whether the compiled export gave the simulated integers; None when it was not run.
         difference: the first difference, when not identical.
+        missing: elements of a stimulus that the compiled export leaves out, as no layer reads them.
         alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
             types: its own loss, without that of the layers before. None where that was not computed.
         unused: share of the range of the type that no stored value reaches, 0..1.
@@ -53,6 +54,7 @@ class LayerComparison:
     worst: int | None = None
     worst_db: float | None = None
     levels: LevelCounts | None = None
+    missing: int = 0
 
 
 def decibels(signal: float, error: float) -> float:
@@ -82,7 +84,9 @@ class Accumulator:
     worst: int | None = None
     worst_db: float = float("inf")
     levels: LevelCounts | None = None
+    missing: int = 0
 
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
         self,
         real: np.ndarray,
@@ -99,7 +103,7 @@ class Accumulator:
         self.power += float(np.sum(restored * restored))
         self.cross += float(np.sum(exact * restored))
         self.error += float(np.sum((exact - restored) ** 2))
-        self.max_error = max(self.max_error, float(np.max(np.abs(exact - restored), initial=0.0)))
+        self.max_error = float(np.maximum(self.max_error, np.max(np.abs(exact - restored), initial=0.0)))
         if not (self.type.is_float or self.type.plain):
             self.saturated += int(
                 np.count_nonzero((stored >= self.type.qmax) | ((stored <= self.type.qmin) if self.type.signed else False))
@@ -113,6 +117,7 @@ class Accumulator:
             self.alone_power = (self.alone_power or 0.0) + float(np.sum(lost * lost))
             self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
+            self.missing = int(np.ma.count_masked(compiled[:1]))
             found = first_difference(stored, compiled, self.type, slack)
             self.identical = found is None and self.identical is not False
             if self.difference is None and found is not None:
@@ -123,15 +128,16 @@ class Accumulator:
         """Looks for the stimulus that this layer's integers hold worst."""
         axes = tuple(range(1, exact.ndim))
         for position, (signal, error) in enumerate(
-            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes))
+            zip(np.sum(exact**2, axis=axes), np.sum((exact - restored) ** 2, axis=axes), strict=True)
         ):
             if signal > 0 and (rated := decibels(signal, error)) < self.worst_db:
                 self.worst, self.worst_db = self.stimuli + position, rated
 
     def result(self) -> LayerComparison:
         """The figures of all batches."""
-        norm = np.sqrt(self.signal * self.power)
-        cosine = 1.0 if self.error == 0 else self.cross / norm if norm > 0 else 0.0
+        with np.errstate(invalid="ignore"):
+            norm = np.sqrt(self.signal * self.power)
+            cosine = 1.0 if self.error == 0 else 0.0 if norm == 0 else self.cross / norm
         alone = None if self.alone_power is None else decibels(self.signal, self.alone_power)
         return LayerComparison(
             self.layer,
@@ -148,22 +154,29 @@ class Accumulator:
             self.worst,
             None if self.worst is None else self.worst_db,
             self.levels,
+            self.missing,
         )
 
 
 def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, slack: float = 0.0) -> Difference | None:
-    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest magnitude.
+    """The first element that differs, None when none does; floats may differ by 1e-4 of the largest finite magnitude.
 
-    `slack` is the share of the range by which values may differ: behind layers in floating point, and on targets with
-    arithmetic of their own.
+    Equal infinities are equal, and NaN is equal to NaN only. Masked elements of `found`, which the export does not compute, are
+    left out. `slack` is the share of the range by which values may differ: behind layers in floating point, and on targets
+    with arithmetic of their own.
     """
+    missing, found = np.ma.getmaskarray(found), np.ma.getdata(found)
     if kind.is_float:
-        tolerance = max(1e-4, slack) * max(float(np.max(np.abs(expected), initial=0.0)), 1e-6)
-        wrong = ~(np.abs(expected.astype(np.float64) - found) <= tolerance)
+        finite = np.isfinite(expected)
+        tolerance = max(1e-4, slack) * max(float(np.max(np.abs(expected), initial=0.0, where=finite)), 1e-6)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(expected.astype(np.float64) - found) <= tolerance
+        wrong = ~(near & finite | (expected == found) | (np.isnan(expected) & np.isnan(found)))
     elif slack:
         wrong = np.abs(expected.astype(np.int64) - found) > slack * (kind.qmax - kind.qmin)
     else:
         wrong = expected != found
+    wrong &= ~missing
     if not wrong.any():
         return None
     index = tuple(int(i) for i in np.argwhere(wrong)[0])

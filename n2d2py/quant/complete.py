@@ -18,9 +18,9 @@ _UNKNOWN = NumType(8)
 def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
     """(copy, types of its inputs and of what is rounded or moved, problems).
 
-    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 16 bits over
-    the range that the tensor cannot leave. Where the file rounds a tensor to several types, the layer is computed
-    once for each; one with weights is rounded to 16 bits first.
+    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 32 bits (of 16 where
+    a reader takes no more) over the range that the tensor cannot leave. Where the file rounds a tensor to several types,
+    the layer is computed once for each; one with weights is rounded so first.
     """
     graph, types, errors = graph.copy(), {}, []
     for name in graph.inputs:
@@ -40,7 +40,7 @@ def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
     wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
     if wide:
         log.notice(
-            "%d layers give numbers that the file does not quantize (%s): they hold 16 bits",
+            "%d layers give numbers that the file does not quantize (%s): they hold integers of 32 or 16 bits",
             len(wide),
             ", ".join(wide[:3]) + (", ..." if len(wide) > 3 else ""),
         )
@@ -49,11 +49,11 @@ def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
 
 
 def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
-    """Types the outputs of one layer, or sees to the roundings behind it; whether it gets 16 bits."""
+    """Types the outputs of one layer, or sees to the roundings behind it; whether it gets a wide one of ours."""
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
         return False
-    mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
+    mean = _averages(node)
     if node.op.moves_values and not mean and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
         return False
@@ -67,7 +67,7 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
     """Brings the inputs of a Concat to the type of the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
-    for index, (name, kind) in enumerate(zip(node.inputs, kinds)):
+    for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
             node.inputs[index] = _insert(graph, name, widest, before=node)
             types[node.inputs[index]] = widest
@@ -128,9 +128,37 @@ def _fresh(graph: Graph, name: str) -> str:
 
 
 def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
+    """Integers for real numbers that the file does not round.
+
+    The range is that of the worst inputs, which real ones use a small part of. In 32 bits, whose scale is a power of two
+    and whose magnitudes stay below 2^29, every float32 result is kept to 2^-29 of that range.
+    """
     low, high = real_range(node, [types[name] for name in node.inputs])
     reach = max(-low, high)
-    return NumType(16, full=True, scale=float(np.float32(reach / 32767 if reach > 0 else 1.0)))
+    if not reach > 0:
+        return NumType(16, full=True)
+    if _in_floats(graph, node.output):
+        return NumType(32, full=True, scale=float(2.0 ** (np.floor(np.log2(reach)) + 1 - 29)))
+    return NumType(16, full=True, scale=float(np.float32(reach / 32767)))
+
+
+def _in_floats(graph: Graph, tensor: str) -> bool:
+    """Whether all that reads a tensor computes with its real numbers: no integer sums, and no tables of its integers."""
+    return all(
+        isinstance(reader.op, (Quantize, ElemWise))
+        or (isinstance(reader.op, Pool) and reader.op.mode != "Max")
+        or (_only_moves(reader) and _in_floats(graph, reader.output))
+        for reader in graph.consumers(tensor)
+    )
+
+
+def _only_moves(node: Node) -> bool:
+    return isinstance(node.op, Concat) or (node.op.moves_values and not _averages(node))
+
+
+def _averages(node: Node) -> bool:
+    """Whether a layer of those that move values makes means of them, in the type of its input."""
+    return isinstance(node.op, Resize) and node.op.mode != "Nearest"
 
 
 def real_range(node: Node, inputs: list[NumType]) -> tuple[float, float]:

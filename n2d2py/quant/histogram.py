@@ -140,12 +140,19 @@ class Histogram:
 
     @staticmethod
     def from_arrays(arrays: dict[str, np.ndarray]) -> Histogram:
-        """Reads what `to_arrays` gave."""
+        """Reads what `to_arrays` gave.
+
+        Raises:
+            ValueError: for arrays that are no histogram.
+        """
         limit, minimum, maximum = (float(v) for v in arrays["numbers"])
         count, zeros = (int(v) for v in arrays["counts"])
-        return Histogram(
-            limit, minimum, maximum, count, zeros, arrays["positive"].astype(np.int64), arrays["negative"].astype(np.int64)
-        )
+        bins = [arrays["positive"], arrays["negative"]]
+        if any(array.shape != (BINS,) or array.dtype.kind not in "iu" or array.min() < 0 for array in bins):
+            raise ValueError("a histogram's counts are damaged")
+        if not 0 <= limit < np.inf or not 0 <= zeros <= count or np.isnan([minimum, maximum]).any():
+            raise ValueError("a histogram's limits are damaged")
+        return Histogram(limit, minimum, maximum, count, zeros, *(array.astype(np.int64) for array in bins))
 
 
 def _power_above(value: float) -> float:

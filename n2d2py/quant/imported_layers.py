@@ -173,7 +173,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
             where=node.location,
             remedy="replace it by sums, products or limits of tensors",
         )
-    scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights)])
+    scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
     return _new(node, types, rescale=StepRescale(np.float32(types.output.scale)), params={"scales": scales})
 
 

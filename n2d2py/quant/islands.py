@@ -1,8 +1,9 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
 They are those with `Quantize=0`, and those that have no integer form. What reads only such tensors and either moves values or
-computes exactly (maxima, products, sums of two) joins the latter. The functions of layers without integer form are those of
-`arithmetic/functions.py`, so that every export gives the same bits.
+computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
+both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
+form are those of `arithmetic/functions.py`, so that every export gives the same bits.
 """
 
 from __future__ import annotations
@@ -37,15 +38,44 @@ _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 def float_layers(graph: Graph) -> set[str]:
     """Names of the layers that stay in floating point.
 
-    A layer that only moves values, between layers in floating point alone, joins them: nothing is converted for it.
+    A layer that only moves values, between layers in floating point alone, joins them: nothing is converted for it. So does a
+    Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False} | _formless(graph)
+    joints: set[str] = set()
     while chosen:
-        joined = {node.name for node in graph.nodes if node.name not in chosen and _is_inside(graph, node, chosen)}
-        if not joined:
+        inside = {node.name for node in graph.nodes if node.name not in chosen and _is_inside(graph, node, chosen)}
+        joined = {node.name for node in graph.nodes if node.name not in chosen and _is_joint(graph, node, chosen, joints)}
+        if not inside and not joined:
             break
-        chosen |= joined
+        chosen |= inside | joined
+        joints |= joined
     return chosen
+
+
+def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> bool:
+    """Whether a layer is a Concat that reads `chosen` layers or is read by one, or moves the values of one of `joints`."""
+    if graph.precision(node).quantize is not None or any(graph.kind(name) for name in (*node.inputs, *node.outputs)):
+        return False
+    if isinstance(node.op, Concat):
+        plain = node.activation is None or isinstance(node.activation, Clip)
+        return plain and (_comes_from(graph, node, chosen) or _goes_to(graph, node, chosen))
+    producer = graph.producer(node.inputs[0]) if node.op.moves_values and node.activation is None else None
+    return producer is not None and producer.name in joints
+
+
+def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
+    """Whether one of a layer's inputs is computed by `chosen` layers, moved or not."""
+    producers = [producer for name in node.inputs if (producer := graph.producer(name)) is not None]
+    return any(
+        producer.name in chosen or (producer.op.moves_values and _comes_from(graph, producer, chosen)) for producer in producers
+    )
+
+
+def _goes_to(graph: Graph, node: Node, chosen: set[str]) -> bool:
+    """Whether one of `chosen` layers reads what a layer gives, moved or not."""
+    readers = [reader for name in node.outputs for reader in graph.consumers(name)]
+    return any(reader.name in chosen or (reader.op.moves_values and _goes_to(graph, reader, chosen)) for reader in readers)
 
 
 def _formless(graph: Graph) -> set[str]:

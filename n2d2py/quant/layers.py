@@ -11,13 +11,14 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.arithmetic.interpolated import fit_knots, nearest_defined
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import ChannelClip, Clip, Conv, Deconv, ElemWise, Fc
 from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
+from n2d2py.registry import Registry
 
 __all__ = [
     "LayerTypes",
@@ -59,7 +60,8 @@ _COARSER = 1.1
 """Weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
 
 Quantizer = Callable[[Node, LayerTypes], QuantNode]
-_QUANTIZERS: dict[str, Quantizer] = {}
+QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of")
+"""The integer forms by operator kind."""
 
 
 def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
@@ -67,9 +69,7 @@ def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
 
     def register(function: Quantizer) -> Quantizer:
         for kind in kinds:
-            if kind in _QUANTIZERS:
-                raise InternalError(f"two quantizers for {kind}")
-            _QUANTIZERS[kind] = function
+            QUANTIZERS.add(kind, function)
         return function
 
     return register
@@ -77,7 +77,7 @@ def quantizer(*kinds: str) -> Callable[[Quantizer], Quantizer]:
 
 def has_quantizer(kind: str) -> bool:
     """Whether an operator kind has an integer form."""
-    return kind in _QUANTIZERS
+    return kind in QUANTIZERS
 
 
 def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
@@ -86,7 +86,7 @@ def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
     Raises:
         N2D2Error: E510 when the operator has none.
     """
-    function = _QUANTIZERS.get(node.op.kind)
+    function = QUANTIZERS.get(node.op.kind)
     if function is None:
         raise N2D2Error(
             "E510",
@@ -298,7 +298,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
         )
     multipliers, unit = _multipliers(weights * scales / types.output.scale, 22 if types.wide else 14)
     offset = int(round(float(shifts.sum()) / (unit * types.output.scale))) if op.operation == "Sum" else 0
-    bound = sum(abs(m) * p for m, p in zip(multipliers, peaks)) + abs(offset)
+    bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
     acc_type = np.int32 if bound < 2**31 else np.int64
     rescale = _rescale(node, np.array([unit]), bound, options)
     return _new(

@@ -27,6 +27,7 @@ class QuantOptions:
         output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
         mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
         wide: these tensors, once they are known.
+        wide_joins: a Concat of ranges that differ much may get 16 bits; False for hardware of 8.
         sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
         reduce_range: `-wt-reduce-range`; weights so small that products of bytes fit 16 bits.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
@@ -46,6 +47,7 @@ class QuantOptions:
     output_bits: int = 8
     mixed: bool = False
     wide: frozenset[str] = frozenset()
+    wide_joins: bool = True
     sequential: bool = False
     reduce_range: bool = False
 

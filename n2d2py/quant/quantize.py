@@ -13,6 +13,7 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.operators import Convert
 from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.joins import warn_of_coarse_joins
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.moments import has_moments
 from n2d2py.quant.options import QuantOptions
@@ -43,6 +44,7 @@ def quantize(
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
     types = choose_types(graph, histograms, ranges or {}, options)
+    warn_of_coarse_joins(types.coarse)
     result = QuantGraph(
         graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases)
     )

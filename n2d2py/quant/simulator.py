@@ -20,7 +20,7 @@ def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.
     """
     if len(inputs) == 1:
         inputs = split_inputs(graph, inputs[0])
-    return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs)]
+    return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs, strict=True)]
 
 
 def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -30,7 +30,7 @@ def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> li
     outputs = node.op.run(inputs, node)
     if node.activation is not None:
         outputs = [node.activation(y) for y in outputs]
-    return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(outputs, node.outputs)]
+    return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(outputs, node.outputs, strict=True)]
 
 
 def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False) -> dict[str, np.ndarray]:
@@ -38,11 +38,11 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
     `inputs` holds the stored values (N, C, H, W) of each network input, in order.
     """
-    values = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(graph.inputs, inputs)}
+    values = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(graph.inputs, inputs, strict=True)}
     last_use = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     for index, node in enumerate(graph.nodes):
         results = run_node(graph, node, [values[name] for name in node.inputs])
-        values.update(zip(node.outputs, results))
+        values.update(zip(node.outputs, results, strict=True))
         if not keep:
             for name in node.inputs:
                 if last_use[name] == index and name not in graph.outputs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import read_npz
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.histogram import Histogram
@@ -71,23 +71,13 @@ class Statistics:
                 remedy="calibrate without -calib-reload first",
             )
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]))
-                result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
-                for index, name in enumerate(stored["names"]):
-                    parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
-                    result.histograms[str(name)] = Histogram.from_arrays(parts)
-        except (
-            ValueError,
-            KeyError,
-            OSError,
-            EOFError,
-            TypeError,
-            AttributeError,
-            NotImplementedError,
-            zlib.error,
-            zipfile.BadZipFile,
-        ) as error:
+            stored = read_npz(path)
+            result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]))
+            result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
+            for index, name in enumerate(stored["names"]):
+                parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
+                result.histograms[str(name)] = Histogram.from_arrays(parts)
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise N2D2Error(
                 "E502", f"unreadable statistics ({error})", where=Location(str(path)), remedy="calibrate without -calib-reload"
             ) from None
@@ -118,7 +108,7 @@ def network_key(graph: Graph, *parts: str) -> str:
         for role, array in sorted(node.params.items()):
             digest.update(role.encode() + np.ascontiguousarray(array).tobytes())
     for part in parts:
-        digest.update(b"\0" + part.encode())
+        digest.update(b"\0" + part.encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

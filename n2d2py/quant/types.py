@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
-from n2d2py.graph.shapes import elements
-from n2d2py.operators import Activation, ChannelClip, Concat, Conv, Convert, ElemWise, Fc, Pool
+from n2d2py.operators import Activation, ChannelClip, Concat, Convert, ElemWise, Pool
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.islands import float_tensors
+from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.thresholds import activation_threshold
+from n2d2py.quant.widths import width
 
 __all__ = ["TensorTypes", "calibrated_tensors", "choose_types", "nonnegative_tensors", "shared_tensors"]
-
-_JOIN_RATIO = 0.5
-"""A concat input whose range is at least this share of the widest shares the output's scale."""
-
-_INPUT_SQNR = 35.0
-"""Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
 
 
 @dataclass(frozen=True)
 class TensorTypes:
-    """types: number type of each tensor; thresholds: real clipping threshold of the calibrated ones."""
+    """types: number type of each tensor; thresholds: real clipping threshold of the calibrated ones.
+
+    `coarse` are the Concats and the fill values whose integers are too coarse for what they hold.
+    """
 
     types: dict[str, NumType]
     thresholds: dict[str, float]
+    coarse: tuple[CoarseJoin, ...] = ()
 
 
 def _moves(node) -> bool:
@@ -98,52 +96,6 @@ def _measured(graph: Graph, name: str) -> str:
     return name
 
 
-def _width(
-    graph: Graph,
-    name: str,
-    source: dict[str, str],
-    final: set[str],
-    histograms: dict[str, Histogram],
-    known: tuple[float, float] | None,
-    options: QuantOptions,
-) -> int:
-    """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
-
-    16 bits at an edge are taken only where weighted layers alone read the values.
-    """
-    holders = [tensor for tensor, origin in source.items() if origin == name]
-    asked = asked_bits(graph, holders)
-    if asked is not None:
-        return asked
-    if name in options.wide:
-        return 16
-    readers = [node for tensor in holders for node in graph.consumers(tensor) if not _moves(node)]
-    if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
-        if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
-            return 16
-    if options.bits == 8 and name in final and name not in graph.inputs and not readers:
-        return options.output_bits or (16 if _is_scores(graph, name) else 8)
-    return options.bits
-
-
-def _is_scores(graph: Graph, name: str) -> bool:
-    """Whether the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
-    producer, shape = graph.producer(name), graph.shape(name)
-    return producer is not None and isinstance(producer.op, (Conv, Fc)) and elements(shape) == shape[1]
-
-
-def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
-    """The widest `QuantBits` of the layers that write or read any of these tensors; None when none has it."""
-    layers = [node for node in graph.nodes if any(name in node.inputs or name in node.outputs for name in names)]
-    return max((bits for node in layers if (bits := graph.precision(node).bits) is not None), default=None)
-
-
-def _is_spoiled(histogram: Histogram) -> bool:
-    """Whether rounding to 127 steps leaves less than 35 dB between the signal and the error."""
-    step = histogram.largest / 127
-    return step * step / 12 > 10 ** (-_INPUT_SQNR / 10) * histogram.deviation**2
-
-
 def choose_types(
     graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None], options: QuantOptions
 ) -> TensorTypes:
@@ -162,6 +114,7 @@ def choose_types(
     real = float_tensors(graph)
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     thresholds: dict[str, float] = {}
+    padding, coarse = fill_values(graph, source), []
     for name in dict.fromkeys(source.values()):
         producer = graph.producer(name)
         if name in real:
@@ -169,9 +122,9 @@ def choose_types(
             continue
         if producer is not None and isinstance(producer.op, Concat):
             continue
-        signed = name not in positive
+        signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
         known = ranges.get(name)
-        kind = NumType(_width(graph, name, source, final, histograms, known, options), signed)
+        kind = NumType(width(graph, name, source, final, histograms, known, options), signed)
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
         else:
@@ -181,30 +134,12 @@ def choose_types(
             )
         if producer is not None and isinstance(producer.activation, ChannelClip):
             threshold = min(threshold, *producer.activation.highs)
+        threshold, beyond = with_fills(threshold, padding.get(name, ()))
+        coarse += beyond
         thresholds[name] = threshold
         types[name] = kind.with_scale(threshold / kind.qmax)
-    _type_concats(graph, source, types, positive, options)
+    zero = {name for name, histogram in histograms.items() if histogram.largest == 0}
+    coarse += type_concats(graph, source, types, positive, zero, options)
     for name, origin in source.items():
         types[name] = types[origin]
-    return TensorTypes(types, thresholds)
-
-
-def _type_concats(
-    graph: Graph, source: dict[str, str], types: dict[str, NumType], positive: set[str], options: QuantOptions
-) -> None:
-    """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it."""
-    for node in graph.nodes:
-        if not isinstance(node.op, Concat) or node.output in types:
-            continue
-        origins = [source[name] for name in node.inputs]
-        held = [tensor for tensor, origin in source.items() if origin == node.output]
-        kind = NumType(
-            asked_bits(graph, held) or (16 if node.output in options.wide else options.bits), node.output not in positive
-        )
-        reach = max(types[o].scale * types[o].qmax for o in origins)
-        types[node.output] = kind.with_scale(reach / kind.qmax)
-        for origin in origins:
-            near = types[origin].scale * types[origin].qmax >= _JOIN_RATIO * reach
-            same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
-            if near and same and origin not in graph.inputs:
-                types[origin] = types[node.output]
+    return TensorTypes(types, thresholds, tuple(coarse))

@@ -49,6 +49,12 @@ def _last_readers(graph: Graph) -> dict[str, int]:
     return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
 
 
+def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
+    """The inputs by name, those of a fixed type in it."""
+    inputs = zip(graph.inputs, split_inputs(graph, stimuli), strict=True)
+    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
+
+
 class Walk:
     """The values of the live tensors of all stimuli, after the layers advanced over so far.
 
@@ -61,7 +67,7 @@ class Walk:
         self._last = _last_readers(graph)
         self._index = 0
         self._parts = [
-            _Part(dict(zip(graph.inputs, split_inputs(graph, x))), dict(zip(graph.inputs, quantize_inputs(quantized, [x]))))
+            _Part(_real_inputs(graph, x), dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)))
             for x in batches
         ]
         self._count = sum(len(x) for x in batches)
@@ -82,7 +88,7 @@ class Walk:
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             kinds = [self._quantized.type(name) for name in node.inputs]
             real = [part.real[name] for name in node.inputs]
-            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs)]
+            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs, strict=True)]
             first, second = (node.op.run(values, node)[0] for values in (real, stored))
             return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
 
@@ -99,14 +105,14 @@ class Walk:
             results = node.op.run([part.real[name] for name in node.inputs], node)
             if node.activation is not None:
                 results = [node.activation(y) for y in results]
-            part.real.update(zip(node.outputs, results))
+            part.real.update(zip(node.outputs, results, strict=True))
             self._run_integers(part, typed)
             return self._errors(part, node, typed) if biased else None
 
         found = list(ordered_map(run, self._parts))
         if not biased:
             return None
-        sums, counts = zip(*found)
+        sums, counts = zip(*found, strict=True)
         total, count = np.sum(sums, axis=0), np.sum(counts, axis=0)
         return np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
 
@@ -127,7 +133,7 @@ class Walk:
 
     def _run_integers(self, part: _Part, typed: QuantNode) -> None:
         results = run_node(self._quantized, typed, [part.stored[name] for name in typed.inputs])
-        part.stored.update(zip(typed.outputs, results))
+        part.stored.update(zip(typed.outputs, results, strict=True))
 
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
         """(sum of real minus restored, number of values) by output channel, over values that are not clipped."""

@@ -45,6 +45,7 @@ class WorstStimuli:
         self._kept: list[StimulusComparison] = []
         self._seen = 0
 
+    @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
         self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
     ) -> None:
@@ -53,7 +54,9 @@ class WorstStimuli:
         restored = [
             kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()
         ]
-        lost, whole = (np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored)], exact))
+        lost, whole = (
+            np.concatenate(parts, axis=1) for parts in ([np.abs(a - b) for a, b in zip(exact, restored, strict=True)], exact)
+        )
         several = exact[0].shape[1] > 1
         for k in range(len(x)):
             error = float(lost[k].mean())

@@ -80,7 +80,7 @@ def _flat(writer: OnnxWriter, tensor: str, output: str) -> None:
 def _operands(writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
     """Each operand in its dimensions behind the batch axis, of length 1 for constants."""
     found = []
-    for index, (slot, dims) in enumerate(zip(node.op.slots, shapes)):
+    for index, (slot, dims) in enumerate(zip(node.op.slots, shapes, strict=True)):
         if slot >= 0:
             found.append(_shaped(writer, node.inputs[slot], dims))
         else:
@@ -124,7 +124,7 @@ def _join(writer: OnnxWriter, node: Node, output: str) -> None:
     shapes = tuple((op.outer, length) for length in op.lengths)
     parts = _operands(writer, node, shapes)
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
-    for index, (slot, dims) in enumerate(zip(op.slots, shapes)):
+    for index, (slot, dims) in enumerate(zip(op.slots, shapes, strict=True)):
         if slot < 0:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
@@ -185,7 +185,7 @@ def _product(writer: OnnxWriter, node: Node, output: str) -> None:
 def _interpolate(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     matrix = np.zeros((1, 1, len(op.positions), op.size))
-    for line, (positions, weights) in enumerate(zip(op.positions, op.weights)):
+    for line, (positions, weights) in enumerate(zip(op.positions, op.weights, strict=True)):
         np.add.at(matrix[0, 0, line], list(positions), weights)
     x = _shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
     _flat(writer, writer.emit("MatMul", [_typed(writer, matrix, ""), x]), output)

@@ -42,7 +42,7 @@ class FloatEngine:
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W)."""
         if not isinstance(batch, Mapping):
-            batch = dict(zip(self.graph.inputs, split_inputs(self.graph, batch)))
+            batch = dict(zip(self.graph.inputs, split_inputs(self.graph, batch), strict=True))
         inputs = _as_mapping(
             batch,
             self.graph.inputs,
@@ -51,7 +51,7 @@ class FloatEngine:
         if self._session is None:
             return run_graph(self.graph, inputs, self.taps)
         computed = [name for name in self._wanted if name not in inputs]
-        values = dict(zip(computed, self._session.run(computed, inputs))) if computed else {}
+        values = dict(zip(computed, self._session.run(computed, inputs), strict=True)) if computed else {}
         return {name: inputs[name] if name in inputs else values[name] for name in self._wanted}
 
 
@@ -91,7 +91,7 @@ class OnnxFileEngine:
             self._session.run(None, {name: array[start : start + step] for name, array in inputs.items()})
             for start in range(0, count, step)
         ]
-        return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts))}
+        return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts, strict=True), strict=True)}
 
 
 def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:

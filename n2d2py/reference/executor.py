@@ -23,7 +23,7 @@ def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[s
         results = node.op.run([values[name] for name in node.inputs], node)
         if node.activation is not None:
             results = [node.activation(y) for y in results]
-        values.update(zip(node.outputs, results))
+        values.update(zip(node.outputs, results, strict=True))
         for name in {*node.inputs, *node.outputs}:
             if last.get(name, -1) <= index and name not in wanted:
                 values.pop(name, None)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.operators import Function
 from n2d2py.operators.normalize import SMALLEST_NORM
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_function, register_spelling
+from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
 __all__: list[str] = []
 
@@ -19,7 +18,7 @@ def _deconv(writer: OnnxWriter, node: Node, output: str) -> None:
     outputs, per_group, kh, kw = weights.shape
     grouped = weights.reshape(op.groups, outputs // op.groups, per_group, kh, kw).transpose(0, 2, 1, 3, 4)
     added = [max(0, -p) for p in op.pads]
-    if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride)):
+    if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride, strict=True)):
         raise NoSpelling(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
     writer.emit(
         "ConvTranspose",
@@ -41,10 +40,12 @@ def _deconv(writer: OnnxWriter, node: Node, output: str) -> None:
 def _resize(writer: OnnxWriter, node: Node, output: str) -> None:
     op, shape = node.op, writer.graph.shape(node.inputs[0])
     if op.mode == "Nearest":  # by positions, which no rounding of a scale can change
-        rows, columns = (writer.constant(op.taps(n, m)[0]) for n, m in zip(shape[2:], op.size))
+        rows, columns = (writer.constant(op.taps(n, m)[0]) for n, m in zip(shape[2:], op.size, strict=True))
         writer.emit("Gather", [writer.emit("Gather", [node.inputs[0], rows], axis=2), columns], output, axis=3)
         return
-    rows, columns = (writer.constant(_matrix(op, n, m), f"{node.name}_weights") for n, m in zip(shape[2:], op.size))
+    rows, columns = (
+        writer.constant(_matrix(op, n, m), f"{node.name}_weights") for n, m in zip(shape[2:], op.size, strict=True)
+    )
     across = writer.emit("MatMul", [node.inputs[0], writer.emit("Transpose", [columns], perm=[1, 0])])
     writer.emit("MatMul", [rows, across], output)
 
@@ -89,12 +90,5 @@ def _normalize(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)
 
 
-def _step(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    above = writer.emit("Greater", [x, writer.constant(float(function.threshold))])
-    sides = [x if side is None else writer.constant(float(side)) for side in (function.above, function.below)]
-    writer.emit("Where", [above, *sides], y)
-
-
 for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "LRN": _lrn, "Normalize": _normalize}.items():
     register_spelling(_kind, _spelling)
-register_function("Step", _step)

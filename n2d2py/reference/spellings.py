@@ -1,13 +1,12 @@
-"""How each operator and each activation function is written in ONNX."""
+"""How each operator is written in ONNX."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.operators import Function
 from n2d2py.operators.windows import Pads
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_function, register_spelling
+from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
 __all__: list[str] = []
 
@@ -120,7 +119,7 @@ def _elemwise(writer: OnnxWriter, node: Node, output: str) -> None:
         _chain(writer, "Mul", node.inputs, output)
         return
     terms = []
-    for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs))):
+    for x, weight, shift in zip(node.inputs, *op.coefficients(len(node.inputs)), strict=True):
         if op.operation == "AbsSum":
             x, shift = writer.emit("Abs", [x]), 0.0
         x = x if weight == 1 else writer.emit("Mul", [x, writer.constant(float(weight))])
@@ -224,100 +223,3 @@ for _kind, _spelling in {
     "Quantize": _quantize,
 }.items():
     register_spelling(_kind, _spelling)
-
-
-def _channel_clip(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    highs = writer.constant(np.array(function.highs, np.float32).reshape(1, -1, 1, 1))
-    raised = writer.emit("Max", [x, writer.constant(float(function.low))])
-    writer.emit("Min", [raised, highs], y)
-
-
-def _clip(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    if function.low == 0 and function.high == np.inf:
-        writer.emit("Relu", [x], y)
-        return
-    low = "" if function.low == -np.inf else writer.constant(float(function.low))
-    high = "" if function.high == np.inf else writer.constant(float(function.high))
-    writer.emit("Clip", [x, low, high], y)
-
-
-def _leaky(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    if function.high == np.inf:
-        writer.emit("LeakyRelu", [x], y, alpha=float(function.slope))
-    else:
-        leaky = writer.emit("LeakyRelu", [x], alpha=float(function.slope))
-        writer.emit("Clip", [leaky, "", writer.constant(float(function.high))], y)
-
-
-def _swish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    writer.emit("Mul", [x, writer.emit("Sigmoid", [x])], y)
-
-
-def _tanh(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    scaled = x if function.alpha == 1 else writer.emit("Mul", [x, writer.constant(float(function.alpha))])
-    writer.emit("Tanh", [scaled], y)
-
-
-def _elu(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    if function.rate != 1 and function.gain == 1 and function.rate * function.alpha == 1:
-        writer.emit("Celu", [x], y, alpha=float(function.alpha))
-    elif function.rate != 1:
-        raise NoSpelling(f"{function} has no ONNX spelling")
-    elif function.gain != 1:
-        writer.emit("Selu", [x], y, alpha=float(function.alpha), gamma=float(function.gain))
-    else:
-        writer.emit("Elu", [x], y, alpha=float(function.alpha))
-
-
-def _hard_sigmoid(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    writer.emit("HardSigmoid", [x], y, alpha=float(function.gain), beta=float(function.shift))
-
-
-def _hard_swish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    scaled = writer.emit("Mul", [x, writer.constant(float(function.gain))])
-    shifted = writer.emit("Add", [scaled, writer.constant(float(function.shift))])
-    gate = writer.emit("Clip", [shifted, writer.constant(0.0), writer.constant(float(function.high))])
-    writer.emit("Mul", [x, gate], y)
-
-
-def _gelu(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    erf = writer.emit("Erf", [writer.emit("Mul", [x, writer.constant(float(np.sqrt(0.5)))])])
-    half = writer.emit("Mul", [x, writer.constant(0.5)])
-    writer.emit("Mul", [half, writer.emit("Add", [erf, writer.constant(1.0)])], y)
-
-
-def _gelu_tanh(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    cube = writer.emit("Mul", [writer.emit("Mul", [x, x]), x])
-    inner = writer.emit("Add", [x, writer.emit("Mul", [cube, writer.constant(0.044715)])])
-    tanh = writer.emit("Tanh", [writer.emit("Mul", [inner, writer.constant(float(np.sqrt(2 / np.pi)))])])
-    half = writer.emit("Mul", [x, writer.constant(0.5)])
-    writer.emit("Mul", [half, writer.emit("Add", [tanh, writer.constant(1.0)])], y)
-
-
-def _mish(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-    writer.emit("Mul", [x, writer.emit("Tanh", [writer.emit("Softplus", [x])])], y)
-
-
-def _named(op_type: str):
-    def write(writer: OnnxWriter, function: Function, x: str, y: str) -> None:
-        writer.emit(op_type, [x], y)
-
-    return write
-
-
-for _kind, _function in {
-    "Clip": _clip,
-    "ChannelClip": _channel_clip,
-    "LeakyRectifier": _leaky,
-    "Swish": _swish,
-    "Tanh": _tanh,
-    "Logistic": _named("Sigmoid"),
-    "Elu": _elu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "Gelu": _gelu,
-    "GeluTanh": _gelu_tanh,
-    "Mish": _mish,
-    **{name: _named(name) for name in ("Softplus", "Softsign", "Abs", "Erf", "Exp", "Log", "Sqrt")},
-}.items():
-    register_function(_kind, _function)

@@ -8,23 +8,20 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import Function
+from n2d2py.registry import Registry
 
-__all__ = ["NoSpelling", "OnnxWriter", "register_function", "register_spelling", "to_onnx"]
+__all__ = ["NoSpelling", "OnnxWriter", "register_spelling", "to_onnx"]
 
 OPSET = 17
 IR_VERSION = 8
 
 Spelling = Callable[["OnnxWriter", Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
-FunctionSpelling = Callable[["OnnxWriter", Function, str, str], None]
-"""Writes function(x) -> y for the tensor names x and y."""
-
-_SPELLINGS: dict[str, Spelling] = {}
-_FUNCTIONS: dict[str, FunctionSpelling] = {}
+SPELLINGS: Registry[Spelling] = Registry("the ONNX nodes of")
+"""How ONNX Runtime computes layers, by operator kind."""
 
 
 class NoSpelling(Exception):
@@ -37,20 +34,7 @@ def register_spelling(kind: str, spelling: Spelling) -> None:
     Raises:
         InternalError: when another one has it.
     """
-    if _SPELLINGS.get(kind, spelling) is not spelling:
-        raise InternalError(f"operator {kind} has two ONNX spellings")
-    _SPELLINGS[kind] = spelling
-
-
-def register_function(kind: str, spelling: FunctionSpelling) -> None:
-    """As `register_spelling`, for activation functions.
-
-    Raises:
-        InternalError: when another one has it.
-    """
-    if _FUNCTIONS.get(kind, spelling) is not spelling:
-        raise InternalError(f"function {kind} has two ONNX spellings")
-    _FUNCTIONS[kind] = spelling
+    SPELLINGS.add(kind, spelling)
 
 
 class OnnxWriter:
@@ -106,9 +90,10 @@ class OnnxWriter:
         Raises:
             NoSpelling: for a function without ONNX spelling.
         """
-        if function.kind not in _FUNCTIONS:
-            raise NoSpelling(f"the function {function.kind} has no ONNX spelling")
-        _FUNCTIONS[function.kind](self, function, x, y)
+        try:
+            function.emit(self, x, y)
+        except ValueError as error:
+            raise NoSpelling(str(error)) from error
 
     def write(self, node: Node) -> None:
         """Writes one layer with its activation.
@@ -116,13 +101,13 @@ class OnnxWriter:
         Raises:
             NoSpelling: for an operator without ONNX spelling.
         """
-        if node.op.kind not in _SPELLINGS or len(node.outputs) != 1:
+        if node.op.kind not in SPELLINGS or len(node.outputs) != 1:
             raise NoSpelling(f"the layer {node.name} ({node.op.kind}) has no ONNX spelling")
         if node.activation is None:
-            _SPELLINGS[node.op.kind](self, node, node.output)
+            SPELLINGS[node.op.kind](self, node, node.output)
             return
         linear = self.fresh(f"{node.output}_linear")
-        _SPELLINGS[node.op.kind](self, node, linear)
+        SPELLINGS[node.op.kind](self, node, linear)
         self.apply(node.activation, linear, node.output)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
+from n2d2py.files import write_text
 from n2d2py.quant.histogram import BINS, Histogram
 from n2d2py.quant.thresholds import CLIPPING_MODES, activation_threshold
 from n2d2py.report.data import ReportData
 from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
-from n2d2py.report.text import file_stems, write_text
+from n2d2py.report.text import file_stems
 
 __all__ = ["TensorRange", "folded", "tensor_ranges", "write_calibration"]
 
@@ -137,7 +139,7 @@ def _histogram_lines(r: TensorRange) -> list[str]:
     lines = [f"# {r.layer}: {r.histogram.count} values, {r.histogram.zeros} exact zeros", f"# threshold {chosen}"]
     lines += [f"# candidate {mode} {value:.9g}" for mode, value in r.candidates.items()]
     lines.append("# from to count")
-    return lines + [f"{low:.9g} {high:.9g} {count}" for low, high, count in zip(r.edges, r.edges[1:], r.counts)]
+    return lines + [f"{low:.9g} {high:.9g} {count}" for (low, high), count in zip(pairwise(r.edges), r.counts, strict=True)]
 
 
 def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange]) -> None:

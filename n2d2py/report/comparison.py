@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.worst import StimulusComparison
@@ -103,7 +104,7 @@ def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
             edges = c.levels.edges
             writer.writerows(
                 [c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored)]
-                for low, high, real, stored in zip(edges, edges[1:], c.levels.real, c.levels.stored)
+                for (low, high), real, stored in zip(pairwise(edges), c.levels.real, c.levels.stored, strict=True)
                 if real or stored
             )
     return text.getvalue()

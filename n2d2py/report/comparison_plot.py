@@ -68,7 +68,7 @@ def draw_levels(levels: LevelCounts) -> str:
 
     def outline(counts: np.ndarray) -> str:
         parts = [f"M3 {number(bottom)}"]
-        for high, count in zip(edges[1:], counts):
+        for high, count in zip(edges[1:], counts, strict=True):
             level = bottom - (bottom - 4) * math.log10(1 + float(count)) / peak
             parts.append(f"V{number(level)}H{number(3 + float(high - edges[0]) / span * (width - 6))}")
         return "".join(parts) + f"V{number(bottom)}"

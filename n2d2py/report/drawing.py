@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.operators import Conv, Pool
@@ -110,7 +112,7 @@ def _draw_edges(svg: Svg, layout: Layout) -> None:
     for route in layout.edges:
         items = [layout.items[index] for index in route]
         parts = [f"M{number(items[0].x)} {number(items[0].y + items[0].height / 2)}"]
-        for upper, lower in zip(items, items[1:]):
+        for upper, lower in pairwise(items):
             y0, y1 = upper.y + upper.height / 2, lower.y - lower.height / 2
             if lower.column != upper.column:
                 lane = lanes.setdefault((upper.column, route[0]), sum(1 for column, _ in lanes if column == upper.column))

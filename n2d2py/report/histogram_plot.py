@@ -29,7 +29,7 @@ def _steps(plot: HistogramPlot, x, y, bottom: float) -> str:
     """The outline of the bars; runs of equal height are one segment."""
     parts = [f"M{number(x(plot.edges[0]))} {number(bottom)}"]
     last = None
-    for high, count in zip(plot.edges[1:], plot.counts):
+    for high, count in zip(plot.edges[1:], plot.counts, strict=True):
         level = number(y(int(count)))
         if level != last:
             parts.append(f"V{level}")

@@ -8,6 +8,7 @@ violators). Long networks are folded where few edges cross.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def _ranked(sizes: list[tuple[float, float]], edges: list[tuple[int, int]]) -> l
     ranks = [0] * len(sizes)
     for source, target in sorted(edges, key=lambda edge: edge[1]):
         ranks[target] = max(ranks[target], ranks[source] + 1)
-    return [Item(key, rank, *size) for key, (rank, size) in enumerate(zip(ranks, sizes))]
+    return [Item(key, rank, *size) for key, (rank, size) in enumerate(zip(ranks, sizes, strict=True))]
 
 
 def _bent(items: list[Item], edges: list[tuple[int, int]]) -> list[list[int]]:
@@ -83,7 +84,7 @@ def _bent(items: list[Item], edges: list[tuple[int, int]]) -> list[list[int]]:
             items.append(Item(None, rank, _BEND_WIDTH, 0.0))
             route.append(len(items) - 1)
         route.append(target)
-        for upper, lower in zip(route, route[1:]):
+        for upper, lower in pairwise(route):
             items[upper].below.append(lower)
             items[lower].above.append(upper)
         routes.append(route)
@@ -119,16 +120,16 @@ def _position(items: list[Item], rows: list[list[int]], gap: float) -> None:
         for row in rows if down else rows[::-1]:
             wishes = [_wish(items, index, down) for index in row]
             half = [items[index].width / 2 for index in row]
-            offsets = np.concatenate([[0.0], np.cumsum([a + b + gap for a, b in zip(half, half[1:])])])
+            offsets = np.concatenate([[0.0], np.cumsum([a + b + gap for a, b in pairwise(half)])])
             weights = [_STIFF if items[index].key is not None else 1.0 for index in row]
-            for index, x in zip(row, _monotone(np.array(wishes) - offsets, weights) + offsets):
+            for index, x in zip(row, _monotone(np.array(wishes) - offsets, weights) + offsets, strict=True):
                 items[index].x = float(x)
 
 
 def _monotone(wishes: np.ndarray, weights: list[float]) -> np.ndarray:
     """The non-decreasing sequence with the least weighted squared distance to `wishes`."""
     blocks: list[tuple[float, float, int]] = []
-    for wish, weight in zip(wishes, weights):
+    for wish, weight in zip(wishes, weights, strict=True):
         value, total, count = float(wish), weight, 1
         while blocks and blocks[-1][0] > value:
             before, mass, members = blocks.pop()

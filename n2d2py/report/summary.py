@@ -14,15 +14,15 @@ __all__ = ["SCORE_LABELS", "summary"]
 SCORE_LABELS = ("float", "simulated", "compiled")
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     """Network, precision, cost, scores and comparison as JSON data.
 
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
-    auto-encoders, only when there is one. An SQNR without any error is null.
+    auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
     """
     sums = totals(rows)
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
@@ -41,15 +41,15 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
     if base is not None and others:
         result["agreement"] = {label: agreement(base, scores[label]) for label in others}
     if any(score is not None and score.errors is not None for score in scores.values()):
-        result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
+        result["mse"] = {label: _finite(score.mse) if score is not None else None for label, score in scores.items()}
     result["compare"] = {
         c.layer: {
             "sqnr_db": _finite(c.sqnr_db),
-            "cosine": c.cosine,
-            "max_error": c.max_error,
+            "cosine": _finite(c.cosine),
+            "max_error": _finite(c.max_error),
             "saturated_percent": 100 * c.saturated,
             "unused_percent": 100 * c.unused,
-            "alone_sqnr_db": None if c.alone_db is None else _finite(c.alone_db),
+            "alone_sqnr_db": _finite(c.alone_db),
             "identical": c.identical,
         }
         for c in data.comparisons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 __all__ = ["STYLE", "Svg", "number"]
@@ -20,6 +21,11 @@ svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .k-dw{fill:#2f9275}.k-fc{fill:#7b57b8}.k-pool{fill:#d98a1f}.k-join{fill:#c4517f}.k-other{fill:#8a94a3}
 """
 """Light colours of all pictures; the report's page holds its own, dark ones included."""
+
+
+def _escaped(text: str) -> str:
+    """As XML holds it, which has no control characters and no halves of pairs."""
+    return escape(re.sub(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]", "\ufffd", text))
 
 
 def number(value: float) -> str:
@@ -57,7 +63,7 @@ class Svg:
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
         """One line of text with its baseline at y."""
         self._parts.append(
-            f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{escape(text)}</text>'
+            f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{_escaped(text)}</text>'
         )
 
     def upright(self, x: float, y: float, text: str, style: str, anchor: str = "start") -> None:
@@ -65,12 +71,12 @@ class Svg:
         self._parts.append(
             f'<text class="{style}" transform="translate({number(x)} {number(y)}) rotate(-90)" '
             f'text-anchor="{anchor}">'
-            f"{escape(text)}</text>"
+            f"{_escaped(text)}</text>"
         )
 
     def _element(self, opening: str, title: str) -> None:
         name = opening.split(" ", 1)[0]
-        self._parts.append(f"<{opening}><title>{escape(title)}</title></{name}>" if title else f"<{opening}/>")
+        self._parts.append(f"<{opening}><title>{_escaped(title)}</title></{name}>" if title else f"<{opening}/>")
 
     def finish(self) -> str:
         """The whole picture."""

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
-__all__ = ["decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten", "write_text"]
+from n2d2py.files import plain_file_name
 
-
-def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 with LF, creating the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+__all__ = ["decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten"]
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
@@ -20,7 +15,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     stems: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
-        base = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer"
+        base = plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")
         stem, number = base, 2
         while stem.lower() in taken:
             stem, number = f"{base}_{number}", number + 1

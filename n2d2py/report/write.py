@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from n2d2py.files import write_text
 from n2d2py.memory import write_memory_files
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
@@ -13,7 +14,6 @@ from n2d2py.report.drawing import draw_network
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
-from n2d2py.report.text import write_text
 
 __all__ = ["write_report"]
 

@@ -85,13 +85,13 @@ class Network:
             ArrayError: E804 for arrays of another number, shape or type, or with NaN.
         """
         arrays = self._batches(inputs)
-        for info, x in zip(self.info.inputs, arrays):
+        for info, x in zip(self.info.inputs, arrays, strict=True):
             if x.dtype.kind not in "fiu":
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
-        results = self._run([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)])
-        return _single([info.type.dequantize(y) for info, y in zip(self.info.outputs, results)])
+        results = self._run([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)])
+        return _single([info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)])
 
     def run_raw(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
         """Stored outputs for stored inputs: integers, or the reals of a floating-point network.
@@ -105,11 +105,14 @@ class Network:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
 
         Arrays of the stored integer type are taken as they are, others are quantized. A convolution that does the sum of
-        another layer in its last stage has no result of its own.
+        another layer in its last stage has no result of its own. Where layers run line by line, the lines that no layer reads are
+        not computed: the result is then a masked array, with these lines masked.
         """
         arrays = self._batches(inputs)
-        ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays))
-        stored = self._stored(inputs) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays)]
+        ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays, strict=True))
+        stored = (
+            self._stored(inputs) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
+        )
         return self._run_layers(stored)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -128,7 +131,7 @@ class Network:
                 f"give {', '.join(info.name for info in self.info.inputs)}",
             )
         arrays = [np.asarray(x) for x in inputs]
-        for info, x in zip(self.info.inputs, arrays):
+        for info, x in zip(self.info.inputs, arrays, strict=True):
             if x.ndim != len(info.shape) or x.shape[1:] != info.shape[1:]:
                 wanted = ", ".join(["N", *map(str, info.shape[1:])])
                 remedy = "add the batch axis with x[None]" if x.shape == info.shape[1:] else "reshape or transpose it"
@@ -142,7 +145,7 @@ class Network:
     def _stored(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The inputs in their stored types, checked to hold the same values."""
         arrays = self._batches(inputs)
-        for info, x in zip(self.info.inputs, arrays):
+        for info, x in zip(self.info.inputs, arrays, strict=True):
             if info.type.is_float:
                 if x.dtype.kind not in "fiu":
                     raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", f"give {info.dtype}")
@@ -157,7 +160,7 @@ class Network:
                     f"the input '{info.name}' holds {int(x.min())} to {int(x.max())}",
                     f"its integers go from {info.type.qmin} to {info.type.qmax}",
                 )
-        return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays)]
+        return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
 
 def _single(results: list[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:

@@ -15,7 +15,8 @@ from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 from n2d2py.export import Manifest
-from n2d2py.export.writer import MANIFEST
+from n2d2py.export.replacement import MANIFEST
+from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.build import build_environment
@@ -47,7 +48,7 @@ class CompiledExport(Runner):
         self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
         self.folder = Path(self._temporary.name) / "export"
         shutil.copytree(self._source, self.folder)
-        (self.folder / MANIFEST).write_text(self._manifest.text(self.folder), encoding="utf-8")
+        write_text(self.folder / MANIFEST, self._manifest.text(self.folder))
         try:
             self._command(
                 "make", f"-j{cores()}", "all", "lib", what="building the export", steps=len(list(self.folder.rglob("*.cpp")))

@@ -8,12 +8,13 @@ import shutil
 import tempfile
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.export.writer import read_manifest
+from n2d2py.export.replacement import read_manifest
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.build import build_library
 
@@ -61,6 +62,9 @@ _FUNCTIONS = {
 
 class _Library:
     """The functions of the C interface without their prefix."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)  # functions are attributes of the object
 
     def __init__(self, path: Path, prefix: str):
         library = _load_copy(path)
@@ -114,18 +118,22 @@ class Export(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
-        shown = set()
+        made = [np.zeros(info.shape[2] if len(info.shape) == 4 else 1, bool) for info in self.info.layers]
 
         def forward(sources, results, arena, index):
             @_CALLBACK
             def copy(user, layer, base, first, stop):
-                shown.add(layer)
+                made[layer][first:stop] = True
                 self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
 
             self._library.forward_traced(sources, results, arena, copy, None)
 
         self._each(inputs, forward)
-        return {info.name: _nchw(values, info) for at, (info, values) in enumerate(zip(self.info.layers, taps)) if at in shown}
+        return {
+            info.name: _without_lines(_nchw(values, info), ~lines)
+            for info, values, lines in zip(self.info.layers, taps, made, strict=True)
+            if lines.any()
+        }
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
         """Calls forward(sources, results, arena, index) for each stimulus; returns the outputs."""
@@ -136,7 +144,7 @@ class Export(Network):
         arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
         for index in range(len(inputs[0])):
             forward(_pointers(sources, index), _pointers(results, index), arena, index)
-        return [_nchw(values, info) for values, info in zip(results, self.info.outputs)]
+        return [_nchw(values, info) for values, info in zip(results, self.info.outputs, strict=True)]
 
 
 def load_export(path: Path | str) -> Export:
@@ -187,6 +195,11 @@ def _hwc_batch(count: int, info: TensorInfo) -> np.ndarray:
 def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
     """(N, ..., C) as contiguous (N, C, ...)."""
     return np.ascontiguousarray(np.moveaxis(values, -1, 1))
+
+
+def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """(N, C, H, W) with the lines masked for which `missing` (H,) is true; as it is when there are none."""
+    return np.ma.masked_array(values, np.broadcast_to(missing[:, None], values.shape)) if missing.any() else values
 
 
 def _pointers(arrays: list[np.ndarray], index: int):

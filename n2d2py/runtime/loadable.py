@@ -31,7 +31,7 @@ class _Network:
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Real results of the hardware layers by network layer, (N, C, H, W)."""
         found: dict[str, list[np.ndarray]] = {}
-        for sample in zip(*inputs):
+        for sample in zip(*inputs, strict=True):
             done = self._runner.run(list(sample), trace=True)
             for layer in self._runner.facts["layers"]:
                 found.setdefault(layer["tensor"], []).append(self._runner.layer(layer, done.trace))
@@ -56,7 +56,7 @@ class LoadableRunner(Runner):
     def run(self, sample: list[np.ndarray], trace: bool = False):
         """One inference of stored inputs (C, H, W) or (C)."""
         tensors = [tensor for _, tensor in self.program.inputs]
-        data = [tensor_bytes(tensor, values) for tensor, values in zip(tensors, sample)]
+        data = [tensor_bytes(tensor, values) for tensor, values in zip(tensors, sample, strict=True)]
         return run_program(self.program, data, self._config, trace=trace, cache=self._cache)
 
     def layer(self, layer: dict[str, Any], trace: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
@@ -66,10 +66,12 @@ class LoadableRunner(Runner):
         for number in range(layer["first"], layer["last"] + 1):
             place = layer["places"][number - layer["first"]]
             if place is not None and (layer["task"], number) in trace:
-                c, row, column = place
+                c, row, column, row_step, column_step, lanes = place if len(place) == 6 else (*place, 1, 1, 0)
                 values = trace[layer["task"], number]
+                if lanes:  # surfaces are lines, lines are columns
+                    values = values.reshape(-1, lanes, values.shape[1]).transpose(1, 0, 2)[: shape[0] - c]
                 channels, rows, columns = values.shape
-                whole[c : c + channels, row : row + rows, column : column + columns] = (
+                whole[c : c + channels, row::row_step, column::column_step][:, :rows, :columns] = (
                     values.astype(np.float32) * layer["scale"]
                 )
         return whole
@@ -80,12 +82,12 @@ class LoadableRunner(Runner):
         tensors = [tensor for _, tensor in self.program.outputs]
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
         for done in log.progress(
-            ordered_map(lambda sample: self.run(list(sample)), zip(*inputs)),
+            ordered_map(lambda sample: self.run(list(sample)), zip(*inputs, strict=True)),
             "running the loadable",
             total=count,
             unit="stimulus",
         ):
-            for name, port, tensor, data in zip(graph.outputs, self.facts["outputs"], tensors, done.outputs):
+            for name, port, tensor, data in zip(graph.outputs, self.facts["outputs"], tensors, done.outputs, strict=True):
                 real = tensor_array(tensor, data).astype(np.float32) * np.float32(port["scale"])
                 found[name].append(real)
         return {

@@ -7,11 +7,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.files import write_text
 from n2d2py.runtime.build import build_error, need_make, run_make
 
 __all__ = ["TUNED_FILE", "best_tiles", "check_tunable", "tune_export", "tuned_text", "with_tiles"]
@@ -30,8 +31,9 @@ def check_tunable(export: str, dispatch: bool) -> None:
         )
 
 
-def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> dict[str, str]:
-    """The parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the export.
+def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds: int, command: str) -> dict[str, str]:
+    """The parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the export, `tiled`
+    those that work in tiles.
 
     The file TUNED_FILE is written into the folder.
 
@@ -43,7 +45,7 @@ def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> d
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("build", "bin", "lib", "statistics"))
         _build(copy)
         measured = _run(copy, rounds, command)
-    tiles, before, after = best_tiles(measured, layers)
+    tiles, before, after = best_tiles(measured, layers, tiled)
     log.notice(
         "tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
         measured["isa"],
@@ -54,18 +56,18 @@ def tune_export(folder: Path, layers: list[str], rounds: int, command: str) -> d
     )
     path = folder / TUNED_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(tuned_text(tiles), encoding="utf-8", newline="\n")
+    write_text(path, tuned_text(tiles))
     return tiles
 
 
-def best_tiles(measured: Mapping, layers: list[str]) -> tuple[dict[str, str], float, float]:
+def best_tiles(measured: Mapping, layers: list[str], tiled: Collection[str]) -> tuple[dict[str, str], float, float]:
     """Tile of each layer that gains, microseconds of all layers without and with them, of what run_export -tune printed."""
     tiles: dict[str, str] = {}
     before = after = 0.0
-    for layer, times in zip(layers, measured["us"]):
+    for layer, times in zip(layers, measured["us"], strict=True):
         best = min(range(len(times)), key=lambda i: (times[i], i))
         before += times[0]
-        if best and times[best] <= _GAIN * times[0]:
+        if best and layer in tiled and times[best] <= _GAIN * times[0]:
             pixels, panels, size = measured["tiles"][best]
             tiles[layer] = f"{measured['isa']}:" + (f"{pixels}x{panels}:{size}" if pixels else "direct")
             after += times[best]

@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.compare import Accumulator, LayerComparison
@@ -19,7 +20,7 @@ from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference import FloatEngine
 from n2d2py.runtime import Network
 
-__all__ = ["Comparison", "compare_stage", "summary"]
+__all__ = ["Comparison", "compare_stage", "refuse_differences", "summary"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def compare_stage(
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = {**dict(zip(graph.inputs, split_inputs(graph, x))), **engine.run(x)}
+        real = {**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)}
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         worst.add(x, labels, names, real, stored)
@@ -63,13 +64,12 @@ def compare_stage(
             continue
         found = compiled.layers(*inputs) if compiled is not None else {}
         found = {
-            name: np.asarray(values).reshape(stored[tensor].shape)
-            for (name, tensor) in layers
-            if (values := found.get(name)) is not None
+            name: values.reshape(stored[tensor].shape) for (name, tensor) in layers if (values := found.get(name)) is not None
         }
         if quantized.is_mixed and found:
-            inside = dict(zip(quantized.inputs, inputs))
-            stored = _from_compiled(quantized, {**inside, **{tensor: found[name] for name, tensor in layers if name in found}})
+            inside = dict(zip(quantized.inputs, inputs, strict=True))
+            results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
+            stored = _from_compiled(quantized, {**inside, **results})
         for accumulator in accumulators:
             accumulator.add(
                 real[accumulator.tensor],
@@ -102,10 +102,10 @@ def _by_layer(
         name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
         for name, values in layers.items()
     }
-    values = dict(zip(quantized.inputs, inputs))
+    values = dict(zip(quantized.inputs, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
-        for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs])):
+        for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):
             expected[name] = result
             values[name] = found.get(name, result)
     return found, expected
@@ -140,14 +140,29 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
     run = [c for c in comparisons if c.identical is not None]
     if not run:
         return "compiled values were not compared"
-    for comparison in run:
-        if not comparison.identical:
+    if different := _first_difference(run):
+        return different
+    if slack:
+        return f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
+    how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
+    missing = sum(c.missing > 0 for c in run)
+    note = f"; {missing} of them without the lines that no layer reads" if missing else ""
+    return f"{len(run)} layers: compiled values {how}{note}"
+
+
+def refuse_differences(comparisons: list[LayerComparison]) -> None:
+    """Raises E812 when the compiled values of a layer are not those of Python, by the measure of `summary`."""
+    if different := _first_difference(comparisons):
+        raise N2D2Error("E812", different, where="-compare", remedy="this is a defect of n2d2py, report it")
+
+
+def _first_difference(comparisons: list[LayerComparison]) -> str:
+    """The first layer that differs and where; "" when none does."""
+    for comparison in comparisons:
+        if comparison.identical is False:
             d = comparison.difference
             return (
                 f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
                 f"compiled {d.found:g}"
             )
-    if slack:
-        return f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
-    how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
-    return f"{len(run)} layers: compiled values {how}"
+    return ""

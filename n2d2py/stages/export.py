@@ -49,7 +49,7 @@ def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None)
     if stimuli.label_map is not None:
         ids = np.stack([stimuli.label_map(index) for index in range(len(stimuli))])
     labels = tuple(_target_labels(network, target, graph.shape(target.tensor), ids) for target in network.targets)
-    return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts)), labels, tuple(stimuli.names))
+    return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts, strict=True)), labels, tuple(stimuli.names))
 
 
 def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from n2d2py import log
+from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
 from n2d2py.data.several import open_several
-from n2d2py.data.sources import open_source, synthetic
+from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import Location, N2D2Error
+from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import stimulus_shape
@@ -65,7 +67,7 @@ class Network:
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each input file by its name."""
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
+        return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
 def load_stage(settings: Settings) -> Network:
@@ -103,13 +105,19 @@ def load_stage(settings: Settings) -> Network:
 def _load_ini(path: Path, settings: Settings) -> Network:
     document = load_document(path)
     arguments = settings.arguments
+    document.described = arguments.describe
+    if not document.described:
+        refuse_quantized_training(document)
     several = bool(further_inputs(document))
-    provider = (
-        build_provider(document, seed=arguments.seed, cache=settings.out) if settings.needs_data and not several else None
-    )
+    provider = None
+    given = None
+    if settings.needs_data and not several:
+        given = _given_database(document, settings)
+        instead = (given or empty_database()) if arguments.calib_data else None
+        provider = build_provider(document, seed=arguments.seed, cache=settings.out, instead=instead)
     without_data = arguments.describe or arguments.memory_report
     shape = provider.shape if provider else read_environment(document, for_data=not without_data).shape
-    has_validation = provider is not None and provider.sizes().get("Validation", 0) > 0
+    has_validation = provider is not None and has_database(document) and provider.sizes().get("Validation", 0) > 0
     weights = (
         None
         if arguments.describe
@@ -130,13 +138,14 @@ def _load_ini(path: Path, settings: Settings) -> Network:
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
     files += graph_files(document)
-    data = DataSet({}) if provider is None else _provided(provider, settings)
+    data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), settings)
     if several and settings.needs_data and settings.arguments.calib_data:
         data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
     network = Network(graph, targets, data, files, document)
     for target in targets:
         if target.mapping and provider is not None:
             network.mappings[target.name] = _mapping(document, target, provider.labels)
+    document.ignored.warn()
     if provider is not None:
         document.notice_unused()
     return network
@@ -164,7 +173,18 @@ def _mapping(document: Document, target: Target, labels: Sequence[str]) -> Label
     return read_labels_mapping(path, labels)
 
 
-def _provided(provider: StimuliProvider, settings: Settings) -> DataSet:
+def _given_database(document: Document, settings: Settings) -> Database | None:
+    """The data of `-calib-data` for the pipeline of an INI; None where they are inputs of the network as they are."""
+    arguments = settings.arguments
+    if not arguments.calib_data or arguments.input_range is not None:
+        return None
+    transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
+    shape = read_environment(document).shape
+    return source_database(arguments.calib_data, shape, fit=not transformed)
+
+
+def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, settings: Settings) -> DataSet:
+    """The data of an INI, with those of `-calib-data`: `given`, or as they are; `has_own`: it has a [database]."""
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
@@ -177,12 +197,24 @@ def _provided(provider: StimuliProvider, settings: Settings) -> DataSet:
         log.notice("written: %d files in %s", len(written), settings.out / "pre_samples")
     provider.write_statistics(settings.out)
     data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps))
-    if settings.arguments.calib_data:
-        given = _opened(settings, {"": provider.shape})
-        data = replace(
-            data, sets={**sets, "Validation": given.sets["Validation"]}, value_range=None, origin=data.origin + given.origin
+    if not settings.arguments.calib_data:
+        return data
+    if given is not None:
+        path = Path(settings.arguments.calib_data)
+        if has_own:
+            sets["Validation"] = provider.on(given).stimuli("Validation")
+            data = replace(data, sets=sets, value_range=None)
+        return replace(data, origin=f"{data.origin}{path.name} {len(given.items)}")
+    if provider.transforms:
+        log.warning(
+            "W408",
+            "the data of -calib-data are taken as inputs of the network: the transformations of the INI do not apply to them",
+            where=settings.arguments.calib_data,
+            remedy="give pictures or bytes without -input-range where they should apply",
         )
-    return data
+    opened = _opened(settings, {"": provider.shape})
+    added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
+    return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
 def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
@@ -197,8 +229,8 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
         sets["Test"] = stimuli
     return DataSet(
         sets,
-        steps=(f"{len(stimuli)} stimuli of {Path(path).name}",),
-        origin=f"{Path(path).name} {len(stimuli)} {_input_range(settings)}",
+        steps=(f"{len(stimuli)} stimuli of {readable(Path(path).name)}",),
+        origin=f"{readable(Path(path).name)} {len(stimuli)} {_input_range(settings)}",
     )
 
 

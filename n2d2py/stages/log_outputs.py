@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
+from n2d2py.files import file_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -46,7 +46,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     if quantized is None:
         nodes = [(node.name, node.output) for node in graph.nodes]
         values = {
-            **dict(zip(graph.inputs, split_inputs(graph, x))),
+            **dict(zip(graph.inputs, split_inputs(graph, x), strict=True)),
             **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x),
         }
     else:
@@ -56,7 +56,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     target.mkdir(parents=True, exist_ok=True)
     for index, name in enumerate(graph.inputs):
         (target / f"env{index or ''}.dat").write_text(matrix_text(values[name][0]))
+    files = file_names(name for name, _ in nodes)
     for name, tensor in nodes:
-        safe = re.sub(r'[\\/:*?"<>|\s]', "_", name)
-        (target / f"{safe}.dat").write_text(matrix_text(values[tensor][0]))
+        (target / f"{files[name]}.dat").write_text(matrix_text(values[tensor][0]))
     log.notice("outputs of stimulus %d: %s", number, target)

@@ -88,7 +88,8 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
     lines = [
         "  ".join(
-            cell.ljust(width) if i in (0, 5) else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
+            cell.ljust(width) if i in (0, 5) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in [titles, *rows]
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.params import Params, load_params
 from n2d2py.options import Arguments
@@ -46,6 +47,7 @@ class Settings:
             input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
             output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
             mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision and a.export != "NVDLA",
+            wide_joins=a.export != "NVDLA",
             sequential=a.sequential_calibration,
             reduce_range=a.wt_reduce_range,
         )
@@ -77,6 +79,44 @@ class Settings:
 def export_folder_name(kind: str, bits: int) -> str:
     """Such as export_CPP_int8 or export_CPP_float32."""
     return f"export_{kind}_{'int' if bits > 0 else 'float'}{abs(bits)}"
+
+
+_OF_INTEGERS = (
+    "act-clipping-mode",
+    "act-quantile-value",
+    "wt-clipping-mode",
+    "act-rescaling-mode",
+    "act-rescale-per-output",
+    "quality",
+    "wt-rounding",
+    "wt-reduce-range",
+    "no-bias-correction",
+    "input-bits",
+    "output-bits",
+    "mixed-precision",
+    "no-mixed-precision",
+    "sequential-calibration",
+    "no-unsigned",
+    "no-cle",
+    "calib-reload",
+)
+
+
+def _warn_without_effect(a: Arguments) -> None:
+    """Says which of the given options have no effect beside the others."""
+    lost = {
+        "a log that N2D2 keeps of its training": a.ignored,
+        "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
+        "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
+        "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
+        "that is for -tune": () if a.tune else ("tune-command",),
+        "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
+    }
+    for why, names in lost.items():
+        given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
+        if given:
+            log.warning("W011", f"{', '.join(given)} without effect: {why}", remedy="leave it out")
 
 
 def read_settings(arguments: Arguments) -> Settings:
@@ -114,4 +154,11 @@ def read_settings(arguments: Arguments) -> Settings:
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
         raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+    if a.w not in (None, "/dev/null") and a.network.endswith(".onnx"):
+        raise N2D2Error(
+            "E007",
+            f"-w {a.w} has no effect on an ONNX file",
+            remedy="leave it out: the file holds its weights, or name it in an INI",
+        )
+    _warn_without_effect(a)
     return Settings(arguments, load_params(a.export_parameters), Path(a.o))

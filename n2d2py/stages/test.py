@@ -85,7 +85,7 @@ def class_names(network: Network, target: Target) -> Sequence[str]:
     if mapping is None:
         return network.data.classes
     held: dict[int, list[str]] = {}
-    for name, output in zip(mapping.label_names, mapping.outputs):
+    for name, output in zip(mapping.label_names, mapping.outputs, strict=True):
         held.setdefault(output, []).append(name)
     groups = (held.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
@@ -118,7 +118,7 @@ def test_stage(
         else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor)) for t in network.targets]
     )
     size = batch_size(graph)
-    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size)))
+    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
     for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
         for index, target in enumerate(network.targets):
             expected = expected_labels(network, target.name, labels)
@@ -160,9 +160,9 @@ def compiled_scores(
                 f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
                 remedy="run again with -compare to see the first layer; this is a defect, report it",
             )
-    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs)]
+    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-    for target, labels in zip(network.targets, stored.labels):
+    for target, labels in zip(network.targets, stored.labels, strict=True):
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
         shape = outputs[target.tensor].shape
         pixels = labels.shape[1] > 1 and not target.as_data

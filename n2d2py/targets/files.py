@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.files import file_names, write_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
@@ -20,9 +21,9 @@ _PICTURE_CLASSES = 200
 
 
 def target_folder_name(target: str) -> str:
-    """The target's name as one safe path component: other characters than letters, digits, _ . - become _."""
+    """The target's name as one safe path component: other characters than letters, digits, _ . - become _; cut if long."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", target)
-    return name if name.strip(".") else "_" * max(len(name), 1)
+    return next(iter(file_names([name]).values()))
 
 
 def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_json: bool = False) -> Path:
@@ -45,7 +46,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
         lines += [
             f"{index} {label} {error:.9g} {_quoted(name)}"
-            for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names)
+            for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names, strict=True)
         ]
         _write(home / f"Errors_{tag}.dat", lines)
         return home
@@ -89,7 +90,7 @@ def _stimuli(score: Score) -> list[dict]:
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def _quoted(name: str) -> str:
@@ -99,7 +100,7 @@ def _quoted(name: str) -> str:
 def _classification_lines(score: Score) -> list[str]:
     lines = ['# stimulus "name" label, then estimated and value, best first']
     for i, name in enumerate(score.names):
-        found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i]))
+        found = " ".join(f"{k} {v:.7g}" for k, v in zip(score.best[i], score.values[i], strict=True))
         lines.append(f"{score.indices[i]} {_quoted(name)} {score.labels[i]} {found}")
     return lines
 
@@ -133,7 +134,9 @@ def _rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _success_lines(score: Score, top: int = 1) -> list[str]:
-    return ["# stimulus hit rate"] + [f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top))]
+    return ["# stimulus hit rate"] + [
+        f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in zip(*_rates(score, top), strict=True)
+    ]
 
 
 def _class_lines(score: Score) -> list[str]:

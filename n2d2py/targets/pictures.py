@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.files import plain_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pixels import Pixels
 from n2d2py.targets.score import Score
@@ -44,6 +45,7 @@ def _short(names: tuple[str, ...]) -> list[str]:
     return [text.replace("$", r"\$") for text in texts]
 
 
+@plain_text()
 def draw_confusion(score: Score, path: Path) -> None:
     """Writes a PNG of the confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
 
@@ -79,6 +81,7 @@ def draw_confusion(score: Score, path: Path) -> None:
     _save(figure, path)
 
 
+@plain_text()
 def draw_class_scores(score: Score, path: Path) -> None:
     """Writes a PNG with sensitivity, precision and IU of each class.
 
@@ -99,6 +102,7 @@ def draw_class_scores(score: Score, path: Path) -> None:
     _save(figure, path)
 
 
+@plain_text()
 def draw_curve(rates: np.ndarray, what: str, path: Path) -> None:
     """Writes a PNG of percents over the number of stimuli.
 

@@ -45,10 +45,10 @@ def fitted_labels(labels: np.ndarray, size: tuple[int, int], classes: int) -> np
     if before == size:
         return labels
     if size[0] > before[0] or size[1] > before[1]:
-        rows, columns = (np.arange(after) * whole // after for whole, after in zip(before, size))
+        rows, columns = (np.arange(after) * whole // after for whole, after in zip(before, size, strict=True))
         return labels[:, rows[:, None], columns]
     best, result = np.zeros((len(labels), *size), np.int64), np.full((len(labels), *size), -1, np.int64)
-    starts = [np.arange(after) * whole // after for whole, after in zip(before, size)]
+    starts = [np.arange(after) * whole // after for whole, after in zip(before, size, strict=True)]
     for label in range(classes):
         counts = np.add.reduceat(np.add.reduceat((labels == label).astype(np.int64), starts[0], axis=1), starts[1], axis=2)
         more = counts > best

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import read_npy
 from n2d2py.ini import wildcard_match
 
 __all__ = ["StoredTensors"]
@@ -84,7 +85,7 @@ class StoredTensors:
         flat = values[place * size : (place + 1) * size]
         if len(shape) != 3:
             return flat.reshape(shape)
-        sizes = dict(zip("CHW", shape))
+        sizes = dict(zip("CHW", shape, strict=True))
         if self.transposed:
             sizes["H"], sizes["W"] = sizes["W"], sizes["H"]
         inner = [axis for axis in self.order if axis != "N"]
@@ -96,7 +97,7 @@ def _read(file: Path) -> np.ndarray:
     """All numbers of a file, flat."""
     try:
         if file.suffix == ".npy":
-            return np.load(file, allow_pickle=False).astype(np.float64).reshape(-1)
+            return read_npy(file).astype(np.float64).reshape(-1)
         if file.suffix == ".bin":
             return np.fromfile(file, "<f4").astype(np.float64)
         lines = file.read_text(encoding="utf-8").splitlines()

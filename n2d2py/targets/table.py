@@ -25,7 +25,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int =
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):
-        cells = [cell.ljust(width) if k < left else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))]
+        cells = [
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
@@ -35,7 +38,11 @@ def _percent(value: float | None) -> str:
 
 
 def score_lines(score: Score) -> list[str]:
-    """The final lines of a test, as N2D2 words them."""
+    """The final lines of a test, as N2D2 words them.
+
+    The accuracy of one class against the others is not among the means: it is near 100 % for many classes whatever the
+    network does; the recognition rate is the accuracy.
+    """
     if score.errors is not None:
         lines = ["Mean squared error: " + ("-" if score.mse is None else f"{score.mse:.6g}")]
         return lines + ([f"Area under the ROC: {score.auc:.4f}"] if score.auc is not None else [])
@@ -45,11 +52,16 @@ def score_lines(score: Score) -> list[str]:
     if score.topn is not None:
         lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
     m = score.metrics
-    shares = zip(
-        ("Sensitivity", "Specificity", "Precision", "Accuracy", "F1-score", "Informedness", "IU"),
-        (m.sensitivity, m.specificity, m.precision, m.accuracy, m.f1, m.informedness, m.iu),
-    )
-    return lines + ["    " + " / ".join(f"{name}: " + ("-" if np.isnan(v) else f"{100 * v:.2f}%") for name, v in shares)]
+    shares = {
+        "Sensitivity": m.sensitivity,
+        "Specificity": m.specificity,
+        "Precision": m.precision,
+        "F1-score": m.f1,
+        "Informedness": m.informedness,
+        "IU": m.iu,
+    }
+    texts = [f"{name}: " + ("-" if np.isnan(share) else f"{100 * share:.2f}%") for name, share in shares.items()]
+    return [*lines, "    each class against the others, mean: " + " / ".join(texts)]
 
 
 def _difference(base: Score, other: Score) -> str:

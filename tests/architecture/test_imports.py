@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 # A room imports rooms of lower rank, or itself. Rooms of the same rank do not see each other.
 RANKS = (
-    ("errors", "error_codes", "log", "concurrency"),
+    ("errors", "error_codes", "log", "concurrency", "files", "registry"),
     ("resources", "ini", "arithmetic"),
     ("graph", "operators"),
     ("frontend", "data", "passes", "reference", "nvdla"),
@@ -28,7 +28,7 @@ RANKS = (
 )
 RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
 
-TOGETHER = {("graph", "operators"), ("operators", "graph"), ("ini", "resources"), ("log", "errors")}
+TOGETHER = {("graph", "operators"), ("operators", "graph"), ("ini", "resources"), ("log", "errors"), ("registry", "errors")}
 """Pairs of one rank that belong together: a node holds an operator, an operator asks for shapes; ini finds
 models/; log prints errors."""
 

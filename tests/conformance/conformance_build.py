@@ -65,7 +65,7 @@ def joined(cases: Sequence[tuple[Case, Outcome]]) -> tuple[QuantGraph, list[np.n
         results.append((case, outputs))
     network, _ = fuse_plainly(network)
     typed = float_graph(network, -32)
-    return typed, [x.astype(typed.type(name).dtype) for x, name in zip(inputs, network.inputs)], results
+    return typed, [x.astype(typed.type(name).dtype) for x, name in zip(inputs, network.inputs, strict=True)], results
 
 
 def fuse_plainly(network: Graph) -> tuple[Graph, object]:
@@ -111,10 +111,10 @@ def differences(cases: Sequence[tuple[Case, Outcome]], folder: Path) -> list[str
     graph, inputs, results = joined(cases)
     found = compiled(graph, folder).run_raw(*inputs)
     found = found if isinstance(found, tuple) else (found,)
-    values = dict(zip(graph.outputs, found))
+    values = dict(zip(graph.outputs, found, strict=True))
     lines = []
     for case, names in results:
-        for name, want in zip(names, case.outputs):
+        for name, want in zip(names, case.outputs, strict=True):
             got = values[name].reshape(-1).astype(np.float64)
             want = want.reshape(-1)[: got.size].astype(np.float64)
             with np.errstate(all="ignore"):

@@ -197,7 +197,7 @@ def _case(test) -> Case | None:
         test.name,
         operator,
         model,
-        dict(zip((v.name for v in model.graph.input), inputs)),
+        dict(zip((v.name for v in model.graph.input), inputs, strict=True)),
         outputs,
         bool(types & set(_REALS)),
         max(test.rtol, 1e-3),
@@ -252,7 +252,7 @@ def compare(case: Case, results: list[np.ndarray]) -> str:
     """What differs from the expected outputs; "" when nothing does."""
     if len(results) != len(case.outputs):
         return f"{len(results)} outputs instead of {len(case.outputs)}"
-    for got, want in zip(results, case.outputs):
+    for got, want in zip(results, case.outputs, strict=True):
         if got.size != want.size:
             return f"shape {got.shape} instead of {want.shape}"
         got, want = got.reshape(want.shape).astype(np.float64), want.astype(np.float64)

@@ -54,14 +54,15 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
         "|---|---|---|---|",
     ]
     for operator in sorted(by_operator.keys() - {""}):
-        lines.append(_row(operator, by_operator[operator]))
+        lines.append(row(operator, by_operator[operator]))
     rest = by_operator[""]
-    lines += [_row("(networks of several)", rest)] if rest else []
+    lines += [row("(networks of several)", rest)] if rest else []
     untested = sorted(name for name in supported_operators() if name not in by_operator)
     return "\n".join([*lines, "", f"Supported without node tests here: {', '.join(untested)}.", ""])
 
 
-def _row(operator: str, pairs: list[tuple[Case, Outcome]]) -> str:
+def row(operator: str, pairs: list[tuple[Case, Outcome]]) -> str:
+    """The line of an operator."""
     passed = [outcome for _, outcome in pairs if outcome.state == "passed"]
     forms = Counter(_form(outcome) for outcome in passed)
     reasons = Counter(

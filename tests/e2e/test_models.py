@@ -77,7 +77,9 @@ def test_python_calls_both_in_the_same_way(folder):
     (given,), (result,) = compiled.info.inputs, compiled.info.outputs
     raw = np.rint(x / given.scale).clip(0, 255).astype(np.uint8)
     np.testing.assert_allclose(compiled.run_raw(raw) * np.float32(result.scale), y, rtol=1e-6)
-    for one, other in zip((*compiled.info.inputs, *compiled.info.outputs), (*simulated.info.inputs, *simulated.info.outputs)):
+    for one, other in zip(
+        (*compiled.info.inputs, *compiled.info.outputs), (*simulated.info.inputs, *simulated.info.outputs), strict=True
+    ):
         assert one == other
     assert 0 < compiled.info.arena_bytes == summary(folder)["arena_bytes"]
     assert compiled.run_raw(raw[:0]).shape[0] == 0

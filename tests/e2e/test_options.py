@@ -68,7 +68,7 @@ def piecewise(tmp_path, monkeypatch):
 
 
 def test_the_cases_cover_everything():
-    columns = [set(column) for column in zip(*COVERING)]
+    columns = [set(column) for column in zip(*COVERING, strict=True)]
     assert columns[0] == set(RESCALING_MODES)
     assert columns[1] == set(CLIPPING_MODES) and columns[2] == set(WEIGHT_CLIPPING_MODES)
     assert columns[3] == set(strategies()) | set(SHIPPED)

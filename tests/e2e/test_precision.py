@@ -50,7 +50,7 @@ def assert_each_layer_is_simulated(folder, count: int = 3) -> None:
     compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
     inputs = random_inputs(simulated, count)
     found, graph = compiled.layers(*inputs), simulated.graph
-    values = {**dict(zip(graph.inputs, inputs)), **{node.output: found[node.name] for node in graph.nodes}}
+    values = {**dict(zip(graph.inputs, inputs, strict=True)), **{node.output: found[node.name] for node in graph.nodes}}
     assert_layers_equal(
         found, {node.name: run_node(graph, node, [values[name] for name in node.inputs])[0] for node in graph.nodes}
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zlib
 from pathlib import Path
 
@@ -169,10 +171,6 @@ def no_outputs(path: Path) -> None:
 def empty_output(path: Path) -> None:
     nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("Neg", ["e"], ["y"])]
     onnx.save(_model(nodes, weights={"e": np.zeros(0, np.float32)}), path)
-
-
-def output_is_input(path: Path) -> None:
-    onnx.save(_model([helper.make_node("Relu", ["x0"], ["z"])], outputs=("x0",)), path)
 
 
 def text_input(path: Path) -> None:
@@ -470,14 +468,42 @@ def foreign_statistics(path: Path) -> None:
     file = path / "export_CPP_int8" / "statistics" / "calibration" / "statistics.npz"
     file.parent.mkdir(parents=True, exist_ok=True)
     Statistics(key="another", stimuli=3).save(file)
+    _as_exported(path / "export_CPP_int8")
 
 
 def corrupt_statistics(path: Path) -> None:
     foreign_statistics(path)
     file = path / "export_CPP_int8" / "statistics" / "calibration" / "statistics.npz"
     file.write_bytes(file.read_bytes()[:60])
+    _as_exported(path / "export_CPP_int8")
 
 
 def foreign_folder(path: Path) -> None:
     (path / "export_CPP_int8").mkdir(parents=True)
     (path / "export_CPP_int8" / "thesis.txt").write_text("years of work\n")
+
+
+def _as_exported(folder: Path) -> None:
+    """A manifest with the digests of all files."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json")
+    digests = {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    _manifest(folder, "net", digests)
+
+
+def _manifest(folder: Path, network: str, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({"tool": "n2d2py", "network": network, "files": files}))
+
+
+def foreign_export(path: Path) -> None:
+    _manifest(path / "export_CPP_int8", "other", {})
+
+
+def foreign_calibration(path: Path) -> None:
+    _manifest(path / "calib_net_int8", "other", {})
+
+
+def edited_export(path: Path) -> None:
+    _manifest(path / "export_CPP_int8", "net", {"main.cpp": "00", "gone.cpp": "00"})
+    (path / "export_CPP_int8" / "main.cpp").write_text("int main() {}\n")
+    (path / "export_CPP_int8" / "mine.cpp").write_text("// mine\n")

@@ -15,7 +15,7 @@ from error_cases import EXPORT, messages, snapshot
 import n2d2py
 from n2d2py import pipeline
 from n2d2py.cli import main
-from n2d2py.export import writer
+from n2d2py.export import read_manifest, writer
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]
 WORDS = ["net.ini", *EXPORT.split()]
@@ -168,7 +168,7 @@ def test_leftovers_of_a_killed_run_are_removed(workspace, capsys):
 def test_a_killed_swap_is_undone(workspace):
     (workspace / "export_CPP_int8").rename(workspace / f".export_CPP_int8.old-{2**22 + 1}")
     with writer.ExportFolder("export_CPP_int8", writer.Manifest("CPP", "net")):
-        assert writer.read_manifest(workspace / "export_CPP_int8")["network"] == "net"
+        assert read_manifest(workspace / "export_CPP_int8")["network"] == "net"
 
 
 def test_without_a_compiler_the_test_is_a_warning(workspace, monkeypatch, capsys):

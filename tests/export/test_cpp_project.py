@@ -161,7 +161,7 @@ int main() {
 def test_two_exports_live_in_one_program(tmp_path):
     need("g++", "nm")
     graphs = [chain(True), chain(True, "other", seed=5)]
-    for graph, name in zip(graphs, "ab"):
+    for graph, name in zip(graphs, "ab", strict=True):
         write_export(tmp_path / name, request(graph))
         make(tmp_path / name, "OPT=-O0", "lib")
     (tmp_path / "two.cpp").write_text(SOURCE_OF_TWO)
@@ -184,10 +184,10 @@ def test_two_exports_live_in_one_program(tmp_path):
         cwd=tmp_path,
         check=True,
     )
-    inputs = [random_inputs(graph, 1, seed)[0] for graph, seed in zip(graphs, (7, 8))]
+    inputs = [random_inputs(graph, 1, seed)[0] for graph, seed in zip(graphs, (7, 8), strict=True)]
     stored = b"".join(np.moveaxis(x[0], 0, -1).tobytes() for x in inputs)
     out = subprocess.run([tmp_path / "two"], input=stored, check=True, stdout=subprocess.PIPE).stdout
-    first, second = (simulate(graph, [x])["fc"][0] for graph, x in zip(graphs, inputs))
+    first, second = (simulate(graph, [x])["fc"][0] for graph, x in zip(graphs, inputs, strict=True))
     assert out[:15] == first.tobytes() * 3
     assert out[15:20] == second.tobytes() and first.tobytes() != second.tobytes()
     np.testing.assert_array_equal(np.frombuffer(out, np.float32, 5, 20), S8.dequantize(second))

@@ -25,7 +25,6 @@ from n2d2py.operators import (
     Fc,
     Identity,
     LeakyRectifier,
-    Logistic,
     Normalize,
     Padding,
     Pool,
@@ -33,7 +32,6 @@ from n2d2py.operators import (
     Resize,
     Softmax,
     SpaceToDepth,
-    Swish,
     Take,
     Tanh,
     Transpose,
@@ -51,6 +49,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.functions import Logistic, Swish
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.quant.simulator import simulate
 
@@ -188,8 +187,8 @@ def test_weights_take_a_byte_each(tmp_path):
 
 def test_another_format_is_refused(tmp_path, monkeypatch):
     write_graph(chain(True), tmp_path / "net.npz")
-    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 2)
-    with pytest.raises(N2D2Error, match="E806: .*format 1 instead of 2"):
+    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 3)
+    with pytest.raises(N2D2Error, match="E806: .*format 2 instead of 3"):
         read_graph(tmp_path / "net.npz")
 
 

@@ -139,7 +139,7 @@ def test_threads_share_an_export(exports):
         thread.start()
     for thread in threads:
         thread.join()
-    for x, found in zip(inputs, results):
+    for x, found in zip(inputs, results, strict=True):
         np.testing.assert_array_equal(found, simulate(graph, [x])["fc"])
 
 

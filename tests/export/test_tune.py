@@ -48,13 +48,13 @@ def test_tiles_that_are_none(written, reason):
 
 
 def test_a_tile_is_kept_where_it_gains():
-    tiles, before, after = tune.best_tiles(MEASURED, ["a", "b"])
+    tiles, before, after = tune.best_tiles(MEASURED, ["a", "b"], ["a", "b"])
     assert tiles == {"b": "avx2:3x2:24576"} and (before, after) == (18.0, 14.0)
 
 
 def test_the_direct_form_is_kept_where_it_gains():
     measured = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [0, 0, 0]], "us": [[10.0, 9.0, 7.0]]}
-    tiles, _, _ = tune.best_tiles(measured, ["a"])
+    tiles, _, _ = tune.best_tiles(measured, ["a"], ["a"])
     assert tiles == {"a": "avx2:direct"} and tile_constants(tiles["a"]) == {}
 
 
@@ -109,7 +109,7 @@ def test_an_export_is_tuned(tmp_path):
     made = request(graph)
     out = write_export(tmp_path / "out", made)
     layers = list(made.plan.order)
-    tune.tune_export(out, layers, 2, "env OMP_NUM_THREADS=1 {binary}")
+    tune.tune_export(out, layers, layers, 2, "env OMP_NUM_THREADS=1 {binary}")
     assert (out / tune.TUNED_FILE).read_text().startswith("; Tiles measured by -tune")
     again = write_export(
         tmp_path / "again", request(graph, layer_parameters={"conv/1": {"Tile": "avx2:3x2:1024 sse4:1x2:1024"}})

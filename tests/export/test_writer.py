@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from n2d2py.export import ExportFolder, Manifest, read_manifest
 MANIFEST = Manifest("CPP", "net", {"nbbits": 8}, {"OpenMP": True}, {"net.onnx": "00ff"}, {"namespace": "net"})
 
 
-def write(path: Path, text: str = "1") -> None:
-    with ExportFolder(path, MANIFEST) as folder:
+def write(path: Path, text: str = "1", manifest: Manifest = MANIFEST, force: bool = False) -> None:
+    with ExportFolder(path, manifest, force) as folder:
         (folder / "sub").mkdir()
         (folder / "sub" / "a.txt").write_text(text)
 
@@ -139,10 +140,91 @@ def test_files_of_others_are_not_replaced(tmp_path, content):
     assert (tmp_path / "out" / "thesis.tex").read_text() == "x"
 
 
-def test_a_file_is_not_replaced(tmp_path):
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_is_not_replaced(tmp_path, force):
     (tmp_path / "out").write_text("x")
     with pytest.raises(N2D2Error, match="E711: .*out is a file"):
+        write(tmp_path / "out", force=force)
+
+
+OTHER = replace(MANIFEST, network="other")
+
+
+def edited(out: Path) -> str:
+    (out / "sub" / "a.txt").write_text("mine")
+    return "out: a file was edited or added since it was written: sub/a.txt"
+
+
+def added(out: Path) -> str:
+    for name in ("notes.txt", "sub/b.cpp", "sub/build", "lib.cpp"):
+        (out / name).write_text("mine")
+    return "out: 4 files were edited or added since it was written: lib.cpp, notes.txt, sub/b.cpp, ..."
+
+
+def linked(out: Path) -> str:
+    (out / "sub" / "a.txt").rename(out.parent / "mine")
+    (out / "sub" / "a.txt").symlink_to(out.parent / "mine")
+    return "edited or added since it was written: sub/a.txt"
+
+
+def pipe(out: Path) -> str:
+    (out / "sub" / "a.txt").unlink()
+    os.mkfifo(out / "sub" / "a.txt")
+    return "edited or added since it was written: sub/a.txt"
+
+
+def without_digests(out: Path) -> str:
+    data = json.loads((out / "manifest.json").read_text())
+    del data["files"]
+    (out / "manifest.json").write_text(json.dumps(data))
+    return "its manifest has no digests"
+
+
+@pytest.mark.parametrize("change", [edited, added, linked, pipe, without_digests], ids=lambda change: change.__name__)
+def test_an_export_with_work_in_it_is_not_replaced(tmp_path, change):
+    write(tmp_path / "out")
+    said = change(tmp_path / "out")
+    before = {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
+    with pytest.raises(N2D2Error) as caught:
+        write(tmp_path / "out", "2")
+    assert caught.value.code == "E719" and said in caught.value.line() and "give -force to replace it" in caught.value.line()
+    assert {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")} == before
+    write(tmp_path / "out", "2", force=True)
+    assert set(everything(tmp_path / "out")) == {"sub/a.txt", "manifest.json"}
+    assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "2"
+
+
+def test_an_export_of_another_network_is_not_replaced(tmp_path):
+    write(tmp_path / "out", manifest=OTHER)
+    with pytest.raises(N2D2Error, match="E719: .*out is the export of another network, 'other'; give -force"):
         write(tmp_path / "out")
+    assert read_manifest(tmp_path / "out")["network"] == "other"
+    write(tmp_path / "out", force=True)
+    assert read_manifest(tmp_path / "out")["network"] == "net"
+
+
+def test_what_a_build_leaves_and_what_was_removed_is_no_loss(tmp_path):
+    write(tmp_path / "out")
+    out = tmp_path / "out"
+    (out / "sub" / "a.txt").unlink()
+    built = (
+        "build/main.o bin/run_export lib/libnet.so outputs/a.txt build-arm/x CMakeCache.txt CMakeFiles/x/y a-null.su sub/a.o"
+    )
+    for name in built.split():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("x")
+    (out / "empty").mkdir()
+    write(out, "2")
+    assert set(everything(out)) == {"sub/a.txt", "manifest.json"}
+
+
+def test_an_edited_export_that_a_killed_run_moved_aside_comes_back_and_stays(tmp_path):
+    write(tmp_path / "out")
+    edited(tmp_path / "out")
+    os.rename(tmp_path / "out", tmp_path / f".out.old-{dead_pid()}")
+    with pytest.raises(N2D2Error, match="E719"):
+        write(tmp_path / "out", "2")
+    assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "mine"
 
 
 def dead_pid() -> int:

@@ -248,13 +248,3 @@ def test_an_unknown_key_proposes_the_nearest(build):
     build(CONV + "KernelDims=1 1\nStrid=2")
     (line,) = [warning.line() for warning in log.warnings_seen()]
     assert "net.ini:7" in line and "Strid" in line and "Stride" in line
-
-
-def test_training_keys_are_accepted_silently(build):
-    from n2d2py import log
-
-    build(
-        CONV + "KernelDims=1 1\nSolvers=SGD\nQWeight=LSQ\nQAct.Range=15\nConfigSection=c\n[c]\nSolvers.Decay=0.1\n"
-        "WeightsSolver.LearningRate=0.1\nBackPropagate=0\n"
-    )
-    assert log.warnings_seen() == ()

@@ -198,6 +198,41 @@ def test_foreign_domain_is_refused(model):
 
 
 def test_registry_raises_on_duplicates():
-    with pytest.raises(InternalError, match="two converters"):
+    with pytest.raises(InternalError, match="registered twice"):
         register_converter("Conv", lambda node, builder: None)
     assert {"Conv", "Gemm", "Concat", "Softmax"} <= set(supported_operators())
+
+
+@pytest.mark.parametrize(
+    "operator, constants, attributes, said",
+    [
+        ("Div", {"c": np.zeros(1, np.float32)}, {}, "it divides by zero"),
+        ("Div", {"c": np.array([1, 0, 2], np.float32).reshape(1, 3, 1, 1)}, {}, "it divides by zero"),
+        ("Mod", {"c": np.zeros(1, np.float32)}, {"fmod": 1}, "it divides by zero"),
+        ("DepthToSpace", {}, {"blocksize": 0}, "its blocksize is 0"),
+        ("SpaceToDepth", {}, {"blocksize": 0}, "its blocksize is 0"),
+        ("LpNormalization", {}, {"p": 0}, "its p is 0"),
+        ("QuantizeLinear", {"s": np.zeros((), np.float32)}, {}, "its scale is not a positive number"),
+        ("MaxPool", {}, {"kernel_shape": [2, 2], "strides": [0, 1]}, "its strides are not positive"),
+        ("Conv", {"w": np.ones((2, 3, 1, 1), np.float32)}, {"dilations": [0, 1]}, "its dilations are not positive"),
+    ],
+)
+def test_a_divisor_a_step_or_a_scale_of_zero(one_node, operator, constants, attributes, said):
+    error = failure(lambda: import_onnx(one_node(operator, ["N", 3, 6, 6], constants, **attributes)))
+    assert error.code == "E310" and said in error.line()
+
+
+def test_groups_of_zero(one_node):
+    scale = {"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
+    error = failure(lambda: import_onnx(one_node("GroupNormalization", ["N", 3, 6, 6], scale, opset=18, num_groups=0)))
+    assert error.code == "E310" and "its 0 groups do not divide 3 channels" in error.line()
+
+
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+def test_integers_divided_by_zero(model, operator):
+    built = model(
+        "float[N,3,4,4] x => float[N,3,4,4] y",
+        f"i = Cast<to=6>(x)\n j = {operator}(i, z)\n y = Cast<to=1>(j)",
+        z=np.zeros(1, np.int32),
+    )
+    assert "it divides by zero" in failure(lambda: import_onnx(built)).line()

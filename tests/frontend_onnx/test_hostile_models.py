@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -59,9 +60,9 @@ def test_files_of_2_gb_and_more(tmp_path):
     "place, text",
     [
         ({"location": "data.bin", "length": str(10**12)}, "needs 144 bytes"),
-        ({"location": "data.bin", "offset": "-5"}, "cannot be read"),
-        ({"location": "queue"}, "which is no file"),
-        ({"location": "folder"}, "which is no file"),
+        ({"location": "data.bin", "offset": "-5"}, "is not a number"),
+        ({"location": "queue"}, "cannot be read"),
+        ({"location": "folder"}, "cannot be read"),
         ({"location": "../data.bin"}, "outside the model's folder"),
         ({"location": "/dev/zero"}, "outside the model's folder"),
     ],
@@ -112,7 +113,7 @@ def test_functions_that_grow_without_end(functions, text, tmp_path):
 
 def test_chains_without_end(tmp_path):
     names = ["x", *(f"t{i}" for i in range(30_000)), "y"]
-    nodes = [NODE("Relu", [a], [b]) for a, b in zip(names, names[1:])]
+    nodes = [NODE("Relu", [a], [b]) for a, b in pairwise(names)]
     refused(save(tmp_path, nodes), "E302", "30,001 nodes")
 
 
@@ -146,10 +147,10 @@ LARGE = {
     "Expand": (
         [NODE("ReduceMax", ["x"], ["m"]), NODE("Expand", ["m", "s"], ["y"])],
         {"s": np.array([1, 1, 1, 250_000_000])},
-        "E310",
-        "at most 4,194,304",
+        "E240",
+        "at most 67,108,864",
     ),
-    "Tile": ([NODE("Tile", ["x", "s"], ["y"])], {"s": np.array([1, 1, 1, 10**9])}, "E310", "at most 4,194,304"),
+    "Tile": ([NODE("Tile", ["x", "s"], ["y"])], {"s": np.array([1, 1, 1, 10**9])}, "E240", "at most 67,108,864"),
     "Pad": ([NODE("Pad", ["x", "s"], ["y"])], {"s": np.array([0, 0, 0, 0, 0, 0, 0, 2**40])}, "E240", "at most 67,108,864"),
     "Resize by sizes": (
         [NODE("Resize", ["x", "", "", "s"], ["y"], mode="linear")],
@@ -160,8 +161,8 @@ LARGE = {
     "Resize by scales": (
         [NODE("Resize", ["x", "", "s"], ["y"])],
         {"s": np.array([1, 1, 1e9, 1e9], np.float32)},
-        "E310",
-        "scales",
+        "E240",
+        "at most 67,108,864",
     ),
     "Resize by no number": (
         [NODE("Resize", ["x", "", "s"], ["y"])],
@@ -184,14 +185,14 @@ LARGE = {
     "pads": (
         [NODE("Conv", ["x", "w"], ["y"], pads=[2**50] * 4)],
         {"w": np.ones((1, 1, 3, 3), np.float32)},
-        "E310",
-        "larger than any image",
+        "E240",
+        "at most 67,108,864",
     ),
     "OneHot": (
         [NODE("Cast", ["x"], ["k"], to=7), NODE("OneHot", ["k", "d", "v"], ["y"])],
         {"d": np.array(10**9), "v": np.array([0, 1], np.float32)},
-        "E310",
-        "at most 4,194,304",
+        "E240",
+        "at most 67,108,864",
     ),
     "Range": (
         [NODE("Range", ["a", "b", "c"], ["r"]), NODE("ReduceMax", ["r"], ["m"]), NODE("Add", ["x", "m"], ["y"])],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.operators import Activation, Gelu, GeluTanh, HardSwish, Mish, Swish
+from n2d2py.operators import Activation
+from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
 
 F = np.float32
 
@@ -137,7 +138,7 @@ SLICES = {
 
 @pytest.mark.parametrize("case", SLICES)
 def test_slice(one_node, check, case):
-    constants = {name: ints(*values) for name, values in zip(("s", "e", "a", "t"), SLICES[case])}
+    constants = {name: ints(*values) for name, values in zip(("s", "e", "a", "t"), SLICES[case], strict=True)}
     assert kinds(check(one_node("Slice", ["N", 5, 7, 6], constants), batch=2)) == ["Take"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, load_document
+from n2d2py.ini.ignored import COVERED
 
 TEMPLATE = (
     "[{{SECTION_NAME}}_a] conv_def\nInput={{INPUT}}\n{% for i in range(N) %}\n"
@@ -56,7 +57,7 @@ READER = Schema(
         Key("Input", Kind.NAMES, ()),
         Key("Padding", Kind.INT, 0),
     ),
-    accepted=("*",),
+    accepted=(COVERED,),
 )
 
 

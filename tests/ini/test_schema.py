@@ -10,6 +10,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, merge_config, resolve_path
 from n2d2py.ini.docs import schema_page
+from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.paths import environment
 
 
@@ -144,7 +145,7 @@ LAYER = Schema(
         Key("Mapping(*)", Kind.INTS, None),
         Key("PoolDims", Kind.UINTS, ()),
     ),
-    accepted=("Solvers.*", "*Filler*"),
+    accepted=TRAINING.of("Solvers.*", "*Filler*"),
 )
 
 
@@ -199,7 +200,7 @@ def test_unknown_keys_are_errors_under_strict(load):
 CONFIG = Schema(
     "Conv configuration",
     (Key("NoBias", Kind.BOOL, False), Key("Name", Kind.STRING, "")),
-    accepted=("Solvers.*", "WeightsSolver.*"),
+    accepted=TRAINING.of("Solvers.*", "WeightsSolver.*"),
 )
 OWN = Schema("Conv", (Key("Input", Kind.NAMES),))
 
@@ -247,8 +248,10 @@ def test_merge_config_without_config_section_is_empty(load):
 
 
 def test_composition(load):
-    both = OWN + Schema("Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), ("Solvers.*",), "Pools.")
-    assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", ("Solvers.*",))
+    both = OWN + Schema(
+        "Pool", (Key("Input", Kind.STRING), Key("Pooling", Kind.STRING, "Max")), TRAINING.of("Solvers.*"), "Pools."
+    )
+    assert (both.name, both.doc, both.accepted) == ("Pool", "Pools.", TRAINING.of("Solvers.*"))
     assert [(key.name, key.kind) for key in both.keys] == [("Input", Kind.STRING), ("Pooling", Kind.STRING)]
     more = both.extended(Key("Extra", Kind.INT, 0), name="Unpool")
     assert (more.name, more.doc, len(more.keys), len(both.keys)) == ("Unpool", "Pools.", 3, 2)
@@ -278,7 +281,7 @@ def test_schema_page():
             Key("Mapping(*)", Kind.INTS),
             Key("File", Kind.PATH, ""),
         ),
-        ("Solvers.*",),
+        (*TRAINING.of("Solvers.*"), Ignored("Kernel", "kernels", "gives weights", changes=True)),
         "Pools.",
     )
     assert (
@@ -297,6 +300,8 @@ Pools.
 | `Mapping(*)` | list of integers |  |  |
 | `File` | path | none |  |
 
-Known and ignored: `Solvers.*`.
+Refused, because they change results in N2D2: `Kernel`.
+
+Known, without effect: `Solvers.*`.
 """
     )

@@ -92,7 +92,7 @@ class Arrays:
         """A layer of one output; operands whose slot is below 0 are constants."""
         inputs, params, tensors = {}, {}, {}
         slots = getattr(op, "slots", (0,))
-        for index, (slot, values, kind) in enumerate(zip(slots, operands, kinds)):
+        for index, (slot, values, kind) in enumerate(zip(slots, operands, kinds, strict=True)):
             if slot >= 0:
                 name = f"x{slot}" if slot else "x"
                 inputs[name], tensors[name] = values.reshape(1, -1), ((1, values.size), kind)
@@ -108,13 +108,14 @@ class Arrays:
         """Operands of kinds `kinds`, broadcast along random axes; sometimes one of them constant."""
         dims = self.dims()
         shapes = [tuple(1 if self.rng.integers(3) == 0 else n for n in dims) for _ in kinds]
-        dims = tuple(max(axis) for axis in zip(*shapes))
+        dims = tuple(max(axis) for axis in zip(*shapes, strict=True))
         slots = [0]
         for _ in kinds[1:]:
             slots.append(-1 if self.rng.integers(4) == 0 else max(slots) + 1)
         op = ArrayMap(function, dims, tuple(shapes), tuple(slots), result_kind(result))
         operands = [
-            self.values(prod(shape), kind, pattern) for shape, kind, pattern in zip(shapes, kinds, (*patterns, *[""] * 3))
+            self.values(prod(shape), kind, pattern)
+            for shape, kind, pattern in zip(shapes, kinds, (*patterns, *[""] * 3), strict=False)
         ]
         return self.case(
             op, operands, [element(kind) for kind in kinds], element(result), f"{' '.join(kinds)} -> {result} {shapes}"
@@ -191,7 +192,7 @@ class Arrays:
         """A transposition, slice, choice of lines, repetition or padding."""
         dims = self.dims(most=6)
         steps = [prod(dims[axis + 1 :]) for axis in range(len(dims))]
-        axes = [np.arange(n) * step for n, step in zip(dims, steps)]
+        axes = [np.arange(n) * step for n, step in zip(dims, steps, strict=True)]
         at = int(self.rng.integers(len(dims)))
         if form == "transpose":
             axes = [axes[axis] for axis in self.rng.permutation(len(dims))]
@@ -350,9 +351,11 @@ class Arrays:
         kernel, stride, dilation = ([1] * (3 - rank) + list(map(int, self.rng.integers(1, top, rank))) for top in (4, 3, 3))
         size = [1] * (3 - rank) + list(map(int, self.rng.integers(3, 8, rank)))
         pads = [0] * (3 - rank) + [int(self.rng.integers(0, 2)) if k > 1 else 0 for k in kernel[3 - rank :]]
-        dilation = [d if (k - 1) * d < n + p else 1 for d, k, n, p in zip(dilation, kernel, size, pads)]
-        kernel = [k if k <= n else 1 for k, n in zip(kernel, size)]
-        results = [(n + p - (k - 1) * d - 1) // s + 1 for n, p, k, d, s in zip(size, pads, kernel, dilation, stride)]
+        dilation = [d if (k - 1) * d < n + p else 1 for d, k, n, p in zip(dilation, kernel, size, pads, strict=True)]
+        kernel = [k if k <= n else 1 for k, n in zip(kernel, size, strict=True)]
+        results = [
+            (n + p - (k - 1) * d - 1) // s + 1 for n, p, k, d, s in zip(size, pads, kernel, dilation, stride, strict=True)
+        ]
         groups = int(self.rng.choice([1, 2])) if function == "Conv" else 1
         channels, batch = 2 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         outputs = groups * int(self.rng.integers(1, 4)) if function == "Conv" else channels
@@ -376,7 +379,7 @@ class Arrays:
         kinds = [kind, other or kind] if function == "Conv" else [kind]
         return self.case(
             op,
-            [self.values(n, k) for n, k in zip(op.operand_sizes(), kinds)],
+            [self.values(n, k) for n, k in zip(op.operand_sizes(), kinds, strict=True)],
             [element(k) for k in kinds],
             element(result),
             f"{kinds} {op}",

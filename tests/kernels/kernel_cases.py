@@ -20,16 +20,14 @@ from n2d2py.operators import (
     Fc,
     Identity,
     LeakyRectifier,
-    Logistic,
     Padding,
     Pool,
     Reshape,
     Softmax,
-    Softplus,
-    Swish,
     Tanh,
     Transpose,
 )
+from n2d2py.operators.functions import Logistic, Softplus, Swish
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)
@@ -198,7 +196,7 @@ class Sweep:
 
     def _integer_elemwise(self, operation: str, kinds: list[NumType], out_kind: NumType, shape) -> dict:
         multipliers = self.rng.integers(1, 2**12, len(kinds))
-        reach = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds)]
+        reach = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds, strict=True)]
         bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(reach)
         offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
         count = shape[1] if self.rng.integers(4) == 0 else 1
@@ -372,7 +370,7 @@ def pointwise(sweep: Sweep) -> list[Case]:
     for i, shape in enumerate([*shapes, (1, 70, 3, 3), (1, 12)]):
         cases.append(sweep.affine(shape, next(sweep.kinds), next(placed)))
     cases.append(in_place(sweep.affine((1, 24, 5, 5), (U8, S8), "apart"), "x", 3))
-    for kinds_, shape in zip([(U8, U8), (S8, U8), (U8, S8), (S8, S16), (U16, S16), (S16, U8)], shapes):
+    for kinds_, shape in zip([(U8, U8), (S8, U8), (U8, S8), (S8, S16), (U16, S16), (S16, U8)], shapes, strict=True):
         cases.append(sweep.activation(Swish(), shape, kinds_, next(placed)))
     cases.append(in_place(sweep.activation(Logistic(), (1, 13, 5, 5), (S8, U8), "strided")))
     cases.append(in_place(sweep.activation(Tanh(), (1, 32, 5, 5), (U8, U8), "apart"), "x", 17))
@@ -437,7 +435,7 @@ def floats(sweep: Sweep) -> list[Case]:
         sweep.affine((1, 13, 5, 3), f, "wrapped"),
         in_place(sweep.affine((1, 13, 5, 3), f, "apart")),
     ]
-    for operation, kind in zip(ElemWise.OPERATIONS * 2, [FLOAT32] * 5 + [FLOAT64] * 5):
+    for operation, kind in zip(ElemWise.OPERATIONS * 2, [FLOAT32] * 5 + [FLOAT64] * 5, strict=True):
         cases.append(sweep.elemwise(operation, (1, 7, 5, 5), 3, (kind,), "strided" if kind.bits == 64 else "apart"))
     functions = (
         Clip(0.0),

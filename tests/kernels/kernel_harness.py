@@ -250,7 +250,7 @@ def check_all(
 ) -> None:
     """Runs the cases and checks each; the message of a failure counts the others."""
     failures = []
-    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator)):
+    for case, after in zip(cases, compile_and_run(cases, folder, compiler, flags, units, emulator), strict=True):
         try:
             case.check(case.arena(), after)
         except AssertionError as error:

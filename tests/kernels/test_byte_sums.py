@@ -72,7 +72,7 @@ def test_cases_sum_bytes():
     assert len(made) > 40 and sums.count(0) < 6 and sums.count(1) > 15 and sums.count(2) > 15
     places = [
         largest_place(case.node.params["weights"].transpose(0, 2, 3, 1).reshape(len(case.node.params["weights"]), -1), words)
-        for case, words in zip(made, sums)
+        for case, words in zip(made, sums, strict=True)
         if words and case.node.op.kind == "Conv"
     ]
     assert sum(place.max() == PLACE_LIMIT for place in places) > 15

@@ -12,25 +12,8 @@ from kernel_cases import S8, S16, U8, Sweep
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
-from n2d2py.operators import (
-    Abs,
-    DepthToSpace,
-    ElemWise,
-    Elu,
-    Erf,
-    Exp,
-    Gelu,
-    GeluTanh,
-    HardSigmoid,
-    HardSwish,
-    Log,
-    Mish,
-    Softmax,
-    Softsign,
-    SpaceToDepth,
-    Sqrt,
-    Take,
-)
+from n2d2py.operators import Abs, DepthToSpace, ElemWise, Log, Softmax, SpaceToDepth, Sqrt, Take
+from n2d2py.operators.functions import Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Mish, Softsign
 
 FUNCTIONS = (
     Abs(),
@@ -97,7 +80,7 @@ def repeated(sweep: Sweep, operation: str, shape, other, kinds, layout: str, swa
     """Two operands, the one with axes of length 1 first or second."""
     kind, out_kind = kinds
     shapes = (other, shape) if swap else (shape, other)
-    inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes)}
+    inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
     node = {} if kind.is_float else sweep._integer_elemwise(operation, [kind, kind], out_kind, shape)
     graph = sweep.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
     values = {name: sweep.stored(s, k) for name, (s, k) in inputs.items()}

@@ -11,7 +11,8 @@ from kernel_cases import S8, S16, U8, U16
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.operators import Padding, Resize, Swish
+from n2d2py.operators import Padding, Resize
+from n2d2py.operators.functions import Swish
 
 
 def by_lines(case: harness.Case, keeps: bool = False) -> harness.Case:

@@ -17,7 +17,8 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.overlap import reach
-from n2d2py.operators import LeakyRectifier, Padding, Resize, Swish
+from n2d2py.operators import LeakyRectifier, Padding, Resize
+from n2d2py.operators.functions import Swish
 
 
 def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:

@@ -102,7 +102,7 @@ def unpool(sweep: Sweep, op: Unpool, size, channels: int, kind: NumType, pooled:
     shape = (
         1,
         channels,
-        *((n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:])),
+        *((n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:], strict=True)),
     )
     z = (1, channels, *size)
     result = op.output_shapes([shape, z], QuantNode("probe", op, ["x", "z"], ["y"]))[0]
@@ -126,7 +126,10 @@ def unpools(sweep: Sweep) -> list[harness.Case]:
         (Unpool((3, 1), (3, 1)), (6, 4)),
     ]
     kinds = [(U8, U8), (S8, U8), (NumType(8, False, zero_point=7), S8), (S16, S16), (U16, S16)]
-    made = [unpool(sweep, op, size, c, *pair, next(placed)) for (op, size), pair, c in zip(apart, kinds, CHANNELS)]
+    made = [
+        unpool(sweep, op, size, c, *pair, next(placed))
+        for (op, size), pair, c in zip(apart, kinds, CHANNELS[: len(apart)], strict=True)
+    ]
     overlapping = [
         (Unpool((3, 3), (2, 2)), (7, 9)),
         (Unpool((3, 3), (1, 1), (1, 1, 1, 1)), (5, 4)),
@@ -134,14 +137,14 @@ def unpools(sweep: Sweep) -> list[harness.Case]:
     ]
     return made + [
         unpool(sweep, op, size, 5, kind, kind, next(placed))
-        for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32))
+        for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32), strict=True)
     ]
 
 
 def float_layers(sweep: Sweep) -> list[harness.Case]:
     made = []
     for kind, shape, layout in zip(
-        (FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)), ("apart", "strided", "wrapped")
+        (FLOAT32, FLOAT64, FLOAT32), ((1, 7, 3, 4), (1, 12), (1, 4, 2, 5)), ("apart", "strided", "wrapped"), strict=True
     ):
         for op in (LRN(), LRN(4, 0.5, 0.5, 1.0), LRN(3, 2.0, 1.25, 0.5), Normalize("L1"), Normalize("L2")):
             made.append(sweep.move(op, shape, kind, layout))
@@ -151,7 +154,7 @@ def float_layers(sweep: Sweep) -> list[harness.Case]:
     steps = [Step(0.1), Step(0.2, 3.0, 0.0), Step(-0.3, None, 0.0), Step(0.4, 0.0, None)]
     made += [
         sweep.activation(step, (1, 13, 5, 3), (kind, kind), "strided")
-        for step, kind in zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32))
+        for step, kind in zip(steps, (FLOAT32, FLOAT64, FLOAT32, FLOAT32), strict=True)
     ]
     return made
 

@@ -32,14 +32,14 @@ def random_cases(seed: int, count: int, size: str) -> list[harness.Case]:
         kernel, stride = ((int(n) for n in rng.integers(1, 5, 2)) for _ in range(2))
         kernel, stride = tuple(kernel), tuple(stride)
         pads = tuple(int(rng.integers(0, k)) for k in (*kernel, *kernel))
-        if any(n + pads[i] + pads[i + 2] < k for i, (n, k) in enumerate(zip(image, kernel))):
+        if any(n + pads[i] + pads[i + 2] < k for i, (n, k) in enumerate(zip(image, kernel, strict=True))):
             continue
         op = PoolSum(kernel, stride, pads)
         shape = (1, 1 if rng.integers(4) == 0 else channels, *image)
         pooled = op.pool.output_shapes([shape], Node("p", op, [], []))[0]
         other = [channels, *(n if n > 1 else int(rng.integers(1, 6)) for n in pooled[2:])]
         other = (1, *(1 if rng.integers(3) == 0 else n for n in other))
-        out = tuple(max(a, b) for a, b in zip(pooled, other))
+        out = tuple(max(a, b) for a, b in zip(pooled, other, strict=True))
         kind = KINDS[len(made) % 3]
         graph = sweep.graph(
             op, {"x": (shape, kind), "z": (other, kind)}, (out, kind), activation=(None, Clip(-0.5, 0.5))[len(made) % 6 == 0]
@@ -74,7 +74,11 @@ def test_reference_is_pytorch(size):
     compared = 0
     for case in random_cases(7, 40 if size == "small" else 6, size):
         op = case.node.op
-        if op.pads[:2] != op.pads[2:] or any(2 * p > k for p, k in zip(op.pads, op.kernel)) or case.node.activation:
+        if (
+            op.pads[:2] != op.pads[2:]
+            or any(2 * p > k for p, k in zip(op.pads[:2], op.kernel, strict=True))
+            or case.node.activation
+        ):
             continue
         x, z = (torch.from_numpy(case.inputs[name]) for name in ("x", "z"))
         expected = torch.nn.functional.max_pool2d(x, op.kernel, op.stride, op.pads[:2]) + z

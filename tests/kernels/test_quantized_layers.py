@@ -13,7 +13,7 @@ from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.graph import QuantNode
-from n2d2py.operators import Affine, Conv, Deconv, ElemWise, Fc, Pool
+from n2d2py.operators import Activation, Affine, Conv, Deconv, ElemWise, Fc, Pool, Tanh
 
 TYPES = (
     NumType(8, True, full=True),
@@ -23,6 +23,8 @@ TYPES = (
     NumType(16, True, full=True),
     NumType(8, False, zero_point=1),
 )
+WIDE = NumType(32, True, full=True, scale=2.0**-20)
+"""What results hold that a file does not round; they stay below 2^29."""
 
 
 def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fraction: bool) -> harness.Case:
@@ -34,6 +36,8 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     reach = np.abs(flat).sum(axis=1) * (max(kind.qmax, -kind.qmin) + abs(kind.zero_point))
     bound = int((reach + np.abs(bias)).max())
     factors = sweep.rng.uniform(0.3, 2.0, len(weights)) * output.qmax / np.sqrt(reach.max() * 255.0)
+    if output is WIDE:
+        factors = sweep.rng.uniform(0.3, 1.0, len(weights)) * 2**29 / bound
     rescale = FractionRescale(factors, sweep.rng.uniform(-0.5, 0.5, len(weights))) if fraction else FloatRescale(factors)
     low = int(sweep.rng.choice([output.qmin, output.zero_point]))
     probe = QuantNode("probe", op, ["x"], ["y"], params={"weights": weights})
@@ -53,7 +57,7 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
 
 
 def weighted_cases(sweep: Sweep) -> list[harness.Case]:
-    kinds = cycle([(a, b) for a in TYPES for b in TYPES[::-1]])
+    kinds = cycle([(a, b) for a in TYPES for b in (*TYPES[::-1], WIDE)])
     geometry, fraction = cycle(cases.GEOMETRY), cycle((False, False, True))
     placed, pointwise, made = cycle(cases.LAYOUTS), cycle(cases.POINTWISE_LAYOUTS), []
     for channels in (*CHANNELS, 48, 64):
@@ -103,6 +107,8 @@ def real_sum(sweep: Sweep, operation: str, shape, count: int, layout: str) -> ha
     scales = sweep.rng.uniform(0.01, 0.2, count).astype(np.float32) * (
         sweep.rng.choice([1, -1], count) if operation == "Sum" else 1
     )
+    if sweep.rng.integers(2):
+        kinds[-1], scales[-1] = WIDE, np.copysign(np.float32(WIDE.scale), scales[-1])
     inputs = {f"x{i}" if i else "x": (shape, kind) for i, kind in enumerate(kinds)}
     step = np.float32(np.abs(scales).sum() * 100 / output.qmax if operation != "Prod" else np.prod(np.abs(scales) * 60) / 60)
     graph = sweep.graph(
@@ -145,14 +151,26 @@ def real_cases(sweep: Sweep) -> list[harness.Case]:
     return made
 
 
+def table_cases(sweep: Sweep) -> list[harness.Case]:
+    """Functions by table, from every type to others, wider ones among them; every stored value occurs."""
+    made = []
+    for kind, output, layout in zip(TYPES, (*TYPES[1:], WIDE), cycle(cases.POINTWISE_LAYOUTS)):
+        shape = (1, 3, 8, 32)
+        table = sweep.stored((2**kind.bits,), output, "random")
+        graph = sweep.graph(Activation(Tanh()), {"x": (shape, kind)}, (shape, output), params={"table": table})
+        values = np.resize(np.arange(kind.qmin, kind.qmax + 1), shape).astype(kind.dtype)
+        made.append(sweep.case(f"table {kind.name} -> {output.name}", graph, {"x": values}, layout))
+    return made
+
+
 def quantized_cases(seed: int) -> list[harness.Case]:
     sweep = Sweep(seed)
-    return [*weighted_cases(sweep), *real_cases(sweep)]
+    return [*weighted_cases(sweep), *real_cases(sweep), *table_cases(sweep)]
 
 
 def test_quantized_layers(tmp_path):
     need("g++")
-    harness.check_all(quantized_cases(3)[::5], tmp_path, flags=("-O1",))
+    harness.check_all([*quantized_cases(3)[::5], *table_cases(Sweep(3))], tmp_path, flags=("-O1",))
 
 
 @pytest.mark.slow

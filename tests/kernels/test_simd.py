@@ -71,7 +71,7 @@ def dense_cases(sweep: cases.Sweep) -> list[harness.Case]:
         made.append(
             sweep.conv((1, channels, 9, 11), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed), 9 * (i % 2))
         )
-    for kind, layout in zip(KINDS, ("over", "ring", "wrapped", "over", "apart", "ring", "apart")):
+    for kind, layout in zip(KINDS, ("over", "ring", "wrapped", "over", "apart", "ring", "apart"), strict=True):
         made.append(sweep.conv((1, 72, 13, 12), 24, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, layout))
     for i, (kind, layout) in enumerate(zip(((S16, U8), (U16, S8), (S16, S16), (U16, U16)) * 3, cycle(LAYOUTS))):
         channels, outputs = (1, 3, 8, 33)[i % 4], (16, 64, 5, 48, 33)[i % 5]
@@ -203,11 +203,13 @@ def real_cases(sweep: cases.Sweep) -> list[harness.Case]:
     """float32: outputs around 16, channels around 4, 8 and 16, pixels around a tile, padding, strides, groups of 16."""
     kinds, placed, made = (FLOAT32, FLOAT32), cycle(LAYOUTS), []
     for outputs, channels, (kernel, stride, pads, dilation) in zip(
-        (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70), (1, 3, 8, 16, 17, 20, 5), cases.GEOMETRY[:5] + cases.GEOMETRY[6:8]
+        (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70),
+        cycle((1, 3, 8, 16, 17, 20, 5)),
+        cycle(cases.GEOMETRY[:5] + cases.GEOMETRY[6:8]),
     ):
         made.append(sweep.conv((1, channels, 6, 7), outputs, kernel, stride, pads, dilation, 1, kinds, next(placed)))
     made.append(sweep.conv((1, 12, 5, 7), 64, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 4, kinds, "apart"))
-    for channels, (kernel, stride, pads, dilation) in zip((3, 8, 9, 16, 20, 33, 4), cases.GEOMETRY[1:]):
+    for channels, (kernel, stride, pads, dilation) in zip(cycle((3, 8, 9, 16, 20, 33, 4)), cases.GEOMETRY[1:]):
         made.append(sweep.conv((1, channels, 9, 7), channels, kernel, stride, pads, dilation, channels, kinds, next(placed)))
     made += [sweep.fc((1, 37), outputs, kinds, layout) for outputs, layout in ((10, "apart"), (65, "strided"), (144, "apart"))]
     return made

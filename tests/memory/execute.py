@@ -99,7 +99,7 @@ class _Run:
         if op.type == "window":
             return [
                 (name, i, j)
-                for name, lines, columns in zip(op.inputs, a["lines"], a["columns"])
+                for name, lines, columns in zip(op.inputs, a["lines"], a["columns"], strict=True)
                 for i in range(*lines[y])
                 for j in range(*columns[x])
             ]

@@ -54,7 +54,7 @@ class _Run:
         for name in self.graph["inputs"]:
             if name not in arriving:
                 self.write(name, range(self.tensors[name]["h"]), -1)
-        for clock, step in zip(clocks, schedule):
+        for clock, step in zip(clocks, schedule, strict=True):
             if set(step) - STEP:
                 self.fault(f"keys of {step}")
             elif "input" in step:
@@ -140,7 +140,7 @@ class _Run:
         letters = loop.replace("-", "")
         orders = [reversed(ranges[x]) if f"-{x}" in loop else ranges[x] for x in letters]
         for indices in product(*orders):
-            at = tuple(dict(zip(letters, indices))[x] for x in "hwc")
+            at = tuple(dict(zip(letters, indices, strict=True))[x] for x in "hwc")
             for source, elements in self.reads(op, at):
                 self.read(source, elements, f"{name} {at}", clock)
             self.store(output, at, clock)
@@ -197,7 +197,7 @@ class _Run:
         else:
             self.fault(f"{op['name']} computes, it is no view")
             return
-        self.names[output] = dict(zip(self.elements(output), wanted))
+        self.names[output] = dict(zip(self.elements(output), wanted, strict=True))
         for source in op["inputs"]:
             self.read(source, self.elements(source), op["name"], clock)
         self.read(output, self.elements(output), op["name"], clock)

@@ -194,7 +194,9 @@ def test_unknown_or_missing_parts_are_not_passed_over(chain):
         return {v.kind for v in check_map(graph, data)}
 
     assert broken(lambda d: d["tensors"]["conv0.y"].update(ring_rows=3)) == {"form"}
-    assert broken(lambda d: d["schedule"][0].update(rows=[0, 3])) == {"schedule"}
+    assert broken(lambda d: d["schedule"][0].update(rows=[0, 3])) == {"overwritten"}
+    assert broken(lambda d: d["schedule"][0].update(rows=[0, 99])) == {"schedule"}
+    assert broken(lambda d: d["schedule"][0].update(rows=[2, 2])) == {"schedule"}
     assert broken(lambda d: d["schedule"][0].update(in_rows=[0, 3])) == {"schedule"}
     assert broken(lambda d: d["tensors"]["conv0.y"].pop("offset")) == {"missing"}
     assert broken(lambda d: d["tensors"].pop("conv0.y")) == {"missing"}

@@ -20,6 +20,7 @@ NETWORKS = {
     "MobileNet": ROOT / "models" / "MobileNet.ini",
     "branches": ROOT / "tests" / "e2e" / "branches.ini",
     "resampling": ROOT / "tests" / "memory" / "resampling.ini",
+    "skipped": ROOT / "tests" / "memory" / "skipped.ini",
 }
 
 needs_tools = pytest.mark.skipif(
@@ -166,3 +167,32 @@ def test_layers_for_several_instruction_sets_run_by_lines(parameters, tmp_path):
     folder = export("branches", tmp_path, f"{parameters}\nRuntimeDispatch=1\n")
     assert any("rows" in step for step in memory_map(folder)["schedule"])
     assert_exact(folder)
+
+
+@needs_tools
+@pytest.mark.parametrize("parameters", ["MemoryMode=Small", "MemoryMode=Small\nStreamInput=1\nSIMD=none"])
+def test_lines_that_nobody_reads_are_neither_made_nor_compared(parameters, tmp_path):
+    folder = export("skipped", tmp_path, f"{parameters}\n")
+    made = dict.fromkeys(("wide", "third", "pool"), 0)
+    for step in memory_map(folder)["schedule"]:
+        if step.get("op") in made:
+            made[step["op"]] += step["rows"][1] - step["rows"][0]
+    assert made["wide"] < 47 and made["pool"] < 14
+    x = n2d2py.load_simulator(folder).info.inputs[0]
+    layers = n2d2py.load_export(folder).layers(np.ones((2, *x.shape[1:]), x.dtype))
+    missing = {name: ~np.ma.getmaskarray(layers[name]).all(axis=(0, 1, 3)) for name in made}
+    assert {name: int(lines.sum()) for name, lines in missing.items()} == made
+    assert not np.ma.isMaskedArray(layers["fc"])
+    assert_exact(folder)
+    assert arena_symbol(folder) == memory_map(folder)["arena_size"]
+
+
+@needs_tools
+def test_lines_that_are_not_made_are_nan_in_the_text_of_a_layer(tmp_path):
+    folder = export("skipped", tmp_path, "MemoryMode=Small\n")
+    stimulus = next(folder.rglob("stimuli/*"), None)
+    assert stimulus is None  # the program takes a stimulus of zeros then
+    printed = subprocess.run(["make", "save_outputs", "OPT=-O1"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    text = np.loadtxt(folder / "outputs" / "wide_output.txt").reshape(24, 47, 41)
+    lines = np.isnan(text).all(axis=(0, 2))
+    assert lines.sum() == np.isnan(text).any(axis=(0, 2)).sum() > 0 and "lines that no layer reads" in printed

@@ -81,7 +81,7 @@ def test_arena_of_the_four_strategies(name):
     assert sum(t.bytes for t in problem.tensors.values()) == total
     assert tuple(tops(problem, s, optimize_buffer=False, no_branch_concat=False) for s in ORDERS) == plain
     assert tuple(tops(problem, s) for s in ORDERS) == wrapped
-    for strategy, figure in zip(ORDERS, wrapped):
+    for strategy, figure in zip(ORDERS, wrapped, strict=True):
         plan = plan_memory(problem, strategy=strategy)
         assert plan.arena_bytes == figure or (name == "resnet50" and figure - plan.arena_bytes in (0, 7_168))
         assert check_plan(problem, plan) == []

@@ -11,6 +11,7 @@ from random_graphs import random_problem
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory import MemoryProblem, check_map, plan_memory, write_memory_files
+from n2d2py.memory.files import in_known_terms, json_text
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -99,3 +100,116 @@ def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
     wrapped = [plane for plane in planes if not plane.contiguous]
     assert wrapped and len(hatched) == len(wrapped)
     assert len(drawn) == len(planes) + len(wrapped)
+
+
+@pytest.mark.parametrize(
+    "data, text",
+    [
+        ({}, "{\n\n}\n"),
+        (
+            {
+                "tensors": {"a": {"h": 1}, "b": {"h": 2}},
+                "ops": [{"name": "x"}, {"name": "y"}],
+                "schedule": [{"op": "x"}],
+                "n": [1, 2],
+            },
+            """\
+{
+ "tensors": {
+  "a": {"h": 1},
+  "b": {"h": 2}
+ },
+ "ops": [
+  {"name": "x"},
+  {"name": "y"}
+ ],
+ "schedule": [
+  {"op": "x"}
+ ],
+ "n": [1, 2]
+}
+""",
+        ),
+        ({"tensors": {}, "ops": [], "schedule": []}, '{\n "tensors": {},\n "ops": [],\n "schedule": []\n}\n'),
+    ],
+)
+def test_a_line_for_each_tensor_and_operator(data, text):
+    assert json_text(data) == text
+    assert json.loads(text) == data
+
+
+def test_files_are_written_where_they_are_wanted(tmp_path):
+    net = Net(4, 4, 2)
+    net.conv(net.input, 3, 3)
+    problem = net.done()
+    plan = plan_memory(problem)
+    folder = tmp_path / "statistics" / "memory"
+    write_memory_files(folder, problem, plan, picture=False)
+    texts = ["memory_graph.json", "memory_map.json", "memory_mapping.log"]
+    assert sorted(path.name for path in folder.iterdir()) == texts
+    written = [(folder / name).read_bytes() for name in texts]
+    assert b"\r" not in b"".join(written)
+    assert json.loads(written[0]) == problem.to_json() and json.loads(written[1]) == plan.to_json()
+    write_memory_files(folder, problem, plan)  # over the old ones, with the picture
+    assert sorted(path.name for path in folder.iterdir()) == [*texts, "memory_mapping.png"]
+    assert [(folder / name).read_bytes() for name in texts] == written
+
+
+class Plan:
+    """What `in_known_terms` asks of a plan."""
+
+    def __init__(self, streamed=(), overlapping=()):
+        self.streamed, self.overlapping = list(streamed), overlapping
+
+    def overlaps(self, problem, name) -> bool:
+        return name in self.overlapping
+
+
+def test_a_reader_need_not_know_what_the_plan_does_not_use():
+    """Layers of unknown terms are "fc", under their own names, unless the plan runs them by lines or over an input."""
+    net = Net(6, 4, 3)
+    tables = {"lines": [[[row, row + 1] for row in range(6)]], "columns": [[[column, column + 1] for column in range(4)]]}
+    x = net._add("window", (net.input,), (6, 4, 3), **tables, layer="Mine")
+    x = net._add("upsample", (x,), (6, 8, 3), scale=[1, 2])
+    problem = net.done(net.conv(x, 3, 3))
+    problem.validate()
+    assert problem.unknown() == ("window0", "upsample1")
+
+    def types(plan):
+        return {op.name: (op.type, op.attributes.get("layer")) for op in in_known_terms(problem, plan).ops}
+
+    whole = {"window0": ("fc", "Mine"), "upsample1": ("fc", "upsample"), "conv2": ("conv", None)}
+    assert types(Plan()) == whole
+    for plan in (Plan(streamed=["window0"]), Plan(overlapping=["window0"])):
+        assert types(plan) == {**whole, "window0": ("window", "Mine")}
+    assert types(Plan(["window0"], ["upsample1"])) == {op.name: (op.type, op.attributes.get("layer")) for op in problem.ops}
+
+
+def test_a_damaged_map_is_told(tmp_path):
+    """Each number of a written map that is changed makes a fault, or leaves the plan as right as it was."""
+    problem = networks.resnet8()
+    plan = plan_memory(problem)
+    graph, memory_map = problem.to_json(), plan.to_json()
+    for name in ("add3.y", "conv1.y"):
+        for key in ("offset", "stride", "length", "count", "size"):
+            damaged = json.loads(json.dumps(memory_map))
+            damaged["tensors"][name][key] += 1
+            assert check_map(graph, damaged), (name, key)
+    for size in (0, memory_map["arena_size"] - 1):
+        assert check_map(graph, {**memory_map, "arena_size": size})
+
+
+def test_addresses_grow_upwards_in_the_picture(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    shown = []
+    original = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: (shown.append(self), original(self, *given, **more))[1])
+    problem = networks.squeezenet11()
+    plan = plan_memory(problem, strategy=networks.N2D2)
+    write_memory_files(tmp_path, problem, plan)
+    (axes,) = shown[0].axes
+    assert axes.get_ylim() == (0, plan.arena_bytes) and axes.get_xlim()[0] == 0 < axes.get_xlim()[1]
+    (legend,) = (patch for patch in axes.get_legend().get_patches() if patch.get_label() == "wrapped part")
+    assert legend.get_hatch() and (legend.get_width(), legend.get_height()) != (0, 0)

@@ -88,7 +88,7 @@ def test_advice_names_an_output_that_can_stay_with_the_caller():
 def test_the_curve_falls_while_more_layers_stream():
     points = budget_curve(networks.resnet8(), Settings())
     assert points[0] == (33_792, 0) and points[-1][0] == 15_616 and len(points) > 4
-    sizes, streamed = zip(*points)
+    sizes, streamed = zip(*points, strict=True)
     assert list(sizes) == sorted(sizes, reverse=True) and list(streamed) == sorted(streamed)
 
 
@@ -125,3 +125,11 @@ def test_an_input_arrives_line_by_line(tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_is_exact(mode, tmp_path):
     assert_exact(export("MobileNet", tmp_path, f"MemoryMode={mode}\n"))
+
+
+def test_a_setting_that_needs_the_whole_budget_is_named():
+    problem = networks.resnet8()
+    with pytest.raises(N2D2Error, match="use MemoryMode=Small, which needs 25,600 bytes"):
+        plan_mode(problem, Settings(), "Balanced", budget=25_600)
+    with pytest.raises(N2D2Error, match="use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes"):
+        plan_mode(problem, Settings(), "Minimum", budget=12_896)

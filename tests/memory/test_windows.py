@@ -37,7 +37,7 @@ def one_layer(op, shapes: list[tuple[int, ...]], params: dict) -> tuple[QuantGra
     names = [f"x{i}" for i in range(len(shapes))]
     node = QuantNode("layer", op, names, ["y"], params=params)
     graph = QuantGraph("one", -32)
-    for name, shape in [*zip(names, shapes), ("y", op.output_shapes(shapes, node)[0])]:
+    for name, shape in [*zip(names, shapes, strict=True), ("y", op.output_shapes(shapes, node)[0])]:
         graph.tensors[name] = QuantTensor(name, shape, FLOAT32)
     graph.inputs, graph.outputs = names, ["y"]
     graph.nodes.append(node)
@@ -83,7 +83,9 @@ def test_resampling(op):
     ids=str,
 )
 def test_unpooling(op, size):
-    pooled = [(n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:])]
+    pooled = [
+        (n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:], strict=True)
+    ]
     assert_tables(op, [(1, 2, *pooled), (1, 2, *size)])
 
 

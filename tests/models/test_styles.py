@@ -27,5 +27,6 @@ def test_dimensions(name):
         path.write_bytes((FOLDER / path).read_bytes().replace(b"\n", b"\r\n"))
     found = dims(path)
     assert {layer: found.get(layer) for layer in expected} == expected and len(expected) > 1
-    unexpected = [line for line in warnings() if not (name in NOT_RUN and ("W226" in line or "'Operation'" in line))]
+    said = [line for line in warnings() if "W108" not in line]  # keys of training and the like
+    unexpected = [line for line in said if not (name in NOT_RUN and ("W226" in line or "'Operation'" in line))]
     assert unexpected == []

@@ -9,7 +9,7 @@ from n2d2py.export.nvdla.emit import emit
 from n2d2py.export.nvdla.lower import lower
 from n2d2py.graph import Graph, Node
 from n2d2py.nvdla import Program, parse_loadable, write_loadable
-from n2d2py.nvdla.check import violations
+from n2d2py.nvdla.check import notes, violations
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
@@ -82,7 +82,7 @@ def compiled(graph: Graph, config: str, precision: int, samples: np.ndarray, abi
     loadable = parse_loadable(write_loadable(emit(lowered, abi).loadable))
     program = Program.of(loadable, "net.nvdla")
     assert program.abi.name == abi
-    assert violations(program, CONFIGS[config]) == []
+    assert violations(program, CONFIGS[config]) == [] and notes(program, CONFIGS[config]) == []
     return quantized, lowered, program
 
 

@@ -126,7 +126,7 @@ def pool(get, size: tuple[int, int], op, row: int, column: int, bits: int) -> in
 
 
 def lrn(get, channels: int, c: int, op, lut, bits: int) -> int:
-    """One result of the CDP; `get(c)` are the channels of a position, `channels` of them with the lanes of the last atom."""
+    """One result of the CDP; `get(c)` are the channels of a position; lanes from `channels` on hold nothing."""
     into, out = op["in_cvt"], op["out_cvt"]
 
     def v(channel: int) -> int:

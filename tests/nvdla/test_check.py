@@ -94,7 +94,10 @@ WRONG = [
     (of_surface(0, CONV, "src_data.offset", 4), "begins at byte 4 of its memory"),
     (of_surface(0, CONV, "src_data.address", 60), "src_data has address index 60"),
     (of_surface(0, CONV, "src_data.channel", 9000), "each must be from 1 to 8192"),
-    (of_surface(0, CONV, "weight_data.size", 1100), "weight_data has 1100 bytes, not a multiple of 128"),
+    (
+        of_surface(0, CONV, "weight_data.size", 1100),
+        "weight_data has 1100 bytes, not a multiple of the 8 bytes of an entry of the buffer",
+    ),
     (of_surface(0, CONV, "weight_data.size", 1024), "16 kernels of 72 bytes take 1152"),
     (of_surface(0, CONV, "weight_data.offset", 16), "weight_data begins at byte 16"),
     (of_surface(1, SDP, "dst_data.surf_stride", 400), "the surface stride of dst_data is 400; 10 lines take 800"),

@@ -10,9 +10,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import fixed_point
 from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.operators import LRN, Softmax
-from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Tanh
+from n2d2py.nvdla.firmware import FP16, INT8, RUBIK
+from n2d2py.operators import LRN, Resize, Softmax
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
 
 SLOW = pytest.mark.slow
 TARGETS = [
@@ -131,8 +131,8 @@ def test_transposed_convolutions(kernel, stride, pads, precision):
         _, lowered, program = compiled(graph, "nv_full", precision, x, abi)
         found, wanted = run(lowered, program, x), expected(graph, x)
         assert cosine(found, wanted) > (0.99999 if precision == FP16 else 0.995)
-    with pytest.raises(N2D2Error, match="E715.*no RUBIK engine"):
-        compiled(graph, "nv_small", INT8, x)
+        engines = {op.engine for layer in lowered.layers for chain in layer.chains for op in chain}
+        assert (RUBIK in engines) == (stride != (1, 1))
 
 
 def samples(shape=(3, 12, 10), count: int = 3) -> np.ndarray:
@@ -244,7 +244,7 @@ def test_memory_is_reused():
     "network, config, precision, reason",
     [
         (lambda n: n.conv("a", "x", 4, stride=(9, 9), kernel=(1, 1)), "nv_full", FP16, "the limits are 32, 8 and 32"),
-        (lambda n: n.add("a", Pool("Max", (11, 10), (1, 1)), "x"), "nv_full", FP16, None),
+        (lambda n: n.add("a", Resize((24, 20), "Bilinear"), "x"), "nv_full", FP16, "resampling of mode Bilinear"),
         (lambda n: n.add("a", Activation(Tanh()), "x"), "nv_small", INT8, "nv_small has no look-up table for Tanh"),
         (lambda n: n.add("a", ElemWise("EuclideanSum"), "x", "x"), "nv_full", FP16, "EuclideanSum of 2 inputs"),
         (lambda n: n.conv("b", n.add("a", Softmax(), "x"), 2), "nv_full", FP16, "softmax over all channels of one position"),
@@ -255,7 +255,7 @@ def test_refusals_have_reasons(network, config, precision, reason):
     graph = net.done(network(net))
     with pytest.raises(N2D2Error) as caught:
         compiled(graph, config, precision, samples())
-    assert caught.value.code == "E715" and (reason or "the limits are 8, 8 and 7") in caught.value.line()
+    assert caught.value.code == "E715" and reason in caught.value.line()
 
 
 def test_fixed_point():

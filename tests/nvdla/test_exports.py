@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from nvdla_files import SHARED, needs_shared
+from onnx import helper, numpy_helper
 
 from n2d2py.cli import main
 from n2d2py.nvdla import cli as nvdla
@@ -88,6 +90,59 @@ def with_normalization(folder: Path) -> Path:
     ).replace("Input=conv1\nNbOutputs=[conv1]", "Input=lrn1\nNbOutputs=[conv1]")
     (folder / "lrn.ini").write_text(text)
     return folder / "lrn.ini"
+
+
+def shuffled(folder: Path) -> tuple[str, str]:
+    """A split, a channel shuffle followed by a slice of lines and columns, as exporters write them; calibration data."""
+    random = np.random.default_rng(0)
+
+    def weights(name: str, *shape: int) -> onnx.TensorProto:
+        values = random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
+        return numpy_helper.from_array(values.astype(np.float32), name)
+
+    def integers(name: str, *values: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(np.array(values, np.int64), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["ar"]),
+        helper.make_node("Split", ["ar"], ["s1", "s2"], axis=1, num_outputs=2),
+        helper.make_node("Conv", ["s2", "w2"], ["b"], pads=[1, 1, 1, 1]),
+        helper.make_node("Concat", ["s1", "b"], ["c"], axis=1),
+        helper.make_node("Reshape", ["c", "groups"], ["d"]),
+        helper.make_node("Transpose", ["d"], ["e"], perm=[0, 2, 1, 3, 4]),
+        helper.make_node("Reshape", ["e", "image"], ["f"]),
+        helper.make_node("Slice", ["f", "starts", "ends", "axes"], ["g"]),
+        helper.make_node("Conv", ["g", "w3"], ["y"]),
+    ]
+    constants = [
+        weights("w1", 16, 4, 3, 3),
+        weights("w2", 8, 8, 3, 3),
+        weights("w3", 5, 16, 3, 3),
+        integers("groups", 1, 2, 8, 8, 8),
+        integers("image", 1, 16, 8, 8),
+        integers("starts", 1, 0),
+        integers("ends", 8, 7),
+        integers("axes", 2, 3),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in (("x", [1, 4, 8, 8]), ("y", None))
+    ]
+    graph = helper.make_graph(nodes, "shuffle", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder / "shuffle.onnx")
+    np.save(folder / "x.npy", random.standard_normal((8, 4, 8, 8)).astype(np.float32))
+    return str(folder / "shuffle.onnx"), str(folder / "x.npy")
+
+
+@pytest.mark.parametrize("config", ["nv_small", "nv_large"])
+def test_splits_shuffles_and_slices(config, tmp_path):
+    network, data = shuffled(tmp_path)
+    words = [network, "-nbbits", "8", "-calib", "-1", "-calib-data", data, "-quality", "fast", "-compare", "4"]
+    folder = export(tmp_path, *words, config=config)
+    compared = summary(folder)["compare"]
+    assert compared["y"]["identical"] and compared["g_image"]["identical"]
+    assert all(layer["identical"] is not False for layer in compared.values())
+    assert nvdla.main(["check", str(folder / "out.nvdla")]) == 0
 
 
 @pytest.mark.slow

@@ -7,10 +7,11 @@ import pytest
 from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
+from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.operators import LRN, Deconv, Softmax
-from n2d2py.operators.activations import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.nvdla.firmware import FP16, INT8, SDP
+from n2d2py.operators import LRN, Deconv, Softmax, Take
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
 SHAPE = (6, 14, 13)
@@ -217,3 +218,137 @@ def test_softmax_on_the_cpu(config):
     found, wanted = run(lowered, program, x), expected(graph, x)
     assert len(program.tasks) == 2 and np.abs(found - wanted).max() < 3 / 127
     assert np.array_equal(found.argmax(axis=1), wanted.argmax(axis=1))
+
+
+THREE = [("nv_small", INT8), ("nv_large", INT8), ("nv_full", INT8), ("nv_full", FP16)]
+
+
+@pytest.mark.parametrize("config, precision", THREE)
+def test_tables_of_single_pixels_have_the_stride_of_a_group(config, precision):
+    """The C-model of NVIDIA stops at any other surface stride."""
+    net = Net((20, 4, 4))
+    graph = net.done(net.fc("g", net.fc("f", "x", 70), 45))
+    x = samples((20, 4, 4))
+    _, lowered, program = compiled(graph, config, precision, x)
+    one = CONFIGS[config]
+    size = 4 if precision == INT8 else 2  # bias and factor, or a bias
+    strides = [
+        int(op.surface["x1_data"]["surf_stride"])
+        for _, op in program.dla_operations()
+        if op.engine == SDP and op.op["x1_op"]["mode"]
+    ]
+    assert set(strides) == {one.lanes(precision) * size} and len(strides) >= 2
+    assert cosine(run(lowered, program, x), expected(graph, x)) > 0.995
+    for _, op in program.dla_operations():
+        if op.engine == SDP:
+            op.surface["x1_data"]["surf_stride"] *= 2
+    wrong = violations(program, one)
+    assert len(wrong) == len(strides) and all("the surface stride of x1_data is" in line for line in wrong)
+
+
+def test_single_pixels_of_larger_maps_are_not_left_alone():
+    """A last line of one pixel and several atoms is computed together with the line before it."""
+    net = Net((4096, 241, 1))
+    graph = net.done(net.conv("a", "x", 16, (1, 1)))
+    x = samples((4096, 241, 1))
+    _, lowered, program = compiled(graph, "nv_small", INT8, x)
+    parts = [(chain[1].cubes["dst_data"].row, chain[1].cubes["dst_data"].rows) for chain in lowered.layers[0].chains]
+    assert parts[-2:] == [(224, 16), (239, 2)]
+    assert cosine(run(lowered, program, x), expected(graph, x)) > 0.995
+
+
+def random_pool(seed: int) -> tuple[Net, bool]:
+    """A pool of any shape; whether it has several windows along both axes, or none that is out of reach."""
+    random = np.random.default_rng(seed)
+    kernel = tuple(int(random.integers(1, 19 if random.integers(4) == 0 else 9)) for _ in range(2))
+    stride = tuple(int(random.integers(1, 13 if random.integers(4) == 0 else 9)) for _ in range(2))
+    pads = tuple(int(random.integers(0, min(k, 8))) if random.integers(2) else 0 for k in (*kernel, *kernel))
+    size = tuple(int(random.integers(max(1, k - a), 40)) for k, a in zip(kernel, pads[:2], strict=True))
+    net = Net((int(random.integers(1, 40)), *size))
+    mode = "Max" if random.integers(3) == 0 else "Average"
+    net.add("p", Pool(mode, kernel, stride, pads, count_pad=bool(random.integers(2))), "x")
+    return net, mode == "Max"
+
+
+@pytest.mark.parametrize("config, precision", THREE)
+@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.slow)])
+def test_pools_of_any_shape(first, config, precision):
+    """They are right, or refused with a reason; never a loadable that is not valid."""
+    refused = 0
+    for seed in range(first, first + (40 if first == 0 else 200)):
+        net, exact = random_pool(seed)
+        graph, x = net.done("p"), samples(tuple(net.graph.shape("x")[1:]))
+        try:
+            _, lowered, program = compiled(graph, config, precision, x)
+        except N2D2Error as problem:
+            assert problem.code == "E715"
+            refused += 1
+            continue
+        found, wanted = run(lowered, program, x), expected(graph, x)
+        assert found.shape == wanted.shape
+        if precision == FP16:
+            assert np.abs(found - wanted).max() <= 0.01 * np.abs(wanted).max(), seed
+        elif exact:
+            assert np.abs(found - wanted).max() <= 0.51 * lowered.inputs["x"][1], seed
+        elif net.graph.node("p").op.count_pad:
+            assert np.abs(found - wanted).max() <= 1.5 * lowered.inputs["x"][1], seed
+    assert refused < (40 if first == 0 else 200) // 2
+
+
+@pytest.mark.parametrize("config", ["nv_small", "nv_large", "nv_full"])
+def test_an_average_with_one_window_and_columns_behind_it(config):
+    net = Net((8, 13, 7))
+    graph = net.done(net.add("p", Pool("Average", (6, 3), (2, 6), (1, 0, 1, 0), count_pad=True), "x"))
+    x = samples((8, 13, 7))
+    _, lowered, program = compiled(graph, config, INT8, x)
+    found, wanted = run(lowered, program, x), expected(graph, x)
+    assert np.abs(found - wanted).max() <= 1.5 * lowered.outputs["p"][1]
+
+
+TAKEN = {
+    "shuffle": ((3, 1, 0, 2, 7, 9, 9), None, None),
+    "whole atoms": (tuple(range(32, 64)), None, None),
+    "half of an atom": (tuple(range(32, 36)), None, None),
+    "inside of atoms": (tuple(range(3, 50)), None, None),
+    "every other channel": (tuple(range(0, 64, 2)), None, None),
+    "lines": (None, (2, 3, 4), None),
+    "every other line and column": (None, (1, 3, 5), (0, 2, 4)),
+    "one pixel": (None, (4,), (3,)),
+    "a corner": ((5, 6), (0, 1), (5, 6)),
+    "one channel": ((63,), None, None),
+}
+
+
+@pytest.mark.parametrize("config, precision", THREE)
+@pytest.mark.parametrize("case", TAKEN)
+@pytest.mark.parametrize("last", [False, True])
+def test_chosen_channels_lines_and_columns(case, last, config, precision):
+    net = Net((64, 6, 7))
+    y = net.add("t", Take(TAKEN[case]), net.conv("a", "x", 64, (1, 1), activation=RELU))
+    graph = net.done(y if last else net.conv("b", y, 5, (1, 1)))
+    x = samples((64, 6, 7))
+    quantized, lowered, program = compiled(graph, config, precision, x)
+    found, name = run(lowered, program, x), graph.outputs[0]
+    if precision == FP16:
+        assert cosine(found, expected(graph, x)) > 0.99999
+        return
+    wanted = simulate(quantized, quantize_inputs(quantized, [x]))[name].reshape(found.shape) * quantized.type(name).scale
+    assert np.abs(found - wanted).max() <= 1.01 * quantized.type(name).scale
+
+
+def test_whole_atoms_of_channels_cost_nothing():
+    net = Net((16, 6, 7))
+    y = net.conv("a", "x", 64, activation=RELU)
+    graph = net.done(net.conv("b", net.add("t", Take((tuple(range(32, 64)), None, None)), y), 5))
+    _, lowered, _ = compiled(graph, "nv_large", INT8, samples((16, 6, 7)))
+    assert [layer.name for layer in lowered.layers] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "indices", [(None, (3, 2, 1), None), (None, (0, 1, 3), None), (None, None, (0, 0, 1)), (None, (0, 9), None)]
+)
+def test_lines_in_another_order_are_refused(indices):
+    net = Net((8, 12, 6))
+    graph = net.done(net.add("t", Take(indices), net.conv("a", "x", 8, (1, 1))))
+    with pytest.raises(N2D2Error, match=r"E715.*lines or columns in an order of their own, or more than 8 apart"):
+        compiled(graph, "nv_small", INT8, samples((8, 12, 6)))

@@ -99,7 +99,7 @@ def test_the_command(tmp_path, capsys):
 def test_the_structures_are_those_of_nvidia(file, abi):
     table = json.loads((SHARED / file).read_text())
     structs = dict(STRUCTS, dla_data_cube=firmware.ABIS[abi].cube)
-    for name, dtype in zip(("bdma", "conv", "sdp", "pdp", "cdp", "rubik"), firmware.ABIS[abi].surfaces):
+    for name, dtype in zip(("bdma", "conv", "sdp", "pdp", "cdp", "rubik"), firmware.ABIS[abi].surfaces, strict=True):
         structs[f"dla_{name}_surface_desc"] = dtype
     for name, dtype in structs.items():
         assert table[name]["size"] == dtype.itemsize, name

@@ -172,15 +172,8 @@ def test_cdp(config, precision):
         cube = Cube(shape, precision, chosen.atom, (0, int(random.integers(2))))
         data = {"src_data": fill(cube.size, seed), "dst_data": bytes(cube.size)}
         found = run_one(chosen, CDP, op[()], {"src_data": cube, "dst_data": cube}, data, [lut])
-        for c, h, w in np.ndindex(shape):
-            wanted = lrn(
-                lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)),
-                cube.surfaces * cube.lanes,
-                c,
-                op,
-                lut,
-                BITS[precision],
-            )
+        for c, h, w in np.ndindex(cube.surfaces * cube.lanes, *shape[1:]):  # with the lanes behind the last channel
+            wanted = lrn(lambda k, h=h, w=w: int(cube.get(data["src_data"], k, h, w)), shape[0], c, op, lut, BITS[precision])
             assert cube.get(found, c, h, w) == wanted, (seed, c, h, w)
 
 
@@ -194,7 +187,7 @@ def test_pdp(config, precision):
         before = [int(random.integers(0, min(k, 8))) for k in kernel]
         behind = [int(random.integers(0, min(k, 8))) for k in kernel]
         out = [int(random.integers(1, 4)) for _ in range(2)]
-        size = [(n - 1) * s + k - a - b for n, s, k, a, b in zip(out, stride, kernel, before, behind)]
+        size = [(n - 1) * s + k - a - b for n, s, k, a, b in zip(out, stride, kernel, before, behind, strict=True)]
         if min(size) < 1:
             continue
         op = np.zeros((), firmware.PDP_OP)
@@ -236,7 +229,7 @@ def test_bdma_repeats_lines_and_surfaces():
     transfers = [(0, 0, 64, 3, 96, 64, 2, 320, 224), (32, 640, 32, 1, 32, 32, 4, 64, 96)]
     source, result = fill(1024, 1), bytearray(fill(1200, 2))
     before = bytes(result)
-    for one, (_, _, *values) in zip(surface["transfers"], transfers):
+    for one, (_, _, *values) in zip(surface["transfers"], transfers, strict=True):
         one["source_address"], one["destination_address"] = 1, 2
         for name, value in zip(
             (
@@ -249,6 +242,7 @@ def test_bdma_repeats_lines_and_surfaces():
                 "destination_surface",
             ),
             values,
+            strict=True,
         ):
             one[name] = value
     for _, _, size, lines, source_line, line, surfaces, source_surface, step in transfers:

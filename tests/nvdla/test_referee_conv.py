@@ -8,7 +8,7 @@ from nvdla_scalar import clamp, converter, rsh
 from nvdla_single import Cube, fill
 
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import CONFIGS
+from n2d2py.nvdla.config import CONFIGS, Config
 from n2d2py.nvdla.firmware import ABIS, BYTES, CONV, INT8, INT16
 from n2d2py.nvdla.model.conv import convolve
 from n2d2py.nvdla.model.machine import Machine
@@ -38,10 +38,39 @@ def run(config, op: np.void, source: bytes, weights: bytes, cube: np.ndarray, ou
     surface["src_data"], surface["weight_data"]["address"], surface["dst_data"]["type"] = cube, 1, 2
     surface["src_data"]["address"] = 0
     surface["dst_data"]["channel"], surface["dst_data"]["height"], surface["dst_data"]["width"] = out
+    weights += bytes(-len(weights) % CONFIGS[config].width)
+    surface["weight_data"]["size"] = len(weights)
+    for field, value in buffer_fields(CONFIGS[config], op, cube).items():
+        op[field] = value
     memories = {0: np.frombuffer(source, np.uint8), 1: np.frombuffer(weights, np.uint8)}
     machine = Machine("one.nvdla", CONFIGS[config], memories)
     task = DlaTask(0, ((0, 0, len(source)), (1, 0, len(weights))), np.zeros((), firmware.NETWORK)[()], (), ())
     return convolve(machine, task, Operation(0, CONV, np.zeros((), firmware.COMMON)[()], op, surface[()]))
+
+
+def buffer_fields(one: Config, op: np.void, cube: np.ndarray) -> dict[str, int]:
+    """Fields of the convolution buffer: half of it for data, half for weights; pixels of a line are counted one by one."""
+    size, width, height = BYTES[int(op["out_precision"])], int(cube["width"]), int(cube["height"])
+    if op["data_format"] < 36:
+        padded = width + int(op["pad_x_left"]) + int(op["pad_x_right"])
+        entries = -(-padded * int(cube["channel"]) * size // one.width)
+        channels = int(op["kernel_channel_csc"])
+    else:
+        channels = int(cube["channel"])
+        left = -(-channels * size // one.atom) * one.atom  # bytes of a pixel
+        entries = left // one.width * width
+        left %= one.width
+        together = one.width // left if left and 2 * left <= one.width else 1
+        entries += len(range(0, width, together)) if left else 0
+        op["kernel_channel_csc"] = channels
+    return {
+        "entry_per_slice": entries,
+        "data_bank": one.banks // 2,
+        "weight_bank": one.banks // 2,
+        "input_height_csc": height,
+        "release": height,
+        "bytes_per_kernel": channels * int(op["kernel_width_csc"]) * int(op["kernel_height_csc"]) * size,
+    }
 
 
 def geometry(random: np.random.Generator, op: np.ndarray, dilation: bool) -> tuple[tuple[int, int], ...]:
@@ -52,7 +81,8 @@ def geometry(random: np.random.Generator, op: np.ndarray, dilation: bool) -> tup
     before, behind = (tuple(int(random.integers(0, 3)) for _ in range(2)) for _ in range(2))
     out = tuple(int(random.integers(1, 4)) for _ in range(2))
     size = tuple(
-        max(1, (n - 1) * s + (k - 1) * d + 1 - a - b) for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind)
+        max(1, (n - 1) * s + (k - 1) * d + 1 - a - b)
+        for n, s, k, d, a, b in zip(out, stride, kernel, apart, before, behind, strict=True)
     )
     for name, value in {
         "conv_stride_y": stride[0],

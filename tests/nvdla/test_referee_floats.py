@@ -134,7 +134,7 @@ def test_singles_become_halves():
         | random.integers(0, 2, 3000) * random.integers(0, 1 << 23, 3000)
     )
     found = floats.single_to_half(bits.astype(np.uint32).view(np.float32)).view(np.uint16)
-    for one, half in zip(bits.tolist(), found.tolist()):
+    for one, half in zip(bits.tolist(), found.tolist(), strict=True):
         assert half == packed(value(one, SINGLE), one >> 31, HALF, True), hex(one)
 
 
@@ -178,7 +178,7 @@ def test_singles_become_seventeen_bits():
         | random.choice([0, 0x7FF000, 0x7FFFFF, 0x1000], 3000) ^ random.integers(0, 2, 3000) * random.integers(0, 1 << 23, 3000)
     )
     found = floats.single_to_fp17(bits.astype(np.uint32).view(np.float32))
-    for one, real in zip(bits.tolist(), found.tolist()):
+    for one, real in zip(bits.tolist(), found.tolist(), strict=True):
         exact, sign = value(one, SINGLE), one >> 31
         if abs(exact) < smallest:
             scaled = abs(exact) * 2**40

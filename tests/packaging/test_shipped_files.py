@@ -72,7 +72,7 @@ def test_idx_bytes_are_read_back(digits, tmp_path):
 def test_the_training_sees_what_bilinear_enlargement_gives(digits):
     images = digits.read_idx(digits.DATA / "t10k-images-idx3-ubyte")[:20]
     enlarged = digits.enlarge(images).astype(int)
-    for image, ours in zip(images, enlarged):
+    for image, ours in zip(images, enlarged, strict=True):
         theirs = Image.fromarray(image).resize((32, 32), Image.Resampling.BILINEAR)
         assert abs(ours - np.asarray(theirs, int)).max() <= 1
 

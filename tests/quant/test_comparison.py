@@ -10,8 +10,10 @@ from branched import data, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
+from n2d2py.quant.compare import Accumulator, first_difference
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.worst import _picture
 from n2d2py.stages.compare import compare_stage
 
 
@@ -63,7 +65,7 @@ def test_only_a_dozen_are_kept_whatever_the_batches():
     assert len(kept) == 12 and len({one.position for one in kept}) == 12
     every = [compare_stage(graph, typed, stimuli(200).take([k]), None).stimuli[0].error for k in (0, 50, 199)]
     assert min(one.error for one in kept) >= max(
-        [error for error, k in zip(every, (0, 50, 199)) if k not in {one.position for one in kept}], default=0
+        [error for error, k in zip(every, (0, 50, 199), strict=True) if k not in {one.position for one in kept}], default=0
     )
 
 
@@ -111,3 +113,71 @@ def test_values_that_a_target_holds_wider_count_as_the_ends_of_the_type():
     counts = LevelCounts(kind)
     counts.add(np.array([0.0, 70.0]), np.array([-300, 140], np.int16))
     assert counts.stored.sum() == 2 and (counts.lowest, counts.highest) == (kind.qmin, kind.qmax) and counts.unused == 0
+
+
+FLOAT32 = NumType(32, signed=True, is_float=True)
+
+
+def row(*values: float) -> np.ndarray:
+    return np.array([values], np.float32)
+
+
+@pytest.mark.parametrize(
+    "expected, found, place",
+    [
+        ((1, 2, 3), (1, 2, 3.0001), None),
+        ((1, 2, 3), (1, 2.1, 3), 1),
+        ((1, np.nan, 3), (1, np.nan, 3), None),
+        ((1, np.nan, 3), (1, 2, 3), 1),
+        ((1, 2, 3), (1, 2, np.nan), 2),
+        ((1, np.nan, 3), (1, np.nan, 4), 2),
+        ((np.inf, -np.inf, 3), (np.inf, -np.inf, 3), None),
+        ((np.inf, 1, 3), (-np.inf, 1, 3), 0),
+        ((np.inf, 1, 3), (np.inf, 1, 3.5), 2),
+        ((1, 2, 3), (1, np.inf, 3), 1),
+        ((np.nan, np.nan, np.nan), (np.nan, np.nan, np.nan), None),
+    ],
+)
+def test_nan_and_infinity_are_equal_to_themselves_only(expected, found, place):
+    difference = first_difference(row(*expected), row(*found), FLOAT32)
+    if place is None:
+        assert difference is None
+    else:
+        assert difference.index == (0, place)
+        np.testing.assert_equal((difference.expected, difference.found), (row(*expected)[0, place], row(*found)[0, place]))
+
+
+def test_masked_elements_are_not_compared():
+    kind = NumType(8, signed=True)
+    expected = np.arange(12, dtype=np.int8).reshape(1, 1, 4, 3)
+    missing = np.zeros(expected.shape, bool)
+    missing[:, :, 1] = True
+    found = np.ma.masked_array(np.where(missing, 0, expected), missing)
+    assert first_difference(expected, found, kind) is None
+    found[0, 0, 2, 1] = 99
+    difference = first_difference(expected, found, kind)
+    assert (difference.index, difference.expected, difference.found) == ((0, 0, 2, 1), 7, 99)
+    layer = Accumulator("a", "a", kind)
+    layer.add(expected.astype(float), expected, found)
+    assert (layer.result().identical, layer.result().missing) == (False, 3)
+
+
+def test_figures_of_nan_are_nan():
+    layer = Accumulator("a", "a", FLOAT32)
+    layer.add(row(1, np.nan), row(1, np.nan), row(1, np.nan))
+    found = layer.result()
+    assert found.identical and all(map(np.isnan, (found.sqnr_db, found.cosine, found.max_error)))
+
+
+@pytest.mark.parametrize(
+    "shape, shown",
+    [((1, 4, 5), (4, 5)), ((3, 4, 5), (4, 5, 3)), ((2, 4, 5), None), ((1, 1, 5), None), ((3, 4, 1), None), ((7,), None)],
+)
+def test_which_stimuli_are_pictures(shape, shown):
+    """Grey or three colours, from the darkest value to the brightest."""
+    x = np.random.default_rng(0).normal(size=shape)
+    found = _picture(x)
+    assert (None if found is None else found.shape) == shown
+    if found is not None:
+        assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
+        assert _picture(np.ones(shape)).max() == 0

@@ -182,15 +182,40 @@ def test_gain_behind_quantized_weights_goes_into_their_scales():
     check(model, model.rounded(model.add("Mul", y, gain), 0.013, 0))
 
 
-def test_results_that_are_not_quantized_hold_16_bits():
+def test_results_that_are_not_quantized_hold_32_bits():
     model = Model((4, 6, 6))
     x = model.rounded("x", 0.02, 3)
     y = model.rounded(model.add("Relu", model.add("Add", conv(model, x, 4, 4), x)), 0.02, -100)
-    graph = check(model, y, apart=1)
-    assert [graph.type(node.output).bits for node in graph.nodes] == [16, 8]
+    graph = check(model, y)
+    assert [graph.type(node.output).bits for node in graph.nodes] == [32, 8]
     model = Model((4, 6, 6))
-    graph = check(model, conv(model, model.rounded("x", 0.02, 3), 4, 4), apart=1)
-    assert graph.type(graph.outputs[0]).bits == 16
+    last = model.add("Relu", conv(model, model.rounded("x", 0.02, 3), 4, 4))
+    graph = check(model, last, apart=2**10)
+    (kind,) = (graph.type(name) for name in graph.outputs)
+    assert kind.bits == 32 and kind.scale < 1e-6
+
+
+@pytest.mark.parametrize("mover", ["MaxPool", "Transpose", "Concat", "Slice"])
+def test_sums_of_moved_results_that_are_not_quantized_are_those_of_the_reference(mover):
+    model = Model((32, 8, 8))
+    x = model.rounded("x", 0.02, 3)
+    y = conv(model, x, 32, 32, bias="float")
+    if mover == "MaxPool":
+        y = model.add("MaxPool", y, kernel_shape=[1, 1])
+    elif mover == "Transpose":
+        y = model.add("Transpose", y, perm=[0, 1, 3, 2])
+    elif mover == "Slice":
+        y, x = (model.add("Slice", t, *(model.constant(np.array([n])) for n in (2, 9, 1))) for t in (y, x))
+    else:
+        y, x = (model.add("Concat", t, x, axis=1) for t in (y, x))
+    check(model, model.rounded(model.add("Add", y, x), 0.02, -100))
+
+
+def test_a_function_of_a_result_that_is_not_quantized_is_a_table_of_16_bits():
+    model = Model((4, 6, 6))
+    y = conv(model, model.rounded("x", 0.02, 3), 4, 4)
+    graph = check(model, model.rounded(model.add("Mul", y, model.add("Sigmoid", y)), 0.02, -100), apart=2)
+    assert [graph.type(node.output).bits for node in graph.nodes] == [16, 8]
 
 
 def test_one_tensor_rounded_to_two_types():
@@ -347,3 +372,14 @@ def test_sums_of_bytes_beyond_16_bits_are_exact():
     np.testing.assert_array_equal(found["int8"], exact)
     np.testing.assert_array_equal(found["uint8"], exact)
     np.testing.assert_array_equal(reference, exact)
+
+
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min"])
+def test_real_results_of_two_tensors_fit_into_16_bits(operator):
+    """The range of what is not quantized is that of its operands, whatever their signs."""
+    for scale, zero in ((0.015, -128), (0.015, 127), (0.02, 5)):
+        model = Model((4, 6, 6))
+        x = model.rounded("x", 0.02, 3)
+        a, b = model.rounded(conv(model, x, 4, 4), 0.03, -11), model.rounded(conv(model, x, 4, 4), scale, zero)
+        graph = check(model, model.add(operator, a, b), apart=1)
+        assert graph.type(graph.outputs[0]).bits == 16

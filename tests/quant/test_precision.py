@@ -107,3 +107,16 @@ def test_inputs_of_a_concat_of_another_width_are_rescaled():
     _, typed, _ = quantized(graph)
     assert typed.type("b").bits == 16 and typed.type("cat").bits == 8
     assert next(node for node in typed.nodes if node.name == "cat").rescale is not None
+
+
+def test_a_concatenation_has_the_widest_range_of_its_inputs():
+    """Its type reaches as far as theirs; an input that comes near takes it, one that does not is rescaled."""
+    graph = network()
+    for name, gain in (("b", 1.0), ("c", 0.05)):
+        params = graph.node(name).params
+        graph.node(name).params = {role: (array * np.float32(gain)).astype(np.float32) for role, array in params.items()}
+    graph.add(Node("cat", Concat(), ["b", "c"], ["cat"]))
+    graph.outputs.append("cat")
+    _, typed, _ = quantized(graph)
+    reach = {name: typed.type(name).scale * typed.type(name).qmax for name in ("b", "c", "cat")}
+    assert reach["c"] < reach["b"] / 5 and np.isclose(reach["cat"], reach["b"])

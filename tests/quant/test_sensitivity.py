@@ -7,7 +7,8 @@ import pytest
 from branched import data, error, network, quantized
 
 from n2d2py.graph import Node, Precision
-from n2d2py.operators import Activation, Logistic
+from n2d2py.operators import Activation
+from n2d2py.operators.functions import Logistic
 from n2d2py.quant.isolation import Tail, isolated
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.sensitivity import layer_losses

@@ -51,7 +51,7 @@ def model_text(name: str, block: Block, inputs: list[Shape]) -> str:
         """The text with names that no other block has."""
         return re.sub(rf"\b({'|'.join(made)})\b", rf"{name}_\1", text)
 
-    given = ", ".join(tensor(shape, title) for shape, title in zip(inputs, ("x", "y")))
+    given = ", ".join(tensor(shape, title) for shape, title in zip(inputs, ("x", "y"), strict=False))
     return (
         f'<ir_version: 9, opset_import: ["" : 18]>\n{name}_model ({given}) => ({tensor(block.shape, name)})\n'
         + (f"<{own(block.constants)}>\n" if block.constants else "")

@@ -146,7 +146,7 @@ def _behind_copies(graph: Graph, name: str) -> Node | None:
 
 def _lost_softmax(before: Graph, after: Graph, names: tuple[str, str]) -> bool:
     """Whether an output was a Softmax, which fusing drops at the end of a network."""
-    first, last = (_behind_copies(graph, name) for graph, name in zip((before, after), names))
+    first, last = (_behind_copies(graph, name) for graph, name in zip((before, after), names, strict=True))
     return first is not None and "Softmax" in first.op.kind and (last is None or "Softmax" not in last.op.kind)
 
 
@@ -154,7 +154,7 @@ def _compare_floats(reference: Graph, graph: Graph, x: np.ndarray, what: str) ->
     """The outputs of ONNX Runtime on `reference` and of NumPy on `graph`."""
     expected = FloatEngine(reference, threads=1).run(x)
     found = run_graph(graph, {graph.inputs[0]: x})
-    for before, after in zip(reference.outputs, graph.outputs):
+    for before, after in zip(reference.outputs, graph.outputs, strict=True):
         if _lost_softmax(reference, graph, (before, after)):
             continue
         values = expected[before]
@@ -183,7 +183,7 @@ def _compare_models(graph: Graph, spec: Spec, models: dict[str, Path], x: np.nda
             if any(name not in values for name in names):
                 continue
             run = original_engine(models[layer.name])
-            given = {name: values[source] for name, source in zip(run.inputs, names)}
+            given = {name: values[source] for name, source in zip(run.inputs, names, strict=True)}
             expected, found = run.run(given)[layer.name], values[names[-1]]
             tolerance = FLOAT_TOLERANCE * max(1e-3, float(np.abs(expected).max()))
             worst = float(np.abs(expected - found.reshape(expected.shape)).max())
@@ -247,12 +247,11 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
     graph = prepared.graph
     found = Export(library, prepared.namespace).layers(*prepared.inputs)
     values = simulate(graph, prepared.inputs, keep=True)
-    shaped = {
-        node.output: np.asarray(found[node.name]).reshape(values[node.output].shape)
-        for node in graph.nodes
-        if node.name in found
+    shaped = {node.output: found[node.name].reshape(values[node.output].shape) for node in graph.nodes if node.name in found}
+    given = {
+        **dict(zip(graph.inputs, prepared.inputs, strict=True)),
+        **{name: np.ma.getdata(made) for name, made in shaped.items()},
     }
-    given = {**dict(zip(graph.inputs, prepared.inputs)), **shaped}
     for node in graph.nodes:
         expected = run_node(graph, node, [given[name] for name in node.inputs])[0] if graph.is_mixed else values[node.output]
         if node.output not in shaped:  # a convolution that does the next layer's sum

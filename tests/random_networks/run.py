@@ -31,7 +31,7 @@ def batch_of(seeds: list[int], flags: tuple[str, ...], shrunk: int = 3) -> tuple
     reports = []
     with tempfile.TemporaryDirectory(prefix="n2d2py-random-") as name:
         specs = [generate(seed) for seed in seeds]
-        for spec, outcome in zip(specs, run_batch(specs, Path(name) / "batch", flags)):
+        for spec, outcome in zip(specs, run_batch(specs, Path(name) / "batch", flags), strict=True):
             if outcome is None:
                 counts["correct"] += 1
             elif isinstance(outcome, Failure):

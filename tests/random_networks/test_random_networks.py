@@ -31,7 +31,7 @@ def _logging():
 def assert_all_correct(seeds: range, folder) -> Counter:
     specs = [generate(seed) for seed in seeds]
     outcomes = run_batch(specs, folder / "batch")
-    for spec, outcome in zip(specs, outcomes):
+    for spec, outcome in zip(specs, outcomes, strict=True):
         if isinstance(outcome, Failure):
             pytest.fail(report(*shrink(spec, outcome, fails_alone(folder / "small"))), pytrace=False)
     return Counter("correct" if outcome is None else outcome.code for outcome in outcomes)

@@ -10,7 +10,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.memory import plan_memory
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.operators import Conv, ElemWise, Fc, Pool
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts

@@ -6,6 +6,7 @@ import re
 import time
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -207,7 +208,7 @@ def test_long_chains_are_folded():
     layout = lay_out([(100.0, 40.0)] * 100, [(k, k + 1) for k in range(99)])
     assert [layout.items[k].column for k in (0, 99)] == [0, 3]
     assert layout.height < 30 * 62 and layout.width > 400
-    assert all(a.column < b.column or a.y < b.y for a, b in zip(layout.items, layout.items[1:]))
+    assert all(a.column < b.column or a.y < b.y for a, b in pairwise(layout.items))
 
 
 def test_the_memory_picture_draws_each_part_of_each_buffer():

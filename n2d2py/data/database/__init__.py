@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from n2d2py.data.database.slicing import SLICING, slice_database
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values, resolve_path
+from n2d2py.ini.ignored import COVERED
 
 __all__ = [
     "SETS",
@@ -24,6 +26,7 @@ __all__ = [
     "Partition",
     "database_schemas",
     "empty_database",
+    "has_database",
     "partition",
     "read_database",
     "register",
@@ -40,10 +43,18 @@ def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     return Database("", JoinedItems([]), np.zeros(0, np.int64), label_names)
 
 
-def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1)) -> Database:
+def has_database(document: Document) -> bool:
+    """Whether the document says where its data are."""
+    section = document.section("database")
+    return section is not None and section.has("Type")
+
+
+def read_database(
+    document: Document, *, seed: int = 0, shape: tuple[int, ...] = (1, 1, 1), instead: Database | None = None
+) -> Database:
     """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
-    Without section or Type the empty one, with a warning, and the names of LabelPath's labels.
+    Without section or Type `instead`, else the empty one with a warning; with the names of LabelPath's labels.
 
     `shape` is that of the network's input, (C, H, W) or (F,), the default of Random_Database.
 
@@ -51,9 +62,11 @@ def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] =
         N2D2Error: E404 an unknown type, E406 for what is not supported, and what the type raises.
     """
     section = document.section("database")
-    if section is None or not section.has("Type"):
+    if section is None or not has_database(document):
         where = None if section is None else section.location
         names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
+        if instead is not None:
+            return replace(instead, label_names=names or instead.label_names)
         log.warning(
             "W401",
             "there is no data: the INI has no [database] with a Type",
@@ -77,7 +90,7 @@ def read_database(document: Document, *, seed: int = 0, shape: tuple[int, ...] =
 _WITHOUT_TYPE = Schema(
     "database without Type",
     (Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),),
-    ("*",),
+    (COVERED,),
 )
 
 

@@ -16,6 +16,7 @@ from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
+from n2d2py.ini.ignored import CACHES, Ignored
 
 __all__ = [
     "COMMON_KEYS",
@@ -184,6 +185,13 @@ _UNSUPPORTED = frozenset(
 )
 """Types of N2D2 that are known and not read here."""
 
+_REGIONS = Ignored("", "keys of regions in pictures (ROIs)", "is for regions", "remove them: regions are not read")
+_IGNORED = (
+    *_REGIONS.of("ROIsMargin", "ROIExtension"),
+    *CACHES.of("LoadInMemory"),
+    Ignored("DefaultLabel", "labels", "is the label of pixels without one", "remove it", changes=True, same=("",)),
+    Ignored("DataFileLabel", "labels", "decides whether files have labels", "remove it", changes=True, same=("1", "true")),
+)
 COMMON_KEYS = (
     Key(
         "CompositeLabel",
@@ -191,11 +199,11 @@ COMMON_KEYS = (
         "Auto",
         "How labels of regions and of files join; there are no regions here.",
         ("None", "Auto", "Default", "Disjoint", "Combine"),
+        ignored=_REGIONS,
     ),
     Key("Type", Kind.STRING, "", "Type of the database."),
     Key("RandomPartitioning", Kind.BOOL, True, "The sets are drawn at random (by -seed), else in the order of the list."),
 )
-_IGNORED = ("DefaultLabel", "ROIsMargin", "DataFileLabel", "LoadInMemory")
 _REFUSED = (
     Key("TargetDataPath", Kind.PATH, "", "Not supported."),
     Key("MultiChannelMatch", Kind.STRING, "", "Not supported."),
@@ -226,8 +234,7 @@ def register(schema: Schema) -> Callable[[Loader], Loader]:
     def add(loader: Loader) -> Loader:
         if schema.name in _TYPES:
             raise InternalError(f"database type {schema.name} is registered twice")
-        common = Schema(schema.name, (*COMMON_KEYS, *_REFUSED), _IGNORED)
-        _TYPES[schema.name] = (common + schema, loader)
+        _TYPES[schema.name] = (_common(schema), loader)
         return loader
 
     return add
@@ -262,6 +269,16 @@ def load(type_name: str, section: Section, context: Context) -> Database:
             remedy=f"did you mean '{like}'?" if like else f"use one of {known}",
         )
     schema, loader = _TYPES[type_name]
+    return loader(_read(schema, section), context)
+
+
+def _common(schema: Schema) -> Schema:
+    """The keys of a type with those that all types have."""
+    return Schema(schema.name, (*COMMON_KEYS, *_REFUSED), _IGNORED) + schema
+
+
+def _read(schema: Schema, section: Section) -> Values:
+    """The values of a section without what is not supported."""
     values = schema.read(section)
     for key in _REFUSED:
         if values.given(key.name) and values[key.name] not in ("", ()):
@@ -271,7 +288,7 @@ def load(type_name: str, section: Section, context: Context) -> Database:
                 where=values.where(key.name),
                 remedy="remove it: stimuli have one channel set and one label each",
             )
-    return loader(values, context)
+    return values
 
 
 def data_path(
@@ -326,7 +343,7 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
     """
     chain = [values]
     seen = {values.section.name}
-    common = Schema(schema.name, COMMON_KEYS) + schema
+    common = _common(schema)
     while chain[-1]["LoadMore"]:
         where = chain[-1].where("LoadMore")
         section = context.document.require(chain[-1]["LoadMore"], where)
@@ -338,7 +355,7 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
                 remedy="end the chain of LoadMore",
             )
         seen.add(section.name)
-        chain.append(common.read(section))
+        chain.append(_read(common, section))
     return chain
 
 

@@ -6,6 +6,7 @@ from n2d2py.data.database.base import Context, Database, data_path, register
 from n2d2py.data.database.directory import directory_database
 from n2d2py.data.database.partition import Partition
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini.ignored import Ignored
 
 __all__: list[str] = []
 
@@ -27,7 +28,7 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
                 Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
                 Key("DataPath", Kind.PATH, "", f"Folder of the categories; by default $N2D2_DATA/{default}."),
             ),
-            ("LabelPath",),
+            (Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),),
             doc=f"The categories of {type_name.split('_')[0]} in folders; labels are "
             "/name." + (f" {', '.join(others)} is left out." if others else ""),
         )

@@ -25,7 +25,7 @@ from n2d2py.data.database.base import (
 )
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
-from n2d2py.errors import Location, N2D2Error
+from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
 __all__ = ["Listing", "directory_database", "list_directory"]
@@ -63,7 +63,6 @@ _SCHEMA = Schema(
         Key("ROIFile", Kind.PATH, "", "Not supported."),
         Key("ROIDir", Kind.PATH, "", "Not supported."),
     ),
-    accepted=("ROIExtension",),
     doc="The files of a folder, sorted, labelled by sub-folder; label ids in order of first appearance.",
 )
 
@@ -98,7 +97,7 @@ def list_directory(
     """
     masks = [_mask(text) for text in ignore_masks]
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
-    readable = set(readable_extensions())
+    extensions = set(readable_extensions())
     found = Listing()
 
     def visit(folder: str, depth: int, label: str, label_depth: int) -> None:
@@ -108,11 +107,11 @@ def list_directory(
             extension = os.path.splitext(name)[1].lower()
             if any(mask.search(path) for mask in masks) or (valid and extension not in valid):
                 continue
-            if extension not in readable:
+            if extension not in extensions:
                 found.unreadable.append(path)
                 continue
             found.files.append(path)
-            found.labels.append(known.setdefault(label, len(known)) if label_depth >= 0 else -1)
+            found.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
         if depth != 0:
             for name in folders:
                 if not folder and name in left_out:
@@ -130,10 +129,14 @@ def list_directory(
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the files and of the folders in a folder, sorted; hidden ones left out."""
+    """Names of the regular files and of the folders in a folder, sorted; hidden ones left out."""
     try:
         with os.scandir(folder) as entries:
-            both = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+            both = [
+                (entry.name, entry.is_dir())
+                for entry in entries
+                if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
+            ]
     except OSError as error:
         raise N2D2Error(
             "E401", f"{folder} cannot be read: {error.strerror}", remedy="check the path and its permissions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from n2d2py.data.database.base import ArrayItems, Context, Database, JoinedItems, data_path, register
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.errors import N2D2Error
+from n2d2py.files import open_regular
+from n2d2py.files.arrays import MAX_BYTES
 from n2d2py.ini import Key, Kind, Schema, Values
 
 __all__ = ["idx_database", "read_idx"]
@@ -18,6 +21,8 @@ __all__ = ["idx_database", "read_idx"]
 _FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _UNSIGNED_BYTE = 8
+_BLOCK = 1 << 16
+"""Bytes beyond the declared ones that are looked at in a packed file."""
 _KEYS = (
     Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz; by default a folder of $N2D2_DATA."),
     Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
@@ -30,36 +35,50 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
     Raises:
         N2D2Error: E401 unreadable, E402 not such a file, or of another length than it declares.
     """
+    header = 4 + 4 * axes
     try:
         if path.suffix == ".gz":
-            with gzip.open(path) as file:
-                data = np.frombuffer(file.read(), np.uint8)
+            with open_regular(path) as packed, gzip.open(packed) as file:
+                start = file.read(header)
+                shape = _shape(start, path, axes)
+                data = np.frombuffer(start + file.read(prod(shape)), np.uint8)
+                more = len(file.read(_BLOCK))
         else:
             data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+            shape = _shape(bytes(data[:header]), path, axes)
+            more = 0
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
         raise N2D2Error(
             "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
         ) from None
-    header = 4 + 4 * axes
-    if len(data) < header or bytes(data[:4]) != bytes((0, 0, _UNSIGNED_BYTE, axes)):
+    held = len(data) - header + more
+    if held != prod(shape):
+        raise N2D2Error(
+            "E402",
+            f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes and holds {held}",
+            remedy="download it again",
+        )
+    return data[header:].reshape(shape)
+
+
+def _shape(start: bytes, path: Path, axes: int) -> tuple[int, ...]:
+    """The sizes in the header of an IDX file."""
+    if len(start) < 4 + 4 * axes or start[:4] != bytes((0, 0, _UNSIGNED_BYTE, axes)):
         raise N2D2Error(
             "E402",
             f"{path} is not an IDX file of bytes with {axes} axes",
             remedy="check that it is the file that its name says",
         )
-    shape = tuple(int(size) for size in np.frombuffer(data[4:header].tobytes(), ">u4"))
-    expected = 1
-    for size in shape:
-        expected *= size
-    if len(data) - header != expected:
+    shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
+    if prod(shape) > MAX_BYTES:
         raise N2D2Error(
             "E402",
-            f"{path} declares {'x'.join(map(str, shape))} = {expected} bytes and holds {len(data) - header}",
+            f"{path} declares {'x'.join(map(str, shape))} bytes, at most {MAX_BYTES:,} are read",
             remedy="download it again",
         )
-    return data[header:].reshape(shape)
+    return shape
 
 
 def idx_database(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
     parts: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
     for group in groups:
         bounds = _bounds(how, len(group), rarest if equal else len(group))
-        for name, start, stop in zip(SETS, bounds, bounds[1:]):
+        for name, (start, stop) in zip(SETS, pairwise(bounds), strict=True):
             parts[name].append(group[start:stop])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

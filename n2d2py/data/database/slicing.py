@@ -107,6 +107,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
         zip(
             used.tolist(),
             ordered_map(lambda index: _size(database.items, int(index)), log.progress(used, "sizes of the images", len(used))),
+            strict=True,
         )
     )
     sources: list[int] = []

@@ -79,17 +79,17 @@ def csv_database(
     """The rows of one or more tables, each split in its way, as vectors."""
     tables = [
         read_table(path, label_column=column, header_lines=lines)
-        for path, column, lines in zip(paths, label_column, header_lines)
+        for path, column, lines in zip(paths, label_column, header_lines, strict=True)
     ]
     ids, names = label_ids([text for _, labels in tables for text in labels])
     sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
     start = 0
-    for path, (_, labels), one in zip(paths, tables, how):
+    for path, (_, labels), one in zip(paths, tables, how, strict=True):
         split = partition(np.array(ids[start : start + len(labels)]), one, seed, str(path))
         for name in SETS:
             sets[name].append(split[name] + start)
         start += len(labels)
-    items = JoinedItems([ArrayItems(path.name, values) for path, (values, _) in zip(paths, tables)])
+    items = JoinedItems([ArrayItems(path.name, values) for path, (values, _) in zip(paths, tables, strict=True)])
     return Database("CSV_Database", items, np.array(ids), names, {name: np.concatenate(found) for name, found in sets.items()})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
+from n2d2py.ini.ignored import COVERED
 
 __all__ = [
     "APPLY_TO",
@@ -173,7 +174,7 @@ def transformation_schemas() -> list[Schema]:
 def applies_to(section: Section) -> tuple[str, ...]:
     """The sets that the transformation of a section applies to."""
     return APPLY_TO[
-        Schema("transformation", (COMMON.key("ApplyTo"),), ("*",)).read(section)["ApplyTo"]  # type: ignore[arg-type]
+        Schema("transformation", (COMMON.key("ApplyTo"),), (COVERED,)).read(section)["ApplyTo"]  # type: ignore[arg-type]
     ]
 
 

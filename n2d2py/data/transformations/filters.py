@@ -12,6 +12,7 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini.ignored import ON_LABELS, Ignored
 
 __all__ = ["Filter", "GradientFilter", "WallisFilter", "correlate"]
 
@@ -28,7 +29,7 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
     top, left = height // 2, width // 2
     padded = add_border(image.astype(np.float64), (top, height - 1 - top, left, width - 1 - left), border)
     result = np.zeros(image.shape)
-    for row, column in zip(*np.nonzero(kernel)):
+    for row, column in zip(*np.nonzero(kernel), strict=True):
         result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
     return result
 
@@ -65,7 +66,16 @@ class Filter(Transformation):
             Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor, degrees."),
             Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Width over length of Gabor."),
         ),
-        ("Orientation",),
+        (
+            Ignored(
+                "Orientation",
+                "orientations of filters",
+                "gives the filter an orientation",
+                "remove it, and give the angle as Kernel.Theta",
+                changes=True,
+                same=("0", "0.0"),
+            ),
+        ),
         doc="Filtering by a kernel, as OpenCV's filter2D.",
     )
 
@@ -184,7 +194,7 @@ class GradientFilter(Transformation):
             Key("Delta", Kind.FLOAT, 0.0, "Added to each derivative."),
             Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
         ),
-        ("InvThreshold", "Threshold", "Label", "GradientScale"),
+        ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
         doc="Strength of edges; the result is real.",
     )
 

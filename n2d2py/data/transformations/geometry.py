@@ -11,6 +11,7 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini.ignored import TRAINING
 
 __all__ = ["Flip", "PadCrop", "Rescale", "Reshape", "SliceExtraction"]
 
@@ -90,7 +91,9 @@ class Rescale(Transformation):
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         """The label at floor(i * before / after), as OpenCV's INTER_NEAREST takes it."""
-        rows, columns = (np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape)))
+        rows, columns = (
+            np.arange(after) * before // after for before, after in zip(labels.shape, self.target(*labels.shape), strict=True)
+        )
         return labels[np.ix_(rows, columns)]
 
 
@@ -171,7 +174,7 @@ class SliceExtraction(Transformation):
             Key("RandomRotation", Kind.BOOL, False, "Learning only."),
             Key("RandomScaling", Kind.BOOL, False, "Learning only."),
         ),
-        ("RandomRotationRange", "RandomScalingRange"),
+        TRAINING.of("RandomRotationRange", "RandomScalingRange"),
         doc="A part at a fixed place.",
     )
 

@@ -72,7 +72,9 @@ class Affine(Transformation):
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         result = image
-        for operator, matrix in zip((self.first_operator, self.second_operator), self.matrices):
+        for operator, matrix in zip(
+            (self.first_operator, self.second_operator), self.matrices, strict=False
+        ):  # a second one is optional
             result = self._operate(result, operator, matrix)
         return result
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Range, Transformation, Unsupported, register
 from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini.ignored import ON_LABELS
 
 __all__ = ["MorphologicalReconstruction", "Morphology", "dilate", "element", "erode"]
 
@@ -60,7 +61,7 @@ def _under(image: np.ndarray, part: np.ndarray, choose: Callable[..., np.ndarray
     top, left = height // 2, width // 2
     padded = np.pad(image, ((top, height - 1 - top), (left, width - 1 - left), (0, 0)), constant_values=neutral)
     result = np.full_like(image, neutral)
-    for row, column in zip(*np.nonzero(part)):
+    for row, column in zip(*np.nonzero(part), strict=True):
         choose(result, padded[row : row + image.shape[0], column : column + image.shape[1]], out=result)
     return result
 
@@ -80,7 +81,7 @@ _KEYS = (
     Key("NbIterations", Kind.UINT, 1, "How often erosion and dilation are repeated.", minimum=1, maximum=1000),
     Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
 )
-_LABEL_KEYS = ("LabelsIgnoreDiff", "Label")
+_LABEL_KEYS = ON_LABELS.of("LabelsIgnoreDiff", "Label")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from n2d2py.data.transformations.base import register_unsupported
 from n2d2py.ini import Schema
+from n2d2py.ini.ignored import covered
 
 __all__: list[str] = []
 
@@ -41,7 +42,7 @@ for _why, _schemas in _TYPES:
     for _name, _keys in _schemas.items():
         register_unsupported(
             Schema(
-                _name, (), tuple(_keys.split()), doc=f"It {_why}: read, and left out where ApplyTo keeps it from inference."
+                _name, (), covered(*_keys.split()), doc=f"It {_why}: read, and left out where ApplyTo keeps it from inference."
             ),
             _why,
         )

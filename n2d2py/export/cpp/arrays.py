@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from n2d2py.export.cpp.code import float_literal
@@ -65,7 +67,7 @@ def _string(values: np.ndarray) -> str:
     lines: list[str] = []
     line: list[str] = []
     columns = 0
-    for byte, following in zip(data, data[1:] + b" "):
+    for byte, following in pairwise(data + b" "):
         text = _ESCAPED[byte] if following in b"01234567" else _SHORT[byte]
         if columns + len(text) > _COLUMNS - 6:
             lines.append("".join(line))

@@ -19,6 +19,7 @@ from n2d2py.export.cpp.structs import PORTABLE, Config
 from n2d2py.export.cpp.text import comment
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
     from n2d2py.export.cpp.winograd import Winograd
@@ -193,6 +194,11 @@ class LayerCode:
         return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
 
     @property
+    def tiles(self) -> bool:
+        """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
+
+    @property
     def implementation(self) -> str:
         """The kernels beside the portable one, by name."""
         used = self.winograd.sets if self.winograd else ()
@@ -217,7 +223,8 @@ class LayerCode:
 
 
 LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
-_LAYERS: dict[str, LayerFunction] = {}
+LAYERS: Registry[LayerFunction] = Registry("the C++ layer of")
+"""The C++ forms by operator kind."""
 
 
 def register_layer(kind: str, function: LayerFunction) -> None:
@@ -226,16 +233,14 @@ def register_layer(kind: str, function: LayerFunction) -> None:
     Raises:
         InternalError: when the kind has one already.
     """
-    if _LAYERS.get(kind, function) is not function:
-        raise InternalError(f"the C++ layer of {kind} is registered twice")
-    _LAYERS[kind] = function
+    LAYERS.add(kind, function)
 
 
 def layer_kinds() -> tuple[str, ...]:
     """The operator kinds that have a C++ form."""
     import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
 
-    return tuple(_LAYERS)
+    return tuple(LAYERS)
 
 
 _OVERRIDES: list[tuple[str, str, str, str, Callable[[QuantNode], bool | str]]] = []
@@ -279,7 +284,7 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], 
     """
     import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
 
-    function = _LAYERS.get(node.op.kind)
+    function = LAYERS.get(node.op.kind)
     if function is None:
         raise N2D2Error(
             "E701",

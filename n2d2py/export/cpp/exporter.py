@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import height, width
+from n2d2py.ini.params import N2D2_STRATEGIES, PARAMETERS
 
 __all__ = ["CppExporter"]
 
@@ -24,6 +26,8 @@ class CppExporter(Exporter):
 
     name = "CPP"
     adds_residuals = True
+    parameters = frozenset(key.name for key in PARAMETERS.keys if not key.name.startswith("NVDLA"))
+    layer_parameters = ("Tile",)
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters."""
@@ -54,7 +58,19 @@ class CppExporter(Exporter):
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
-        return found + _parameter_problems(request)
+        return found + _tile_problems(request) + _parameter_problems(request)
+
+    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+        """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
+        strategies of N2D2."""
+        found, strategy = {}, parameters["MemoryManagerStrategy"]
+        if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
+            found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
+        if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
+            found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
+        if strategy in N2D2_STRATEGIES:
+            found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
+        return found
 
     def check(self, request: ExportRequest) -> None:
         """Also raises InternalError where graph, plan, targets and stimuli do not fit each other."""
@@ -65,9 +81,10 @@ class CppExporter(Exporter):
             raise InternalError("the memory plan schedules other layers than the network has")
         if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
             raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
-        for target, labels in zip(request.targets, request.stimuli.labels):
+        for target in request.targets:
             if target.output not in graph.outputs:
                 raise InternalError(f"the target on {target.output}, which is no output")
+        for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
             shape = graph.shape(target.output)
             if labels[:1].size != height(shape) * width(shape):
                 raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
@@ -89,7 +106,8 @@ def _chosen(layer: LayerView) -> KernelChoice:
         reason = layer.place_text if layer.done_by else "its output is a view of its input"
         return KernelChoice(layer.node.name, "none", reason=reason)
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
-    return KernelChoice(layer.node.name, code.implementation or "portable", code.sets if code.kernel else (), reason)
+    sets = code.sets if code.kernel else ()
+    return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
@@ -103,6 +121,29 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
             remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1",
         )
     ]
+
+
+def _tile_problems(request: ExportRequest) -> list[N2D2Error]:
+    """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
+    graph, plan = request.graph, request.plan
+    asked = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
+    if not asked or plan is None:
+        return []
+    identifiers, found = Identifiers(graph), []
+    for node in graph.nodes:
+        for layer in {node.name, *node.source} & set(asked):
+            if layer != node.name:
+                why = f"it is a part of the layer '{node.name}', which can have one"
+            elif node.name in plan.views:
+                why = "nothing runs for the layer"
+            else:
+                code = layer_code(node, graph, plan.planes, identifiers)
+                code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+                why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
+            if why:
+                remedy = "remove it; tiles are for convolutions and the phases of transposed ones, by SIMD kernels"
+                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}]: {why}", remedy=remedy))
+    return found
 
 
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:

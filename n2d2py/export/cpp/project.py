@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
+from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import height, width
 
@@ -55,7 +57,7 @@ def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
     """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
     count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
-    return [layers[begin:end] for begin, end in zip(cuts, cuts[1:])]
+    return [layers[begin:end] for begin, end in pairwise(cuts)]
 
 
 class Project:
@@ -115,7 +117,7 @@ class Project:
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = templates().get_template(f"{template}.j2").render({**self._common, **values})
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_text(path, text)
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -165,7 +167,15 @@ class Project:
             tuple(self._base(name) for name in node.inputs),
             self._base(node.output),
             self.identifiers.plane(node.output),
+            skipped=self._skipped(node),
         )
+
+    def _skipped(self, node: QuantNode) -> int:
+        """The lines of a layer's output that the schedule leaves out."""
+        made = [
+            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        ]
+        return height(self.graph.shape(node.output)) - sum(made) if made else 0
 
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
@@ -175,9 +185,15 @@ class Project:
                 return port.base
         return "arena"
 
+    @cached_property
+    def _views(self) -> dict[str, str]:
+        """Output of each layer that is a view -> its input."""
+        names = set(self.plan.views)
+        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names}
+
     def _origin(self, tensor: str) -> str:
         """The tensor with the caller that this one is a view of; itself otherwise."""
-        views = {node.output: node.inputs[0] for node in self.graph.nodes if node.name in self.plan.views}
+        views = self._views
         while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
             tensor = views[tensor]
         return tensor

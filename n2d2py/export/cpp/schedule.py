@@ -13,8 +13,9 @@ from n2d2py.memory import MemoryPlan, Step
 
 __all__ = ["Part", "Turn", "parts", "used_ranges"]
 
-_TURNS, _LINES = 64, 4
-"""A turn is a byte: six bits say whose it is, two how many lines it makes, less one."""
+_TURNS, _LINES, _SKIP = 63, 4, 63
+"""A turn is a byte: six bits say whose it is, two how many lines it makes, less one. `_SKIP` is nobody's: the next turn
+leaves out so many lines first."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class Part:
     clock: int
     turns: list[Turn] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
+    made: list[int] = field(default_factory=list)
+    """For each turn the line after the last one that it made."""
+    skips: bool = False
+    """Whether a turn leaves out lines that nobody reads."""
 
     @property
     def by_lines(self) -> bool:
@@ -55,15 +60,23 @@ class Part:
         """The C++ initialiser of the order."""
         return initializer(np.array(self.order, np.uint8), False)
 
-    def add(self, turn: Turn, count: int) -> None:
-        """The next `count` lines are those of `turn`."""
+    def add(self, turn: Turn, lines: tuple[int, int]) -> None:
+        """The next are the lines [first, stop) of `turn`; those between its last ones and these are left out."""
         known = [t.view for t in self.turns]
         if turn.view not in known:
             self.turns.append(turn)
+            self.made.append(0)
             known.append(turn.view)
         number = known.index(turn.view)
         if number >= _TURNS:
             raise InternalError(f"a segment of more than {_TURNS} layers")
+        skipped = lines[0] - self.made[number]
+        self.skips |= skipped > 0
+        self._append(_SKIP, skipped)
+        self._append(number, lines[1] - lines[0])
+        self.made[number] = lines[1]
+
+    def _append(self, number: int, count: int) -> None:
         while count > 0:
             lines = min(count, _LINES)
             self.order.append(number | (lines - 1) << 6)
@@ -83,7 +96,7 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
         else:
             if last is None or last.lines is None or last.clock != step.clock:
                 made.append(Part(len(made), step.clock))
-            made[-1].add(turn, step.lines[1] - step.lines[0])
+            made[-1].add(turn, step.lines)
         last = step
     return made
 

@@ -138,7 +138,7 @@ def port_views(
 ) -> list[PortView]:
     """The inputs or outputs; their names are numbered when there are several."""
     views = []
-    for index, (name, plane) in enumerate(zip(names, structs)):
+    for index, (name, plane) in enumerate(zip(names, structs, strict=True)):
         number = str(index) if len(names) > 1 else ""
         views.append(
             PortView(
@@ -224,6 +224,7 @@ class LayerView:
         plane: the plane struct of the output.
         done_by: the layer that does the sum of this one, "" for none.
         timed: index of the layer whose code makes the result, by which its time is counted.
+        skipped: lines of the output that are not made, as no layer reads them.
     """
 
     node: QuantNode
@@ -236,6 +237,7 @@ class LayerView:
     plane: str
     done_by: str = ""
     timed: int = 0
+    skipped: int = 0
 
     @property
     def name(self) -> str:
@@ -270,29 +272,40 @@ class LayerView:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the layer; 0 where its result is in place without code."""
-        return int(layer_macs(self.graph, self.node)) if self.code else 0
+        """Multiply-accumulates of the lines that are made; 0 where the result is in place without code."""
+        return int(layer_macs(self.graph, self.node)) * self._made // self._height if self.code else 0
+
+    @property
+    def _height(self) -> int:
+        return height(self.graph.shape(self.node.output))
+
+    @property
+    def _made(self) -> int:
+        """Lines of the output that are made."""
+        return self._height - self.skipped
 
     @property
     def bytes(self) -> int:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
         if self.code is None:
             return 0
-        sums = [
-            tensor for node in self.graph.nodes if node.name == self.sum for tensor in node.inputs if tensor != self.node.output
-        ]
-        tensors = [*self.node.inputs, *sums, self.node.output]
-        moved = sum(elements(self.graph.shape(name)) * self.graph.type(name).bytes for name in tensors)
-        return moved + sum(array.bytes for array in self.code.arrays)
+        done = [node for node in self.graph.nodes if node.name == self.sum] if self.sum else []
+        sums = [tensor for node in done for tensor in node.inputs if tensor != self.node.output]
+        read = sum(self._bytes(name) for name in [*self.node.inputs, *sums])
+        written = self._bytes(self.node.output) * self._made // self._height
+        return read + written + sum(array.bytes for array in self.code.arrays)
+
+    def _bytes(self, tensor: str) -> int:
+        return elements(self.graph.shape(tensor)) * self.graph.type(tensor).bytes
 
     @property
     def work(self) -> str:
         """Multiply-accumulates, bytes, and the multiplications that the kernel of the instruction set makes, as C++ expressions."""
         size, multiplied = f"{self.bytes}.0", f"{self.macs}.0"
         if self.code is not None and (form := self.code.winograd) and form.sets:
-            shape = self.graph.shape(self.node.output)
             size = f"{size} + {self.code.added}"
-            multiplied = f"{form.where} ? {form.products((height(shape), width(shape)))}.0 : {multiplied}"
+            columns = width(self.graph.shape(self.node.output))
+            multiplied = f"{form.where} ? {form.products((self._made, columns))}.0 : {multiplied}"
         return f"{self.macs}.0, {size}, {multiplied}"
 
     @property

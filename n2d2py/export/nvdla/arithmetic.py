@@ -31,9 +31,9 @@ class Post:
     """What happens to the sums of a convolution, or to a tensor.
 
     Attributes:
-        gain: real value of 1 of the sum, by channel or one for all; 1 for fp16 sums.
+        gain: real value of 1 of the sum, by channel or one for all; 1 for fp16 sums. From memory also by element, (C, H, W).
         bias: added to the sum before the gain (integers of the sum, or reals for fp16), by channel; None.
-        after: a real bias, added after the gain, by channel; None.
+        after: a real bias, added after the gain, by channel; from memory also by element, (C, H, W); None.
         operand, operand_scale, combine: second operand: region, its scale (signed), "sum", "max", "min" or "mul".
         repeated: the operand is 1x1 and used at every position.
         relu: negative values become 0.
@@ -127,11 +127,26 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
 
 
 def _table(values: np.ndarray, lanes: int) -> Constants:
-    """A per-kernel table, (channels, components), filled up with zeros to whole atoms."""
+    """A per-kernel table, (channels, components), filled up with zeros to whole atoms; a surface is one group of channels."""
     filled = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     filled[: len(values)] = values
-    data = filled.tobytes()
-    return Constants(data, (1, 1, len(values), len(data), len(data)))
+    surface = filled[:lanes].nbytes
+    return Constants(filled.tobytes(), (1, 1, len(values), surface, surface))
+
+
+def _points(values: np.ndarray, lanes: int) -> Constants:
+    """A per-point table of (C, H, W) in two bytes each, atoms of `lanes` channels side by side."""
+    c, h, w = values.shape
+    filled = np.zeros((-(-c // lanes) * lanes, h, w), values.dtype)
+    filled[:c] = values
+    data = np.ascontiguousarray(filled.reshape(-1, lanes, h, w).transpose(0, 2, 3, 1)).tobytes()
+    line = w * lanes * 2
+    return Constants(data, (w, h, c, line, h * line))
+
+
+def _operand(values: np.ndarray, lanes: int) -> tuple[int, Constants]:
+    """(mode, table) of values by channel, or by element."""
+    return (PER_POINT, _points(values, lanes)) if values.ndim == 3 else (PER_KERNEL, _table(values[:, None], lanes))
 
 
 def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[str, object]) -> None:
@@ -139,7 +154,10 @@ def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[
     middle, sign = _middle_scale(post)
     multipliers, shift = fixed_point(np.asarray(post.gain, np.float64) * sign / middle)
     x1["enable"], x1["truncate"] = 1, shift
-    if post.bias is None and len(multipliers) == 1:
+    if multipliers.ndim == 3:
+        x1["type"] = MUL
+        x1["mode"], cubes["x1_data"] = _operand(multipliers.astype("<i2"), lanes)
+    elif post.bias is None and len(multipliers) == 1:
         x1["type"], x1["mode"], x1["mul_operand"] = MUL, PER_LAYER, int(multipliers[0])
     else:
         bias = np.zeros(channels, np.int64) if post.bias is None else np.asarray(post.bias, np.int64)
@@ -151,8 +169,8 @@ def _integer(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[
     if post.after is not None:
         last = x2
         offsets, down = _biases(np.rint(post.after / middle))
-        x2["enable"], x2["type"], x2["mode"], x2["shift_value"] = 1, ADD, PER_KERNEL, down
-        cubes["x2_data"] = _table(offsets.astype("<i2")[:, None], lanes)
+        x2["enable"], x2["type"], x2["shift_value"] = 1, ADD, down
+        x2["mode"], cubes["x2_data"] = _operand(offsets.astype("<i2"), lanes)
         cvt["scale"], cvt["truncate"] = 1, _OPERAND_SHIFT
     elif post.operand is not None:
         last = x2
@@ -228,13 +246,13 @@ def _float(op: np.ndarray, post: Post, channels: int, lanes: int, cubes: dict[st
         if gain.size == 1:
             stage["mode"], stage["mul_operand"] = PER_LAYER, half_bits(float(gain.reshape(-1)[0]))
         else:
-            stage["mode"] = PER_KERNEL
-            cubes[name] = _table(gain.astype("<f2")[:, None], lanes)
+            stage["mode"], cubes[name] = _operand(gain.astype("<f2"), lanes)
     bias = post.bias if post.after is None else post.after
     if bias is not None and np.any(bias):
         stage, name = take()
-        stage["type"], stage["mode"] = ADD, PER_KERNEL
-        cubes[name] = _table(np.broadcast_to(bias, (channels,)).astype("<f2")[:, None], lanes)
+        stage["type"] = ADD
+        values = bias if np.ndim(bias) == 3 else np.broadcast_to(bias, (channels,))
+        stage["mode"], cubes[name] = _operand(values.astype("<f2"), lanes)
     last = stages[max(used - 1, 0)]
     if post.operand is not None:
         last, name = take()

@@ -8,24 +8,13 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, plan_sdp
 from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.pixels import Window, entries_of_pixels, extended, read_pixels
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import Config, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
 from n2d2py.nvdla.model.conv import pack_weights
 
-__all__ = ["WEIGHT_ALIGNMENT", "Split", "Window", "convolution_chains", "split"]
-
-WEIGHT_ALIGNMENT = 128
-"""Bytes that the size of weights is a multiple of."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """Stride, padding (top, left, bottom, right) and dilation of a convolution."""
-
-    stride: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
+__all__ = ["Split", "Window", "convolution_chains", "split"]
 
 
 @dataclass(frozen=True)
@@ -53,10 +42,11 @@ def split(
     rows: int,
     window: Window,
     lanes: int,
+    image: bool = False,
 ) -> Split | None:
     """The split with the fewest operations for which data and weights fit into the buffer; None when none does."""
     c, h, w = source
-    per_slice = entries_per_slice(one, w, c, precision)
+    per_slice = entries_of_pixels(one, w, window) if image else entries_per_slice(one, w, c, precision)
     per_kernel = c * kernel[0] * kernel[1] * BYTES[precision]
     best: tuple[int, int, int] | None = None
     group = max(one.kernel_group(precision), lanes)
@@ -66,7 +56,7 @@ def split(
             continue
         lines = min(h, _rows_in(high, kernel[0], window))
         data = max(1, -(-per_slice * lines // one.depth))
-        room = (one.banks - data) * one.bank_bytes // WEIGHT_ALIGNMENT * WEIGHT_ALIGNMENT
+        room = (one.banks - data) * one.bank_bytes
         if data >= one.banks or room < per_kernel * min(kernels, lanes):
             continue
         most = min(kernels, room // per_kernel)
@@ -89,21 +79,37 @@ def convolution_chains(
     """
     k, c, r, s = weights.shape
     lanes = result.buffer.lanes
-    plan = split(one, precision, source.shape, k, (r, s), result.rows, window, lanes)
+    image = source.buffer.image
+    plan = split(one, precision, source.shape, k, (r, s), result.rows, window, lanes, image)
     assert plan is not None
+    if result.width == 1 and plan.rows == 1 < result.rows:
+        plan = Split(min(plan.kernels, lanes), 1)
     chains = []
     for first in range(0, k, plan.kernels):
         many = min(plan.kernels, k - first)
         part = weights[first : first + many]
-        data = pack_weights(part, 1, one.kernel_group(precision), one.channels).tobytes()
-        constants = Constants(data + bytes(-len(data) % WEIGHT_ALIGNMENT), (s, r, c, 0, 0))
+        ordered = extended(part) if image else part
+        data = pack_weights(ordered, 1, one.kernel_group(precision), one.channels).tobytes()
+        # Whole entries of the buffer and no more: what is loaded and not read would stay in it.
+        constants = Constants(data + bytes(-len(data) % one.width), (s, r, c, 0, 0))
         selected = _select(post, first, many)
-        for row in range(0, result.rows, plan.rows):
-            high = min(plan.rows, result.rows - row)
+        for row, high in _line_parts(result, plan.rows, many > lanes):
             chains.append(
                 _chain(one, precision, source, (r, s), window, constants, selected, row, result.part(first, many, row, high))
             )
     return chains
+
+
+def _line_parts(result: Region, rows: int, atoms: bool) -> list[tuple[int, int]]:
+    """(first line, lines) of the operations.
+
+    Hardware wants a single pixel of several atoms packed, which a part of a larger map is not: it is then computed
+    again, together with the line before it.
+    """
+    parts = [(row, min(rows, result.rows - row)) for row in range(0, result.rows, rows)]
+    if atoms and result.width == 1 and rows > 1 and len(parts) > 1 and parts[-1][1] == 1:
+        parts[-1] = (result.rows - 2, 2)
+    return parts
 
 
 def _select(post: Post, first: int, many: int) -> Post:
@@ -128,11 +134,16 @@ def _chain(
     result: Region,
 ) -> list[HwOp]:
     """One CONV and its SDP: the lines from `row` of the layer's result."""
-    top, left, bottom, right = window.pads
+    top, left = window.pads[:2]
     first = row * window.stride[0] - top
     last = first + _rows_in(result.rows, kernel[0], window)
-    begin, end = max(first, 0), min(last, source.rows)
+    begin, end = max(first, 0), min(last, source.shape[1])
+    # Lines and columns that no window reaches are left out: the hardware derives the number of windows from the rest.
+    reach = (result.width - 1) * window.stride[1] + (kernel[1] - 1) * window.dilation[1] + 1 - left
     lines = source.part(row=begin, rows=end - begin)
+    wide = source.shape[2]
+    if reach < wide and (wide - reach) // window.stride[1]:
+        lines = replace(lines, columns=max(reach, 1))
     c, h, w = lines.shape
     op = np.zeros((), firmware.CONV_OP)
     size = c * kernel[0] * kernel[1] * BYTES[precision]
@@ -157,9 +168,9 @@ def _chain(
         "conv_stride_x": window.stride[1],
         "conv_stride_y": window.stride[0],
         "pad_x_left": left,
-        "pad_x_right": max(0, (result.width - 1) * window.stride[1] + (kernel[1] - 1) * window.dilation[1] + 1 - left - w),
+        "pad_x_right": max(0, reach - w),
         "pad_y_top": max(0, -first),
-        "pad_y_bottom": max(0, last - source.rows),
+        "pad_y_bottom": max(0, last - source.shape[1]),
         "dilation_x": window.dilation[1],
         "dilation_y": window.dilation[0],
         "in_precision": precision,
@@ -168,6 +179,8 @@ def _chain(
     for name, value in values.items():
         op[name] = value
     op["out_cvt"]["scale"], op["out_cvt"]["enable"] = 1, 1
+    if source.buffer.image:
+        read_pixels(op, one, w, h, kernel, window)
     operand = post.operand
     if operand is not None and not post.repeated:
         operand = operand.part(row=row, rows=result.rows)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit_tasks import DlaWork, EmuWork, Pools
 from n2d2py.export.nvdla.hardware import Buffer, Lowered
+from n2d2py.export.nvdla.pixels import R8
 from n2d2py.export.nvdla.place import Placement, place
 from n2d2py.nvdla import Loadable
 from n2d2py.nvdla.firmware import ABIS, INT8
@@ -24,6 +25,10 @@ MOST_ADDRESSES = 6144
 MOST_OPERATIONS = 32767
 
 _ALLOC, _SET, _INPUT, _OUTPUT = 1, 2, 4, 8
+_PLANES, _ATOMS = 1, 3
+"""Data formats of tensors: channel by channel, atoms of channels."""
+_IMAGE, _FEATURE = 0, 2
+"""Categories of tensors."""
 
 
 @dataclass
@@ -126,10 +131,10 @@ def _tensor(name: str, number: int, memory: int, buffer: Buffer) -> TensorDesc:
         memory,
         buffer.size,
         0,
-        3,
+        _PLANES if buffer.image else _ATOMS,
         {0: 4, 1: 3, 2: 2}[buffer.precision],
-        2,
-        37 if buffer.atom == 8 else 36,
+        _IMAGE if buffer.image else _FEATURE,
+        R8 if buffer.image else 37 if buffer.atom == 8 else 36,
         0,
         1,
         buffer.channels,
@@ -148,8 +153,8 @@ def _tasks(works: list[DlaWork | EmuWork], memories: _Memories) -> list[Task]:
         first.append(at)
         at += len(work.names) + 1
     tasks = []
-    for number, (work, start) in enumerate(zip(works, first)):
-        for name, data in zip(work.names, work.written(start, at)):
+    for number, (work, start) in enumerate(zip(works, first, strict=True)):
+        for name, data in zip(work.names, work.written(start, at), strict=True):
             blob = f"task-{number}-{name}"
             memories.blobs.append(Blob(blob, len(data), work.interface, 0, work.version, data))
             memories.add(_ALLOC | _SET, len(data), [blob])

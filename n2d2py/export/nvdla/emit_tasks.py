@@ -108,12 +108,14 @@ class DlaWork:
             record["offset"] = offset
         if isinstance(cube, Constants):
             record["size"] = len(cube.data)
-            for name, value in zip(("width", "height", "channel", "line_stride", "surf_stride"), cube.cube):
+            for name, value in zip(("width", "height", "channel", "line_stride", "surf_stride"), cube.cube, strict=True):
                 record[name] = value
             return
         record["size"] = cube.size
         record["channel"], record["height"], record["width"] = cube.shape
-        record["line_stride"], record["surf_stride"] = cube.buffer.line, cube.buffer.surface
+        record["line_stride"], record["surf_stride"] = cube.line, cube.surface
+        if cube.shape[1:] == (1, 1) and cube.shape[0] <= cube.buffer.lanes:  # one atom: hardware wants it packed
+            record["line_stride"] = record["surf_stride"] = cube.buffer.atom
 
     def written(self, first: int, shift: int) -> list[bytes]:
         """The blobs of `names`, whose memories begin with `first`; addresses of places begin with `shift`."""

@@ -16,6 +16,8 @@ from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.export.nvdla.lower import lower
 from n2d2py.export.nvdla.readme import layers_json, readme
 from n2d2py.export.nvdla.scales import calibration_json, given_scales
+from n2d2py.files import write_text
+from n2d2py.ini.params import PARAMETERS
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
@@ -72,6 +74,8 @@ class NvdlaExporter(Exporter):
 
     name = "NVDLA"
     needs_plan = False
+    parameters = frozenset(key.name for key in PARAMETERS.keys if key.name.startswith("NVDLA"))
+    layer_parameters = ()
 
     def problems(self, request: ExportRequest) -> list[N2D2Error]:
         """E704 without layers, E705 parameters, E715 layers that the accelerator cannot run, E716 its limits."""
@@ -89,6 +93,8 @@ class NvdlaExporter(Exporter):
             if problems:
                 return problems
             lowered, problems = lower(request.graph, config, precision, _scales(request), _fallback(request))
+            if abi == "v10" and precision == INT8:
+                problems += [_softmax_of_bytes(one.name) for one in lowered.emulated if one.extension is None]
             if not problems:
                 emit(lowered, abi)
             return problems
@@ -129,18 +135,26 @@ class NvdlaExporter(Exporter):
                 remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)",
             )
         (folder / LOADABLE).write_bytes(data)
-        (folder / LAYERS).write_text(json.dumps(layers_json(lowered, compiled), indent=1) + "\n", encoding="utf-8")
+        write_text(folder / LAYERS, json.dumps(layers_json(lowered, compiled), indent=1) + "\n")
         if lowered.precision == INT8:
-            (folder / CALIBRATION).write_text(json.dumps(calibration_json(lowered), indent=1) + "\n", encoding="utf-8")
+            write_text(folder / CALIBRATION, json.dumps(calibration_json(lowered), indent=1) + "\n")
         if request.stimuli.count:
-            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs):
+            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
                 np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
-        (folder / "README.md").write_text(readme(request, lowered, compiled, target_of(request)[2]), encoding="utf-8")
+        write_text(folder / "README.md", readme(request, lowered, compiled, target_of(request)[2]))
 
 
 def _scales(request: ExportRequest) -> dict[str, float]:
     path = request.parameters.get("NVDLACalibration")
     return given_scales(path, request.graph) if path and request.graph.bits > 0 else {}
+
+
+def _softmax_of_bytes(layer: str) -> N2D2Error:
+    return N2D2Error(
+        "E715",
+        f"layer '{layer}' (Softmax): the CPU operations of firmware 0.10 and 0.11 have numbers of fp16 only",
+        remedy="take the logits, or use NVDLAFirmware=0.12",
+    )
 
 
 def _fallback(request: ExportRequest) -> bool:

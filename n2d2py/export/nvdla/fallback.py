@@ -36,7 +36,7 @@ def fall_back(state: Lowering, node: QuantNode) -> str | None:
     state.out.emulated.append(
         EmuLayer(node.name, tuple(node.outputs), sources, results, 1.0, scales[0], len(state.out.layers), extension)
     )
-    for name, region, scale in zip(node.outputs, results, scales):
+    for name, region, scale in zip(node.outputs, results, scales, strict=True):
         state.values[name] = Value(region, scale)
     return None
 

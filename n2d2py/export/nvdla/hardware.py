@@ -6,16 +6,21 @@ A chain is what runs on the fly together: a convolution with its SDP, or one ope
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from n2d2py.errors import InternalError
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
-__all__ = ["Buffer", "Constants", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region"]
+__all__ = ["Buffer", "Constants", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region", "View"]
+
+
+PIXEL_LINE = 32
+"""Bytes that the lines of an image are a multiple of."""
 
 
 @dataclass(eq=False)
@@ -25,6 +30,7 @@ class Buffer:
     Attributes:
         kind: "input", "output" or "activation".
         offset: byte in the activation pool, set by the placement.
+        image: whether an input holds one byte per pixel in lines of whole 32 bytes (format R8), not atoms.
     """
 
     name: str
@@ -35,6 +41,7 @@ class Buffer:
     atom: int
     kind: str = "activation"
     offset: int = 0
+    image: bool = False
 
     @property
     def lanes(self) -> int:
@@ -44,7 +51,7 @@ class Buffer:
     @property
     def line(self) -> int:
         """Bytes of a line."""
-        return self.width * self.atom
+        return -(-self.width // PIXEL_LINE) * PIXEL_LINE if self.image else self.width * self.atom
 
     @property
     def surface(self) -> int:
@@ -85,6 +92,16 @@ class Region:
         return self.channels, self.rows, self.width
 
     @property
+    def line(self) -> int:
+        """Bytes from a line to the next."""
+        return self.buffer.line
+
+    @property
+    def surface(self) -> int:
+        """Bytes from a surface to the next."""
+        return self.buffer.surface
+
+    @property
     def begin(self) -> int:
         """Its first byte in the buffer."""
         return (
@@ -97,17 +114,69 @@ class Region:
     def size(self) -> int:
         """Bytes from its first to its last."""
         surfaces = -(-self.channels // self.buffer.lanes)
-        return (surfaces - 1) * self.buffer.surface + (self.rows - 1) * self.buffer.line + self.width * self.buffer.atom
+        pixel = 1 if self.buffer.image else self.buffer.atom
+        return (surfaces - 1) * self.buffer.surface + (self.rows - 1) * self.buffer.line + self.width * pixel
 
     def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> Region:
         """A part of it, relative to its beginning."""
-        return Region(
-            self.buffer,
-            self.channel + channel,
-            self.channels - channel if channels is None else channels,
-            self.row + row,
-            self.rows - row if rows is None else rows,
+        return replace(
+            self,
+            channel=self.channel + channel,
+            channels=self.channels - channel if channels is None else channels,
+            row=self.row + row,
+            rows=self.rows - row if rows is None else rows,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class View(Region):
+    """The atoms of a region as a cube of other extents.
+
+    Attributes:
+        cube: (C, H, W) that the engine sees.
+        strides: bytes from a line to the next, from a surface to the next.
+        start: its first byte, behind that of the region.
+        place: where its elements lie in the region: first line and column, steps of lines and columns, and for lines that
+            are surfaces and columns that are lines of the cube the channels of an atom, else 0. None for another order.
+    """
+
+    cube: tuple[int, int, int] = (0, 0, 0)
+    strides: tuple[int, int] = (0, 0)
+    start: int = 0
+    place: tuple[int, int, int, int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W) that the engine sees."""
+        return self.cube
+
+    @property
+    def line(self) -> int:
+        """Bytes from a line to the next."""
+        return self.strides[0]
+
+    @property
+    def surface(self) -> int:
+        """Bytes from a surface to the next."""
+        return self.strides[1]
+
+    @property
+    def begin(self) -> int:
+        """Its first byte in the buffer."""
+        return super().begin + self.start
+
+    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> View:
+        """All of it: a view is read whole."""
+        if channel or row or channels not in (None, self.cube[0]) or rows not in (None, self.cube[1]):
+            raise InternalError("a part of a view")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Bytes from its first to its last."""
+        c, h, w = self.cube
+        surfaces = -(-c // self.buffer.lanes)
+        return (surfaces - 1) * self.surface + (h - 1) * self.line + w * self.buffer.atom
 
 
 @dataclass(frozen=True, eq=False)

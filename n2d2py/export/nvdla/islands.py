@@ -11,11 +11,27 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.operators.functions import Clip
 
 __all__ = ["in_floating_point", "island_problem", "island_scales"]
 
-_ON_HARDWARE = ("Convert", "LRN", "Softmax", "Pool", "Concat", "Reshape", "Identity", "Dropout")
+_ON_HARDWARE = (
+    "Convert",
+    "LRN",
+    "Softmax",
+    "Pool",
+    "Concat",
+    "Reshape",
+    "Identity",
+    "Dropout",
+    "Resize",
+    "ArrayMap",
+    "Activation",
+)
 """Kinds that the accelerator has in int8 whatever the network computes them in."""
+
+_OF_GIVEN_SCALE = ("Concat", "Softmax")
+"""Kinds whose scale must come from behind them; others keep that of their input, or know one that holds all their values."""
 
 SOFTMAX_SCALE = 1 / 127
 
@@ -39,9 +55,7 @@ def island_scales(graph: QuantGraph) -> dict[str, float]:
             for result in node.outputs:
                 kind = graph.type(result)
                 scale = found.get(result) if kind.is_float else kind.scale if node.op.kind == "Convert" else None
-                if scale is not None and (
-                    node.op.kind == "Convert" or node.op.moves_values or node.op.kind in ("Pool", "Concat")
-                ):
+                if scale is not None and (node.op.kind in ("Convert", "Pool", "Concat", "Activation") or node.op.moves_values):
                     found[name] = scale
         for name in node.outputs:
             if graph.type(name).is_float and name not in found and node.op.kind == "Softmax" and not node.op.log:
@@ -53,9 +67,12 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
     """E715 for a layer in floating point that the accelerator does not have in int8."""
     if not in_floating_point(state.graph, node):
         return None
-    if node.op.kind not in _ON_HARDWARE or node.activation is not None:
+    limiting = isinstance(node.op.function, Clip) if node.op.kind == "Activation" else True
+    if node.op.kind not in _ON_HARDWARE or node.activation is not None or not limiting:
         return refuse(node, "it stays in floating point in an int8 network", "export with -nbbits -32 for nv_full")
-    if any(state.graph.type(name).is_float and name not in state.scales for name in node.outputs):
+    if node.op.kind in _OF_GIVEN_SCALE and any(
+        state.graph.type(name).is_float and name not in state.scales for name in node.outputs
+    ):
         return refuse(node, "nothing behind it says which scale its bytes are to have", "end the network with a layer in int8")
     return None
 

@@ -12,12 +12,13 @@ from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
 from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
 from n2d2py.export.nvdla.groups import blocks
 from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.pixels import holds_pixels
 from n2d2py.export.nvdla.tables import function_table, integer_table
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import INT8, SDP
-from n2d2py.operators.activations import Clip, Function, LeakyRectifier
+from n2d2py.operators.functions import Clip, Function, LeakyRectifier
 
 __all__ = ["Lowering", "Value", "chw", "flat", "lower", "lowering", "refuse"]
 
@@ -105,6 +106,15 @@ class Lowering:
             return 1.0
         return self.scales.get(tensor, self.graph.type(tensor).scale)
 
+    def scale_or(self, tensor: str, bound: float) -> float:
+        """The real value of 1 that a tensor should have; `bound` where it is in floating point and nothing says.
+
+        `bound` must hold every value that can result: 127 of it are the largest.
+        """
+        if self.integer and self.graph.type(tensor).is_float and tensor not in self.scales:
+            return bound or 1.0
+        return self.scale_of(tensor)
+
     def sole_reader(self, tensor: str) -> QuantNode | None:
         """The only node that reads a tensor which is no output."""
         if tensor in self.graph.outputs or self.readers.get(tensor) != 1:
@@ -116,11 +126,11 @@ class Lowering:
         c, h, w = shape or chw(self.graph.shape(tensor))
         return Buffer(tensor, c, h, w, self.precision, self.config.atom, kind)
 
-    def result(self, tensor: str) -> Region:
-        """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer."""
+    def result(self, tensor: str, shape: tuple[int, int, int] | None = None) -> Region:
+        """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer, of `shape` if given."""
         if tensor in self.slots:
             return self.slots[tensor]
-        return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation"))
+        return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation", shape))
 
     def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
         """Appends a layer and says where its result lies."""
@@ -139,8 +149,6 @@ class Lowering:
             relu = clamp[0] == 0
             low = None if relu or clamp[0] <= kind.qmin else clamp[0] * kind.scale
             high = None if clamp[1] >= kind.qmax else clamp[1] * kind.scale
-            if low is not None and high is not None:
-                raise refuse(node, "a lower limit other than 0 together with an upper one", "use a rectifier, or one limit")
             return replace(post, relu=relu, low=low, high=high)
         if function is None:
             return post
@@ -148,9 +156,7 @@ class Lowering:
             high = None if function.high == np.inf else float(function.high)
             if function.low in (0, -np.inf):
                 return replace(post, relu=function.low == 0, high=high)
-            if high is None:
-                return replace(post, low=float(function.low))
-            raise refuse(node, "a lower limit other than 0 together with an upper one", "use a rectifier, or one limit")
+            return replace(post, low=float(function.low), high=high)
         if isinstance(function, LeakyRectifier) and function.high == np.inf:
             return replace(post, slope=float(function.slope))
         if not self.config.has_y:
@@ -165,21 +171,34 @@ class Lowering:
 
     def sdp_chain(self, source: Region, post: Post, result: Region) -> list[HwOp]:
         """One SDP operation from memory to memory."""
-        plan = plan_sdp(self.precision, post, result.channels, result.buffer.lanes)
+        plan = plan_sdp(self.precision, post, result.shape[0], result.buffer.lanes)
         return [HwOp(SDP, plan.op, {"src_data": source, "dst_data": result, **plan.cubes}, plan.lut)]
 
     def from_memory(self, node: QuantNode, tensor: str, source: Region, post: Post) -> None:
-        """A layer that computes `post` of a tensor, in two passes where one is not enough."""
-        result = self.result(tensor)
-        self.finish(node, tensor, result, post.scale, self._passes(node, source, post, result))
+        """A layer that computes `post` of a tensor, in several passes where one is not enough."""
+        result = self.result(tensor, source.shape)  # a vector may lie there as a map
+        self.finish(node, tensor, result, post.scale, self.passes(node, source, post, result))
 
-    def _passes(self, node: QuantNode, source: Region, post: Post, result: Region) -> list[list[HwOp]]:
+    def passes(self, node: QuantNode, source: Region, post: Post, result: Region) -> list[list[HwOp]]:
+        """SDP operations from memory to memory that together are `post`."""
+        first, *others = self._divided(node, post)
+        return [self.sdp_chain(source, first, result), *(self.sdp_chain(result, one, result) for one in others)]
+
+    def _divided(self, node: QuantNode, post: Post) -> list[Post]:
+        """`post` in passes that the SDP has; the later ones read what the first one wrote.
+
+        Raises:
+            N2D2Error: E715 where three passes are not enough.
+        """
         if one_pass(self.precision, post):
-            return [self.sdp_chain(source, post, result)]
-        first, second = divide(post)
-        if not (one_pass(self.precision, first) and one_pass(self.precision, second)):
+            return [post]
+        limits = []
+        if post.low is not None and post.high is not None:  # the two limits of a clip: one pass each
+            limits, post = [Post(_unit(post.scale), None, post.scale, low=post.low)], replace(post, low=None)
+        found = [post] if one_pass(self.precision, post) else list(divide(post))
+        if not all(one_pass(self.precision, one) for one in found):
             raise refuse(node, "its activation takes more than two passes", "declare the activation by itself")
-        return [self.sdp_chain(source, first, result), self.sdp_chain(result, second, result)]
+        return found + limits
 
     def convolve(
         self, node: QuantNode, tensor: str, source: Region, weights: np.ndarray, window: Window, groups: int, post: Post
@@ -189,26 +208,31 @@ class Lowering:
         Raises:
             N2D2Error: E715 for windows or sizes that hardware does not have.
         """
-        self._check_window(node, weights, window)
         result = self.result(tensor)
-        second = None
-        if not one_pass(self.precision, post):
-            post, second = divide(post)
+        self.finish(node, tensor, result, post.scale, self.convolution(node, source, weights, window, groups, post, result))
+
+    def convolution(
+        self, node: QuantNode, source: Region, weights: np.ndarray, window: Window, groups: int, post: Post, result: Region
+    ) -> list[list[HwOp]]:
+        """The operations of a convolution, group by group, with `post` of the sums, into `result`.
+
+        Raises:
+            N2D2Error: E715 for windows or sizes that hardware does not have.
+        """
+        self._check_window(node, weights, window)
+        post, *others = self._divided(node, post)
         chains: list[list[HwOp]] = []
         for part, region, block, selected in blocks(source, result, weights, groups, self.lanes, post):
             k, c, r, s = block.shape
-            if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes) is None:
+            image = part.buffer.image
+            if split(self.config, self.precision, part.shape, k, (r, s), region.rows, window, self.lanes, image) is None:
                 raise refuse(
                     node,
                     f"one line of {part.width}x{c} with kernels of {s}x{r} does not fit into the "
                     f"convolution buffer of {self.config.name}",
                 )
             chains += convolution_chains(self.config, self.precision, part, block, window, selected, region)
-        if second is not None:
-            if not (one_pass(self.precision, post) and one_pass(self.precision, second)):
-                raise refuse(node, "its activation takes more than two passes", "declare the activation by itself")
-            chains.append(self.sdp_chain(result, second, result))
-        self.finish(node, tensor, result, post.scale, chains)
+        return chains + [self.sdp_chain(result, one, result) for one in others]
 
     def _check_window(self, node: QuantNode, weights: np.ndarray, window: Window) -> None:
         r, s = weights.shape[2:]
@@ -222,13 +246,18 @@ class Lowering:
             raise refuse(node, f"paddings {window.pads}; they must be from 0 to 31")
 
 
+def _unit(scale: float) -> np.ndarray:
+    """The gain of stored values of that scale."""
+    return np.array([scale])
+
+
 def divide(post: Post) -> tuple[Post, Post]:
     """Two passes: first the sums and the second operand, then the activation."""
     first = replace(post, relu=False, slope=None, high=None, low=None, table=None)
     if post.table is not None:
         first = replace(first, scale=post.table_scale)
     second = Post(
-        np.array([first.scale]) if post.scale != 1 or first.scale != 1 else np.ones(1),
+        _unit(first.scale),
         None,
         post.scale,
         relu=post.relu,
@@ -261,6 +290,7 @@ def lower(
     problems: list[N2D2Error] = []
     for name in graph.inputs:
         buffer = state.buffer(name, "input")
+        buffer.image = state.integer and holds_pixels(graph, name)
         state.values[name] = Value(Region.whole(buffer), state.scale_of(name))
         state.out.inputs[name] = (buffer, state.scale_of(name))
     layers.plan_concatenations(state)

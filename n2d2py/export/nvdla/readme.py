@@ -6,7 +6,7 @@ from typing import Any
 
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.nvdla.emit import Compiled
-from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region, View
 from n2d2py.nvdla.firmware import ENGINES, INT8
 
 __all__ = ["layers_json", "readme"]
@@ -26,7 +26,7 @@ def layers_json(lowered: Lowered, compiled: Compiled) -> dict[str, Any]:
                 layers.append({"layer": layer.name, **place, **(_extension(layer) if kind == "EMU" else _hardware(layer))})
     ports = {
         kind: [
-            {"tensor": name, "shape": [b.channels, b.height, b.width], "scale": scale, "bytes": b.size}
+            {"tensor": name, "shape": [b.channels, b.height, b.width], "scale": scale, "bytes": b.size, "pixels": b.image}
             for name, (b, scale) in bound.items()
         ]
         for kind, bound in (("inputs", lowered.inputs), ("outputs", lowered.outputs))
@@ -67,11 +67,20 @@ def _extension(layer: EmuLayer) -> dict[str, Any]:
 
 
 def _place(op: HwOp, layer: HwLayer) -> list[int] | None:
-    """First channel, line and column of the layer's result that an operation writes; None when it writes something else."""
+    """First channel, line and column of the layer's result that an operation writes; None when it writes something else.
+
+    Where it writes in steps, also the steps of lines and columns, and the channels of an atom for lines that are surfaces.
+    """
     region = op.cubes["dst_data"]
     if not isinstance(region, Region) or region.buffer is not layer.result.buffer:
         return None
-    return [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
+    first = [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
+    if not isinstance(region, View):
+        return first
+    if region.place is None:
+        return None
+    row, column, *steps = region.place
+    return [first[0], first[1] + row, first[2] + column, *steps]
 
 
 def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: str) -> str:
@@ -85,7 +94,7 @@ def readme(request: ExportRequest, lowered: Lowered, compiled: Compiled, abi: st
     rows += [f"| {one['layer']} | softmax on the CPU (EMU) | | |" for one in facts["softmax"]]
     ports = [
         f"- {kind[:-1]} `{one['tensor']}`: {'x'.join(map(str, one['shape']))} {facts['precision']}, 1 stands for "
-        f"{one['scale']:.9g}"
+        f"{one['scale']:.9g}" + (", one byte per pixel (R8)" if one.get("pixels") else "")
         for kind in ("inputs", "outputs")
         for one in facts[kind]
     ]

@@ -7,9 +7,13 @@ from pathlib import Path
 
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.nvdla.hardware import Lowered
+from n2d2py.files import read_regular
 from n2d2py.graph import QuantGraph
 
 __all__ = ["calibration_json", "given_scales"]
+
+_LARGEST = 3.4e38
+"""Scales are stored as float32."""
 
 
 def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
@@ -19,8 +23,8 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
         N2D2Error: E718 for a file that is no such table, or names a layer that the network does not have.
     """
     try:
-        table = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        table = json.loads(read_regular(Path(path)).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise N2D2Error(
             "E718",
             f"the calibration table cannot be read: {getattr(error, 'strerror', None) or error}",
@@ -34,7 +38,8 @@ def given_scales(path: str, graph: QuantGraph) -> dict[str, float]:
         if (
             not isinstance(entry, dict)
             or not isinstance(entry.get("scale"), (int, float))
-            or not entry["scale"] > 0
+            or isinstance(entry["scale"], bool)
+            or not 0 < entry["scale"] < _LARGEST
             or entry.get("offset", 0) != 0
         ):
             raise N2D2Error(

@@ -7,9 +7,11 @@ when it reads its result, else only until it is programmed.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region
+from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, View
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import COMPLETED, CONV, ENABLED, PROGRAMMED, SDP
 
@@ -31,7 +33,7 @@ def dependency_graph(layers: list[HwLayer]) -> tuple[np.ndarray, list[int]]:
     _link_layers(layers, number, links)
     for layer in layers:
         for chain in layer.chains:
-            for first, second in zip(chain, chain[1:]):
+            for first, second in pairwise(chain):
                 a, b = number[id(first)], number[id(second)]
                 links[a, second.engine] = (b, PROGRAMMED)
                 commons[b]["fused_parent"]["index"], commons[b]["fused_parent"]["event"] = a, ENABLED
@@ -64,7 +66,7 @@ def _link_layers(layers: list[HwLayer], number: dict[int, int], links: dict[tupl
             else:
                 groups.append([chain])
         steps += groups
-    for before, after in zip(steps, steps[1:]):
+    for before, after in pairwise(steps):
         end = number[id(before[-1][-1])]
         heads = _heads(after)
         for op in heads:
@@ -76,7 +78,13 @@ def _reads_results(chain: list[HwOp], group: list[list[HwOp]]) -> bool:
     if chain[-1].engine != group[-1][-1].engine or chain[0].engine != group[-1][0].engine:
         return True
     written = [op.cubes["dst_data"] for earlier in group for op in earlier if isinstance(op.cubes["dst_data"], Region)]
-    touched = [cube for op in chain for cube in op.cubes.values() if isinstance(cube, Region)]
+    # An engine finishes its operations in order: copies may write between each other's positions.
+    touched = [
+        cube
+        for op in chain
+        for name, cube in op.cubes.items()
+        if isinstance(cube, Region) and not (name == "dst_data" and isinstance(cube, View))
+    ]
     return any(_overlap(a, b) for a in written for b in touched)
 
 

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_TRAINING
+from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.operators import Clip, Function, Logistic, Softplus, Swish, Tanh, rectifier
+from n2d2py.operators import Clip, Function, Tanh, ini_functions, rectifier
 
-__all__ = ["ACTIVATED", "LAYER", "NB_OUTPUTS", "TRAINING_CONFIG", "read_activation", "read_window", "window_keys"]
+__all__ = [
+    "ACTIVATED",
+    "FLOATS",
+    "LAYER",
+    "NB_OUTPUTS",
+    "THIRD_AXIS",
+    "CONFIGURATION",
+    "read_activation",
+    "read_window",
+    "window_keys",
+]
 
-_TRAINING = (
-    "Solvers*",
-    "WeightsSolver*",
-    "BiasSolver*",
-    "ScaleSolver*",
-    "QWeight*",
-    "QAct*",
-    "QBias*",
-    "*Sharing",
-    "BackPropagate",
+PARAMETERS_OF_TRAINING = (
+    *TRAINING.of("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
+    *QUANTIZED_TRAINING,
+    Ignored(
+        "*Sharing",
+        "shared parameters",
+        "makes layers share their parameters",
+        "store the parameters under the name of each layer, and remove it",
+        changes=True,
+    ),
+)
+
+FLOATS = Ignored(
+    "", "types of floating point", "sets the type that N2D2 computes with", "choose the precision with -nbbits: -32 or -64"
 )
 
 LAYER = Schema(
@@ -29,10 +46,10 @@ LAYER = Schema(
         Key("Input", Kind.NAMES, doc="sections that feed this layer; several are concatenated in order"),
         Key("Type", Kind.STRING, doc="type of the layer"),
         Key("Model", Kind.STRING, "", "execution model: Frame, Frame_CUDA or Transcode; all mean the same here"),
-        Key("DataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+        Key("DataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
         *PRECISION_KEYS,
     ),
-    accepted=("ConfigSection*", "NbChannels", *_TRAINING),
+    accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING),
     doc="Keys of every layer section.",
 )
 
@@ -50,15 +67,10 @@ ACTIVATED = LAYER.extended(
     Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound; 0 for none", minimum=0),
     Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: the result is kept within +-threshold", minimum=0),
     Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument"),
-    accepted=(
-        "ActivationFunction.Quantization*",
-        "ActivationFunction.Moving*",
-        "ActivationFunction.MA_Window",
-        "ActivationFunction.Log2Rounding*",
-    ),
+    accepted=(*QUANTIZED_ACTIVATION, *TRAINING.of("ActivationFunction.MovingAverage", "ActivationFunction.MA_Window")),
 )
 
-_SPIKING = (
+_SPIKING = SPIKING.of(
     "IncomingDelay",
     "Threshold",
     "BipolarThreshold",
@@ -86,12 +98,32 @@ _SPIKING = (
 )
 """Parameters of spiking models, in the sections that such models share with others."""
 
-TRAINING_CONFIG = Schema("layer configuration", (), accepted=(*_TRAINING, *_SPIKING))
+_DEPTH = Ignored("", "keys of a third axis", "acts along a third axis", "remove it: layers have two axes", changes=True)
+THIRD_AXIS = tuple(
+    replace(_DEPTH, pattern=pattern, same=("0",) if "Padding" in pattern else ("1",))
+    for pattern in ("KernelDepth", "PoolDepth", "StrideZ", "PaddingZ", "DilationZ", "SubSampleZ")
+)
+
+CONFIGURATION = Schema("layer configuration", (), accepted=(*PARAMETERS_OF_TRAINING, *_SPIKING))
+
+
+_OF_FUNCTIONS = {
+    "Linear": ("Clipping",),
+    "Rectifier": ("LeakSlope", "Clipping"),
+    "Saturation": ("Threshold",),
+    "Tanh": ("Alpha",),
+}
+_OTHER_FUNCTION = Ignored(
+    "", "parameters of another activation function", "belongs to another activation function", "remove them"
+)
 
 
 def read_activation(values: Values) -> Function | None:
     """The activation of a layer, None for Linear without clipping."""
     name = values["ActivationFunction"]
+    for key in ("LeakSlope", "Clipping", "Threshold", "Alpha"):
+        if values.given(given := f"ActivationFunction.{key}") and key not in _OF_FUNCTIONS.get(name, ()):
+            values.section.document.ignored.add(_OTHER_FUNCTION, given, values.where(given))
     clipping = values["ActivationFunction.Clipping"]
     if name == "Linear":
         return Clip(-clipping, clipping) if clipping else None
@@ -102,13 +134,9 @@ def read_activation(values: Values) -> Function | None:
         return Clip(-threshold, threshold)
     if name == "Tanh":
         return Tanh(values["ActivationFunction.Alpha"])
-    return {
-        "Logistic": Logistic(),
-        "LogisticWithLoss": Logistic(),
-        "Softplus": Softplus(),
-        "Swish": Swish(),
-        "TanhLeCun": Tanh(1.7159 * 2.0 / 3.0),
-    }[name]
+    if name == "TanhLeCun":
+        return Tanh(1.7159 * 2.0 / 3.0)
+    return ini_functions()[name]
 
 
 def window_keys(base: str, default: int | None, *, signed: bool = False, size: bool = False) -> tuple[Key, ...]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_window, window_keys
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
 from n2d2py.frontend.ini.registry import LayerContext
 from n2d2py.graph.shapes import channels, height
+from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.windows import Pads
 
@@ -36,6 +37,16 @@ CONVOLUTION = ACTIVATED.extended(
     *filler_keys("Weights"),
     *filler_keys("Bias"),
     *MAPPING_KEYS,
+    accepted=(
+        *Ignored(
+            "",
+            "kernels of filters",
+            "gives the weights of a filter (Gaussian, Gabor, ...)",
+            "store its values as weights, give them with -w, and remove it",
+            changes=True,
+        ).of("Kernel", "Kernel.*", "Kernel[*"),
+        *THIRD_AXIS,
+    ),
 )
 
 REMAP = Key(
@@ -45,7 +56,7 @@ REMAP = Key(
     "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the odd outputs before the even ones",
 )
 
-CONVOLUTION_CONFIG: Schema = TRAINING_CONFIG.extended(
+CONVOLUTION_CONFIG: Schema = CONFIGURATION.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
     Key("WeightsExportFormat", Kind.ENUM, "OCHW", "order of stored weights", ("OCHW", "HWCO")),
     Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"),

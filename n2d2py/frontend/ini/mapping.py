@@ -49,7 +49,10 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     if all(block is None for block in blocks):
         return None
     return np.concatenate(
-        [np.ones((outputs, channels), bool) if block is None else block for block, (_, channels) in zip(blocks, parents)],
+        [
+            np.ones((outputs, channels), bool) if block is None else block
+            for block, (_, channels) in zip(blocks, parents, strict=True)
+        ],
         axis=1,
     )
 

@@ -6,21 +6,25 @@ from dataclasses import dataclass
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.frontend.ini.common import FLOATS
 from n2d2py.frontend.ini.inputs import crop_inputs
 from n2d2py.frontend.ini.inserted import insert_batchnorm
+from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
-from n2d2py.frontend.ini.weights import ROLES, WeightStore
-from n2d2py.graph import Graph, Node, Precision
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.graph import Graph, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document
-from n2d2py.ini.paths import resolve_path
+from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["GLOBALS", "INPUT_SECTION", "ONNX_SECTION", "PROVIDERS", "build_graph", "further_inputs"]
+__all__ = ["GLOBALS", "INPUT_SECTION", "PROVIDERS", "build_graph", "further_inputs"]
 
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one that is there counts."""
+
+_EARLY = Ignored("", "keys of early versions of N2D2", "is called NbOutputs today", "remove them")
 
 MAX_LAYERS = 2500
 """Layers of a network: many times those of the deepest ones."""
@@ -34,7 +38,7 @@ GLOBALS = Schema(
     "the global section",
     (
         Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
-        Key("DefaultDataType", Kind.DATATYPE, "Float32", "accepted; the precision is chosen by -nbbits"),
+        Key("DefaultDataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
         Key(
             "InsertBatchNormAfterConv",
             Kind.BOOL,
@@ -43,23 +47,8 @@ GLOBALS = Schema(
             "BatchNorm section reads; without stored statistics it has mean 0 and variance 1",
         ),
     ),
-    accepted=("CheckWeightRange", "ProgramMethod*"),
+    accepted=(*SPIKING.of("ProgramMethod*"), *TRAINING.of("CheckWeightRange")),
     doc="Properties before the first section.",
-)
-
-ONNX_SECTION = Schema(
-    "ONNX",
-    (
-        Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
-        Key("Type", Kind.STRING, doc="ONNX"),
-        Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
-        Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
-        Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
-        Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
-        Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
-        Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
-    ),
-    doc="An ONNX file inside the network.",
 )
 
 INPUT_SECTION = Schema(
@@ -123,8 +112,9 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         for layer in layers:
             layer.batchnorm = layer.section.name not in read
     types = layer_types()
+    attached: dict[str, list[str]] = {}
     for layer in layers:
-        _build_layer(document, graph, layer, types, weights, seed)
+        _build_layer(document, graph, layer, types, weights, seed, attached)
     if not graph.nodes:
         raise N2D2Error(
             "E221", "the network has no layers", where=str(document.path), remedy="add sections with Input= and Type="
@@ -224,14 +214,25 @@ def _is_onnx(section: Section) -> bool:
     return section.has("Type") and section.text("Type") == "ONNX"
 
 
-def _tensors(graph: Graph, layer: _Layer, document: Document) -> list[tuple[str, str]]:
-    """(name, tensor) of each input; the name of an ONNX section only orders the layers."""
+def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """(name, tensor) of each input; the name of an ONNX section beside others only orders the layers.
+
+    `attached` holds the outputs of each ONNX section above.
+    """
     found = []
     for name in layer.parents:
         section = document.section(name)
         if section is not None and _is_onnx(section):
-            if len(layer.parents) == 1 and graph.outputs:
-                found.append((name, graph.outputs[0]))
+            outputs = attached.get(name, [])
+            if len(layer.parents) == 1 and len(outputs) > 1:
+                raise N2D2Error(
+                    "E223",
+                    f"Input names the ONNX file '{name}', which has the outputs {', '.join(outputs)}",
+                    where=layer.section.where("Input"),
+                    remedy=f"write Input={name},<output>",
+                )
+            if len(layer.parents) == 1:
+                found += [(name, tensor) for tensor in outputs]
             continue
         tensor = graph.resolve(name)
         if tensor is None:
@@ -249,15 +250,25 @@ def _tensors(graph: Graph, layer: _Layer, document: Document) -> list[tuple[str,
 
 
 def _build_layer(
-    document: Document, graph: Graph, layer: _Layer, types: dict[str, LayerType], weights: WeightStore | None, seed: int
+    document: Document,
+    graph: Graph,
+    layer: _Layer,
+    types: dict[str, LayerType],
+    weights: WeightStore | None,
+    seed: int,
+    attached: dict[str, list[str]],
 ) -> None:
     section = layer.section
     if not section.has("Type"):
         raise section.missing("Type", section.location)
     kind = section.text("Type")
-    parents = _tensors(graph, layer, document)
+    parents = _tensors(graph, layer, document, attached)
+    before = len(graph.nodes)
     if kind == "ONNX":
-        _attach_onnx(document, graph, ONNX_SECTION.read(section), parents, weights)
+        attached[section.name] = attach_section(document, graph, section, parents, weights)
+        for node in graph.nodes[before:]:
+            document.automatic_section(node.name)
+            _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
         return
     if kind not in types:
         raise _unknown_type(kind, types, section)
@@ -272,11 +283,12 @@ def _build_layer(
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")
-    before = len(graph.nodes)
     crop_inputs(context)
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
+    if attached:
+        _add_outputs(graph, before)
     asked = Precision.of(values)
     if asked != Precision():
         graph.precisions.update({node.name: asked for node in graph.nodes[before:]})
@@ -285,8 +297,18 @@ def _build_layer(
     log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape), channels(shape))
 
 
+def _add_outputs(graph: Graph, first: int) -> None:
+    """Behind an ONNX file: the results of the nodes from `first` on are outputs, what they read is none any more."""
+    nodes = graph.nodes[first:]
+    read = {name for node in nodes for name in node.inputs}
+    made = [name for node in nodes for name in node.outputs]
+    graph.outputs = [name for name in (*graph.outputs, *made) if name not in read]
+
+
 def _rename_outputs(section: Section) -> None:
-    """Early versions of N2D2 called NbOutputs of a layer NbChannels."""
+    """Early versions of N2D2 called NbOutputs of a layer NbChannels; beside NbOutputs it has no effect."""
+    if section.has("NbChannels") and section.has("NbOutputs"):
+        section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
         log.notice("%s: NbChannels is read as NbOutputs, its name today", section.where("NbChannels"))
         section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
@@ -319,61 +341,3 @@ def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tu
         ("_OutputsHeight", height(shape)),
     ):
         section.set_automatic(key, value)
-
-
-def _attach_onnx(
-    document: Document, graph: Graph, values: Values, parents: list[tuple[str, str]], weights: WeightStore | None
-) -> None:
-    from n2d2py.frontend.onnx import attach_onnx
-
-    if values["Transpose"]:
-        raise N2D2Error(
-            "E227",
-            "Transpose=1 is not supported",
-            where=values.where("Transpose"),
-            remedy="transpose the network when it is exported to ONNX",
-        )
-    path = resolve_path(values["File"], document)
-    if path is None:
-        raise N2D2Error(
-            "E301",
-            f"the ONNX file '{values['File']}' does not exist",
-            where=values.where("File"),
-            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
-        )
-    before = len(graph.nodes)
-    attach_onnx(
-        graph,
-        path,
-        [tensor for _, tensor in parents],
-        ignore=tuple(values["Ignore"]),
-        ignore_input_size=values["IgnoreInputSize"],
-        load_weights=values["ONNX_init"],
-        where=values.section.location,
-    )
-    if weights is not None:
-        _load_stored(graph.nodes[before:], weights)
-    for node in graph.nodes[before:]:
-        document.automatic_section(node.name)
-        _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
-
-
-def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
-    """Arrays stored under the name of an ONNX layer replace those of the ONNX file."""
-    loaded = []
-    for node in nodes:
-        found = {
-            role: weights.load(node.name, name, node.params[role], node.location)
-            for name, role in ROLES.items()
-            if role in node.params and weights.has(node.name, name)
-        }
-        if found:
-            node.params = {**node.params, **found}
-            loaded.append(node.name)
-    if loaded:
-        log.notice(
-            "%s: %d layers of the ONNX file take their weights from there: %s",
-            weights.path,
-            len(loaded),
-            ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),
-        )

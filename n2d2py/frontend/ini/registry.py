@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node
@@ -17,6 +17,7 @@ from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators import Concat, Function, Reshape
 from n2d2py.operators.base import Op
+from n2d2py.registry import Registry
 
 __all__ = ["LayerContext", "LayerType", "layer_types", "register_layer"]
 
@@ -63,7 +64,7 @@ class LayerContext:
             return [tensor for _, tensor in self.parents]
         return [
             self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
-            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes))
+            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
 
     def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
@@ -135,18 +136,17 @@ class LayerType:
     build: Callable[[LayerContext], None]
 
 
-_TYPES: dict[str, LayerType] = {}
+LAYER_TYPES: Registry[LayerType] = Registry("the layer type")
+"""The values of `Type=`."""
 
 
 def register_layer(layer: LayerType) -> None:
     """Makes a layer type known; a second one of the same name is an InternalError."""
-    if layer.name in _TYPES:
-        raise InternalError(f"layer type {layer.name} is registered twice")
-    _TYPES[layer.name] = layer
+    LAYER_TYPES.add(layer.name, layer)
 
 
 def layer_types() -> dict[str, LayerType]:
     """All layer types by name."""
     from n2d2py.frontend.ini import layers  # noqa: F401  fills the registry
 
-    return dict(_TYPES)
+    return LAYER_TYPES.snapshot()

@@ -9,6 +9,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, wildcard_match
+from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
@@ -27,8 +28,8 @@ TARGET = Schema(
         ),
         Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
         Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
-        Key("TargetValue", Kind.FLOAT, 1.0, "training"),
-        Key("DefaultValue", Kind.FLOAT, 0.0, "training"),
+        Key("TargetValue", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
+        Key("DefaultValue", Kind.FLOAT, 0.0, "training", ignored=TRAINING),
         Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
         Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
         Key(
@@ -49,31 +50,62 @@ TARGET = Schema(
         Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
     ),
     accepted=(
-        "CreateMissingLabels",
-        "ValueThreshold",
-        "WeakTarget",
-        "MaskLabelTarget",
-        "MaskedLabel*",
-        "ROIsLabelTarget",
-        "NoDisplayLabel",
-        "EstimatedLabelsValueDisplay",
-        "ImageLogFormat",
-        "Confusion*",
-        "FilterMin*",
-        "FilterMax*",
-        "Min*",
-        "Merge*",
-        "Score*",
-        "Generate*",
-        "Nb*",
-        "Log*",
-        "BatchPacked",
-        "TargetType",
-        "RP",
-        "Anchor",
+        *(
+            Ignored(name, "targets", does, remedy, changes=True, same=same)
+            for name, does, remedy, same in (
+                (
+                    "ValueThreshold",
+                    "leaves estimates below a value without a class",
+                    "remove it, and compare the outputs with the threshold in the application",
+                    ("0", "0.0"),
+                ),
+                (
+                    "WeakTarget",
+                    "leaves stimuli of a label out of the score",
+                    "map this label to -1 with LabelsMapping",
+                    ("-2",),
+                ),
+                ("MaskLabelTarget", "scores only where another target gives a label", "remove it", ("",)),
+                ("MaskedLabel", "is the label where MaskLabelTarget scores", "remove it", ("-1",)),
+                ("MaskedLabelValue", "decides what MaskLabelTarget keeps", "remove it", ("0",)),
+                ("ROIsLabelTarget", "takes the labels from the regions of another target", "remove it", ("",)),
+                ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
+            )
+        ),
+        *Ignored("", "keys of pictures and logs of targets", "is for N2D2's pictures and logs", "remove them").of(
+            "NoDisplayLabel",
+            "EstimatedLabelsValueDisplay",
+            "ImageLogFormat",
+            "ConfusionRangeMin",
+            "ConfusionRangeMax",
+            "ConfusionQuantSteps",
+            "LogDistrib",
+            "LogError",
+            "CreateMissingLabels",
+        ),
+        *Ignored("", "keys of targets of boxes", "is for the detection of objects", "remove them; boxes are not scored").of(
+            "MinSize",
+            "MinOverlap",
+            "FilterMin*",
+            "FilterMax*",
+            "MergeMaxHDist",
+            "MergeMaxVDist",
+            "ScoreTopN",
+            "GenerateLabelsROIs",
+            "GenerateAnchors",
+            "NbAnchors",
+            "NbIter",
+            "NbClass",
+            "TargetType",
+            "RP",
+            "Anchor",
+        ),
     ),
     doc="Sections named <layer>.Target...: a layer whose output is scored; * and ? in the name stand for several layers.",
 )
+
+
+_COMPARED = Ignored("", "keys of TargetCompare in other targets", "is for TargetCompare", "remove them, or set its Type")
 
 
 @dataclass(frozen=True)
@@ -117,6 +149,9 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
     if values is None:
         return Target(name, tensor, location=section.location)
     kind = values["Type"].strip()
+    for key in () if kind == "TargetCompare" else ("DataPath", "Matching", "TargetFormat", "TargetTranspose"):
+        if values.given(key):
+            document.ignored.add(_COMPARED, key, values.where(key))
     stored = _stored(values, document) if kind == "TargetCompare" else None
     return Target(
         name,
@@ -155,6 +190,15 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             continue
         values = None if describing else TARGET.read(section)
         found = _layers(layer, graph)
+        if not describing and any(tensor in graph.inputs for tensor in found.values()):
+            errors.append(
+                N2D2Error(
+                    "E219",
+                    f"'{layer}' is an input, not a layer",
+                    where=section.location,
+                    remedy="name the layer whose output is meant",
+                )
+            )
         if not found:
             like = nearest(layer, known)
             what = f"there is no layer '{layer}' for this target"
@@ -170,7 +214,11 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         if not graph.outputs:
             read = {name for node in graph.nodes for name in node.inputs}
             graph.outputs = [name for node in graph.nodes for name in node.outputs if name not in read]
-        log.notice("no Target section: the output '%s' is scored", graph.outputs[0])
+        names = "', '".join(graph.outputs)
+        log.notice(
+            "no Target section: the output%s '%s' %s scored",
+            *(("s", names, "are") if len(graph.outputs) > 1 else ("", names, "is")),
+        )
         return [Target(f"{name}.Target", name) for name in graph.outputs]
     graph.outputs = list(dict.fromkeys(target.tensor for target in targets))
     return targets

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import DamagedArray, marked_file_name, plain_file_name, read_npy, read_npz
 
 __all__ = ["WeightStore", "open_weights"]
 
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Name in the files -> role of a parameter in the graph."""
+_LONGEST_NAME = 230
+"""Bytes of a file's name before its ending, beyond which no file system has it."""
 
 
 class WeightStore:
@@ -76,8 +76,11 @@ class WeightStore:
 
     def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
         """The weights or biases of <layer>.syntxt; without biases where the file holds weights only."""
-        file = None if self.path is None else self.path / f"{_safe(layer)}.syntxt"
-        if file is None or name not in ("weights", "biases") or not file.is_file():
+        if self.path is None or name not in ("weights", "biases"):
+            return None
+        places = (self.path / f"{stem}.syntxt" for stem in _stems(layer))
+        file = next((file for file in places if file.is_file()), None)
+        if file is None:
             return None
         values, weights = _read_syntxt(file), sum(rows)
         if values.size == weights:
@@ -103,44 +106,35 @@ class WeightStore:
             return self._arrays[key], f"{self.path}:{key}"
         if self.path is None or not self.path.is_dir():
             return None
-        safe = _safe(key)
-        for file, read in ((self.path / f"{safe}.npy", _read_npy), (self.path / f"{safe}.syntxt", _read_syntxt)):
-            if file.is_file():
-                return read(file), str(file)
+        for stem in _stems(layer):
+            for ending, read in ((".npy", _read_npy), (".syntxt", _read_syntxt)):
+                file = self.path / f"{stem}_{name}{ending}"
+                if file.is_file():
+                    return read(file), str(file)
         return None
 
 
-def _safe(name: str) -> str:
-    """A layer's name as a file has it."""
-    return re.sub(r'[\\/:*?"<>|\s]', "_", name)
+def _stems(layer: str) -> Iterator[str]:
+    """A layer's name as files have it: marked first, which no other layer's file is called."""
+    yield marked_file_name(layer)
+    plain = plain_file_name(layer)
+    if len(plain.encode()) < _LONGEST_NAME:
+        yield plain
 
 
 def _read_npz(file: Path) -> dict[str, np.ndarray]:
-    reason: object = "it is no zip archive"
     try:
-        if zipfile.is_zipfile(file):
-            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        KeyError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        reason = error
-    raise N2D2Error(
-        "E422", f"not a readable .npz file ({reason})", where=Location(str(file)), remedy="write it with numpy.savez"
-    )
+        return read_npz(file)
+    except (OSError, DamagedArray) as error:
+        raise N2D2Error(
+            "E422", f"not a readable .npz file ({error})", where=Location(str(file)), remedy="write it with numpy.savez"
+        ) from None
 
 
 def _read_npy(file: Path) -> np.ndarray:
     try:
-        return np.load(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        return read_npy(file)
+    except (OSError, DamagedArray) as error:
         raise N2D2Error(
             "E422", f"not a readable .npy file ({error})", where=Location(str(file)), remedy="write it with numpy.save"
         ) from None

@@ -47,13 +47,13 @@ def attach_onnx(
         )
     transposed = nhwc_inputs(model.proto.graph)
     shapes = {}
-    for value, parent in zip(model.inputs, parents):
+    for value, parent in zip(model.inputs, parents, strict=True):
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
             declared = tuple(declared[axis] for axis in (0, 3, 1, 2))
         shapes[value.name] = _fit(graph.shape(parent), declared, value, model, ignore_input_size, where)
     part = import_onnx(model, graph.name, input_shapes=shapes)
-    return _join(graph, part, dict(zip((value.name for value in model.inputs), parents)), model)
+    return _join(graph, part, dict(zip((value.name for value in model.inputs), parents, strict=True)), model)
 
 
 def _fit(
@@ -73,7 +73,7 @@ def _fit(
             where=where or model.place(),
             remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly",
         )
-    if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:])):
+    if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         log.warning(
             "W305",
             f"the input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but it is fed {given}",

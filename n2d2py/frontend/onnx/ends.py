@@ -14,7 +14,7 @@ from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import ArrayMap, ArrayTake, Transpose
+from n2d2py.operators import ArrayMap, ArrayTake, Identity, Transpose
 
 __all__ = ["add_inputs", "set_outputs"]
 
@@ -82,16 +82,23 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declares the model's outputs.
+    """Declares the model's outputs, a tensor of its own for each.
 
     Raises:
-        N2D2Error: E311 an output without layer.
+        N2D2Error: E311 an output without layer, or one that is listed twice.
     """
     if not builder.model.outputs:
         raise N2D2Error(
             "E311", "the model has no outputs", where=builder.model.place(), remedy="name the results of the network as outputs"
         )
-    for name in builder.model.outputs:
+    for at, name in enumerate(builder.model.outputs):
+        if name in builder.model.outputs[:at]:
+            raise N2D2Error(
+                "E311",
+                f"the output '{name}' is listed twice",
+                where=builder.model.place(),
+                remedy="list it once, or put an Identity behind it and list both",
+            )
         if builder.is_tensor(name):
             tensor = _output(builder, name)
             builder.graph.outputs.append(tensor)
@@ -103,7 +110,22 @@ def set_outputs(builder: Builder) -> None:
         raise N2D2Error(
             "E311", f"the output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
         )
-    builder.graph.outputs = list(dict.fromkeys(builder.graph.outputs))
+    _separate(builder)
+
+
+def _separate(builder: Builder) -> None:
+    """Puts an Identity before each output whose tensor is an input of the network or another of its outputs."""
+    graph, names = builder.graph, builder.model.outputs
+    shared = list(graph.outputs)
+    for at, (name, tensor) in enumerate(zip(names, shared, strict=True)):
+        named_so = tensor in names and shared[names.index(tensor)] == tensor
+        owner = names.index(tensor) if named_so else shared.index(tensor)
+        if at == owner and tensor not in graph.inputs:
+            continue
+        graph.aliases.pop(name, None)
+        made = name if name not in graph.tensors else builder.fresh(f"{name}_output")
+        graph.outputs[at] = made
+        graph.add(Node(made, Identity(), [tensor], [made], location=builder.model.place(name)))
 
 
 def _constant_output(builder: Builder, name: str) -> str:

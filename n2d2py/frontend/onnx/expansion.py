@@ -27,7 +27,7 @@ def expand_functions(model: OnnxModel) -> None:
             model.proto = inliner.inline_selected_functions(
                 model.proto, [("", name) for name in found], inline_schema_functions=True
             )
-        except (RuntimeError, ValueError, onnx.onnx_cpp2py_export.shape_inference.InferenceError) as error:
+        except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return
         log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
 
@@ -10,77 +10,109 @@ import onnx
 from onnx import TensorProto, helper
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.files import open_regular
 from n2d2py.graph.shapes import MAX_ELEMENTS
 
-__all__ = ["load_external_data"]
+__all__ = ["load_external_data", "refuse_external_data"]
 
 _PACKED = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
-    """Reads the external tensors of the model at `path` into `proto`, from files in its folder only.
+    """Reads the external tensors of the model at `path` into `proto`, from regular files in its folder only.
 
     Raises:
         N2D2Error: E304 for a file outside the folder, absent, unreadable or too short.
     """
     errors = []
-    for tensor in _tensors(proto.graph):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            try:
-                _load(tensor, path)
-            except N2D2Error as error:
-                errors.append(error)
+    for tensor in _external(proto):
+        try:
+            _load(tensor, path)
+        except N2D2Error as error:
+            errors.append(error)
     ErrorList.raise_if(errors)
+
+
+def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
+    """Refuses external tensors of a model that is in no file, whose folder is not known.
+
+    Raises:
+        N2D2Error: E304.
+    """
+    for tensor in _external(proto):
+        raise N2D2Error(
+            "E304",
+            f"the data of {_name(tensor)} lie in a file, of a folder that is not known",
+            where=Location(name),
+            remedy="give the path of the model, or load it with onnx.load",
+        )
+
+
+def _external(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """The external tensors of the graph, of the graphs within it and of the functions."""
+    found = [_tensors(proto.graph), *(_of_nodes(function.node) for function in proto.functions)]
+    return (tensor for tensors in found for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
-    for node in graph.node:
+    yield from _of_nodes(graph.node)
+
+
+def _of_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 yield attribute.t
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g)
+            yield from attribute.tensors
+            for graph in ((attribute.g,) if attribute.HasField("g") else ()) + tuple(attribute.graphs):
+                yield from _tensors(graph)
 
 
 def _load(tensor: TensorProto, path: Path) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    folder = path.resolve().parent
-    target = (folder / location).resolve()
-    if not location or Path(location).is_absolute() or folder not in target.parents:
-        raise _error(
-            path,
-            f"the data of '{tensor.name}' lie in '{location}', outside the model's folder",
-            "put the data file beside the model and refer to it by a relative path",
-        )
-    if target.exists() and not target.is_file():
-        raise _error(
-            path, f"the data of '{tensor.name}' lie in '{location}', which is no file", "put the data file beside the model"
-        )
+    target = _target(location, tensor, path)
     needed = _bytes_needed(tensor, path)
+    places = [entries.get("offset", "0"), entries.get("length", str(needed))]
+    if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in places):
+        raise _error(path, f"the place of the data of {_name(tensor)} is not a number", "export the model again")
+    offset, length = map(int, places)
+    if length > needed:
+        raise _error(path, f"{_name(tensor)} needs {needed:,} bytes, the file gives it {length:,}", "export the model again")
     try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
-        if length > needed:
-            raise _error(
-                path, f"'{tensor.name}' needs {needed:,} bytes, the file gives it {length:,}", "export the model again"
-            )
-        with target.open("rb") as file:
+        with open_regular(target) as file:
+            if file.seek(0, 2) < offset + length:
+                raise _error(
+                    path, f"'{location}' ends before the data of {_name(tensor)}", "copy the whole data file beside the model"
+                )
             file.seek(offset)
-            data = file.read(length if length >= 0 else needed)
-    except ValueError:
-        raise _error(path, f"the place of the data of '{tensor.name}' is not a number", "export the model again") from None
+            data = file.read(length)
     except OSError as error:
         raise _error(
             path,
-            f"the data of '{tensor.name}' cannot be read from '{location}' ({error.strerror})",
+            f"the data of {_name(tensor)} cannot be read from '{location}' ({error.strerror})",
             "put the data file beside the model",
         ) from None
-    if length >= 0 and len(data) != length:
-        raise _error(path, f"'{location}' ends before the data of '{tensor.name}'", "copy the whole data file beside the model")
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
+
+
+def _target(location: str, tensor: TensorProto, path: Path) -> Path:
+    """The file of a relative path below the model's folder, links followed."""
+    folder = path.resolve().parent
+    try:
+        target = (folder / location).resolve()
+    except (ValueError, OSError, RuntimeError):  # NUL, a name that is too long, a circle of links
+        target = folder
+    if not location or Path(location).is_absolute() or folder not in target.parents:
+        raise _error(
+            path,
+            f"the data of {_name(tensor)} lie in '{location}', outside the model's folder",
+            "put the data file beside the model and refer to it by a relative path",
+        )
+    return target
 
 
 def _bytes_needed(tensor: TensorProto, path: Path) -> int:
@@ -89,12 +121,16 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError):
-        raise _error(path, f"'{tensor.name}' has a type that external data cannot have", "export the model again") from None
+        raise _error(path, f"{_name(tensor)} has a type that external data cannot have", "export the model again") from None
     if count > MAX_ELEMENTS:
         raise _error(
-            path, f"'{tensor.name}' has {count:,} elements, at most {MAX_ELEMENTS:,} are supported", "check its dimensions"
+            path, f"{_name(tensor)} has {count:,} elements, at most {MAX_ELEMENTS:,} are supported", "check its dimensions"
         )
     return (count * bits + 7) // 8
+
+
+def _name(tensor: TensorProto) -> str:
+    return f"'{tensor.name}'" if tensor.name else "a constant without name"
 
 
 def _error(path: Path, what: str, remedy: str) -> N2D2Error:

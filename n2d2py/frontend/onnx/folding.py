@@ -103,7 +103,7 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
 
     _check_size(proto, values, room)
 
-    known = {name: value for name, value in zip(proto.input, values) if name and value is not None}
+    known = {name: value for name, value in zip(proto.input, values, strict=True) if name and value is not None}
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None) for name, value in known.items()
     ]
@@ -114,5 +114,5 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
         results = ReferenceEvaluator(model).run(None, known)
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
         raise Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})") from None
-    by_name = dict(zip(names, (np.asarray(result) for result in results)))
+    by_name = dict(zip(names, (np.asarray(result) for result in results), strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]

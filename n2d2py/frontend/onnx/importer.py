@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, grids, qoperators
 from n2d2py.frontend.onnx.arrays.values import Arrays
 from n2d2py.frontend.onnx.builder import Builder, tensors_read
@@ -24,8 +24,10 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.registry import ArrayConverter, Converter, Unsupported, find_array_converter, find_converter
+from n2d2py.frontend.onnx.validation import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators import ONNX_FUNCTIONS
 
 __all__ = ["import_onnx"]
 
@@ -46,30 +48,6 @@ _IMAGE_LAYERS = (
     "LRN",
 )
 """Operators whose layers of images are worth a change of order in memory."""
-_FUNCTIONS = (
-    "Relu",
-    "Sigmoid",
-    "Tanh",
-    "Softplus",
-    "Clip",
-    "LeakyRelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Elu",
-    "Selu",
-    "Celu",
-    "ThresholdedRelu",
-    "Gelu",
-    "Abs",
-    "Erf",
-    "Exp",
-    "Log",
-    "Mish",
-    "Softsign",
-    "Sqrt",
-    "Identity",
-)
-"""Operators that go element by element, whatever the shape."""
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 
@@ -109,7 +87,7 @@ def import_onnx(
     if not isinstance(model, OnnxModel):
         model = load_onnx(model)
     expand_functions(model)
-    title, shapes = name or Path(model.path).stem, dict(input_shapes or {})
+    title, shapes = name or readable(Path(model.path).stem), dict(input_shapes or {})
     if model.batch in (None, 1) or shapes:
         return _imported(model, title, shapes)
     # the first axis of a fixed size: stimuli side by side if no layer mixes them, else a part of each stimulus
@@ -143,6 +121,7 @@ class _Walk:
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
         self._room = folding.room_of(builder.constants)
+        self._validator = Validator(builder)
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
@@ -150,10 +129,12 @@ class _Walk:
         ErrorList.raise_if(self._preflight.errors())
 
     def _visit(self, proto: onnx.NodeProto) -> None:
-        """Folds, skips or converts one node."""
+        """Checks and imports one node, or skips it; what is wrong with it is collected."""
         builder = self.builder
         if not proto.output or not any(builder.is_read(name) for name in proto.output if name):
             return
+        if not proto.output[0]:
+            proto = _with_first_output(proto, builder.fresh(f"{next(filter(None, proto.output))}_first"))
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)
             return
@@ -169,28 +150,42 @@ class _Walk:
                 where=builder.model.place(proto.output[0]),
                 remedy="export the model again",
             )
+        wrong = None
         try:
-            if proto.op_type == "If" and self._splice(proto):
-                return
-            if qoperators.is_qoperator(proto):
-                self._expand(proto)
-                return
-            if any(name in self._blocked for name in proto.input):
-                if (
-                    find_converter(proto.op_type, proto.domain) is None
-                    and find_array_converter(proto.op_type, proto.domain) is None
-                    and proto.op_type not in folding.SHAPE_ARITHMETIC
-                ):
-                    raise Unsupported("the operator is not supported")
-                self._block(proto)
-            elif not self._fold(proto):
-                self._convert(proto)
+            wrong = self._validator.check(proto)
+            self._import(proto)
+            if wrong is not None:
+                raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
             self._block(proto)
         except N2D2Error as error:
             self._preflight.fail(error)
             self._block(proto)
+        except MemoryError:
+            raise
+        except Exception as error:  # a converter may stumble over a node that is wrong; over others it is a defect
+            if wrong is None:
+                raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
+            self._preflight.fail(wrong)
+            self._block(proto)
+
+    def _import(self, proto: onnx.NodeProto) -> None:
+        """Folds, follows, expands or converts one node that was checked."""
+        if proto.op_type == "If" and self._splice(proto):
+            return
+        if qoperators.is_qoperator(proto):
+            self._expand(proto)
+        elif any(name in self._blocked for name in proto.input):
+            if (
+                find_converter(proto.op_type, proto.domain) is None
+                and find_array_converter(proto.op_type, proto.domain) is None
+                and proto.op_type not in folding.SHAPE_ARITHMETIC
+            ):
+                raise Unsupported("the operator is not supported")
+            self._block(proto)
+        elif not self._fold(proto):
+            self._convert(proto)
 
     def _fold(self, proto: onnx.NodeProto) -> bool:
         """Computes a node whose inputs are known, or that only reads a shape."""
@@ -211,13 +206,13 @@ class _Walk:
                 values.append(builder.constants[name])
             else:
                 values.append(np.broadcast_to(np.float32(0), builder.dims_of(name)))
-        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room)):
+        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room), strict=True):
             self._room -= value.size
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
         if proto.op_type in grids.MOVES and proto.input[0] in builder.grids:
-            values = [builder.grids.get(name, value) for name, value in zip(proto.input, values)]
+            values = [builder.grids.get(name, value) for name, value in zip(proto.input, values, strict=True)]
             builder.grids[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
         return True
 
@@ -276,7 +271,7 @@ class _Walk:
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
         """Converts an activation function of an array of reals as one of a vector; False for other nodes."""
         builder = self.builder
-        if proto.op_type not in _FUNCTIONS or builder.kind_of(proto.input[0]):
+        if (proto.op_type not in ONNX_FUNCTIONS and proto.op_type != "Identity") or builder.kind_of(proto.input[0]):
             return False
         try:
             converter(OnnxNode(proto, builder, as_vector=True), builder)
@@ -301,15 +296,20 @@ class _Walk:
     def _splice(self, proto: onnx.NodeProto) -> bool:
         """Follows an If whose condition is known into its branch."""
         builder = self.builder
-        if proto.input[0] not in builder.constants:
+        if not proto.input or proto.input[0] not in builder.constants:
             return False
-        wanted = "then_branch" if builder.constants[proto.input[0]].reshape(-1)[0] else "else_branch"
-        branch = next(a.g for a in proto.attribute if a.name == wanted)
+        condition = builder.constants[proto.input[0]]
+        wanted = "then_branch" if condition.any() else "else_branch"
+        branch = next((a.g for a in proto.attribute if a.name == wanted and a.type == a.GRAPH), None)
+        if condition.size != 1 or branch is None or len(branch.output) != len(proto.output):
+            raise Unsupported("its condition is no single truth value, or it lacks a branch of as many outputs")
         builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
         builder.read |= tensors_read(branch)
         for node in branch.node:
             self._visit(node)
-        for inner, outer in zip((value.name for value in branch.output), proto.output):
+        if len(branch.output) != len(proto.output):
+            raise Unsupported(f"its branch has {len(branch.output)} outputs, the node {len(proto.output)}")
+        for inner, outer in zip((value.name for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]
             elif builder.is_tensor(inner):
@@ -330,3 +330,11 @@ class _Walk:
             else:
                 builder.graph.tensors[name] = Tensor(name, shape)
                 builder.names[name] = name
+
+
+def _with_first_output(proto: onnx.NodeProto, name: str) -> onnx.NodeProto:
+    """The node with a name for its first output, by which layers are called."""
+    named = onnx.NodeProto()
+    named.CopyFrom(proto)
+    named.output[0] = name
+    return named

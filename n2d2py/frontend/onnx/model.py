@@ -14,8 +14,9 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
-from n2d2py.frontend.onnx.external import load_external_data
+from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
+from n2d2py.frontend.onnx.validation import TOLERATED, check_texts
 
 __all__ = ["MAX_OPSET", "MIN_OPSET", "OnnxInput", "OnnxModel", "load_onnx", "to_array"]
 
@@ -41,8 +42,6 @@ _INTEGERS = (
     TensorProto.UINT64,
 )
 _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
-_TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
-"""What the structural check refuses although the import lists it better, or does not need it."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ def load_onnx(
     if isinstance(path, onnx.ModelProto):
         name, proto = path.graph.name or "model", onnx.ModelProto()
         proto.CopyFrom(path)
+        refuse_external_data(proto, name)
     else:
         name, proto = str(path), _read(Path(path))
     opset = _opset(proto, name)
@@ -182,6 +182,9 @@ def _read(path: Path) -> onnx.ModelProto:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise _invalid(str(path), "the file holds no ONNX graph")
+    text = check_texts(proto)
+    if text is not None:
+        raise _invalid(str(path), f"the text '{text[:60]}' in it is not UTF-8")
     load_external_data(proto, path)
     return proto
 
@@ -200,22 +203,22 @@ def _invalid(path: str, what: str, remedy: str = "export or download the model a
 
 
 def _opset(proto: onnx.ModelProto, path: str) -> int:
+    newest = onnx.defs.onnx_opset_version()
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if not versions:
         raise N2D2Error(
             "E303",
             "the model declares no version of the ONNX operator set",
             where=Location(path),
-            remedy=f"export it with an opset from 11 to {MAX_OPSET}",
+            remedy=f"export it with an opset from {MIN_OPSET} to {newest}",
         )
     opset = max(versions)
-    newest = onnx.defs.onnx_opset_version()
     if opset < MIN_OPSET or opset > newest:
         raise N2D2Error(
             "E303",
             f"opset {opset} is not supported",
             where=Location(path),
-            remedy=f"export the model with an opset from 11 to {MAX_OPSET}, or convert it with onnx.version_converter",
+            remedy=f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter",
         )
     if opset > MAX_OPSET:
         log.warning(
@@ -235,7 +238,7 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
         onnx.checker.check_model(skeleton(proto))
     except onnx.checker.ValidationError as error:
         text = " ".join(str(error).split())
-        if not any(phrase in text for phrase in _TOLERATED):
+        if not any(phrase in text for phrase in TOLERATED):
             raise N2D2Error(
                 "E302",
                 f"not a valid ONNX model ({text[:200]})",
@@ -292,8 +295,8 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
         raise _too_many(path, count)
     try:
         return inliner.inline_local_functions(proto)
-    except (RuntimeError, ValueError) as error:
-        raise _invalid(path, f"its functions cannot be inlined ({error})") from None
+    except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise _invalid(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 
 
 def _inputs(

@@ -20,7 +20,7 @@ class OnnxNode:
     """One node of the model.
 
     Attributes:
-        type: operator.
+        type, domain: operator, and where it is defined.
         name: name of the layer, which is the first output.
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
     """
@@ -29,6 +29,7 @@ class OnnxNode:
         """`as_vector`: tensors are given as vectors of all their elements."""
         self._as_vector = as_vector
         self.type = proto.op_type
+        self.domain = proto.domain
         self.name = proto.output[0]
         self.inputs = list(proto.input)
         self.outputs = list(proto.output)

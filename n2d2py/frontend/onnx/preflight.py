@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import onnx
 
@@ -10,7 +11,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 __all__ = ["Preflight"]
 
@@ -88,13 +89,13 @@ class Preflight:
             if value.name in {entry.name for entry in self._model.inputs} and len(dims):
                 dims[0].dim_value = 1
         try:
-            proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+            proto = onnx.shape_inference.infer_shapes(proto)
         except Exception:  # inference may fail in any way; it only serves to find more errors
             return {}
         shapes = {}
         for value in (*proto.graph.value_info, *proto.graph.output):
             tensor = value.type.tensor_type
             dims = [d.dim_value for d in tensor.shape.dim] if tensor.HasField("shape") else []
-            if len(dims) >= 2 and all(dims[1:]):
+            if len(dims) >= 2 and min(dims[1:]) > 0 and prod(dims[1:]) <= MAX_TENSOR:
                 shapes[value.name] = (1, *dims[1:])
         return shapes

@@ -92,4 +92,6 @@ def _bias(proto: onnx.NodeProto, form: _Form, constants: Mapping[str, np.ndarray
     if any(name not in constants for name in names):
         raise Unsupported("its bias or its scales are not constant", "quantize the model with static scales")
     bias, x, w = (constants[name].astype(np.float64).reshape(-1) for name in names)
+    if x.size != 1 or w.size not in (1, bias.size):
+        raise Unsupported("its scales do not fit its bias", "quantize the model again")
     return bias * x * w

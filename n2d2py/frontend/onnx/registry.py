@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from n2d2py.errors import InternalError
+from n2d2py.operators import ONNX_FUNCTIONS, Activation
+from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.arrays.values import Arrays
@@ -28,8 +29,8 @@ Converter = Callable[["OnnxNode", "Builder"], None]
 ArrayConverter = Callable[["Arrays"], None]
 """The same with operators on arrays."""
 
-_ARRAY_CONVERTERS: dict[str, ArrayConverter] = {}
-_CONVERTERS: dict[str, Converter] = {}
+ARRAY_CONVERTERS: Registry[ArrayConverter] = Registry("the converter to arrays of the ONNX operator")
+CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator")
 
 
 class Unsupported(Exception):
@@ -51,15 +52,21 @@ def register_converter(op_type: str, converter: Converter, domain: str = "") -> 
     Raises:
         InternalError: when another converter has it.
     """
-    key = _key(op_type, domain)
-    if _CONVERTERS.get(key, converter) is not converter:
-        raise InternalError(f"the ONNX operator {key} has two converters")
-    _CONVERTERS[key] = converter
+    CONVERTERS.add(_key(op_type, domain), converter)
 
 
 def find_converter(op_type: str, domain: str) -> Converter | None:
-    """The converter of an operator, or None."""
-    return _CONVERTERS.get(_key(op_type, domain))
+    """The converter of an operator, or None; that of a function adds an Activation layer."""
+    key = _key(op_type, domain)
+    return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
+
+
+def _apply_function(node: OnnxNode, builder: Builder) -> None:
+    try:
+        function = ONNX_FUNCTIONS[_key(node.type, node.domain)](node)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+    builder.layer(node, Activation(function), [node.tensor()])
 
 
 def register_array_converter(op_type: str, converter: ArrayConverter) -> None:
@@ -68,16 +75,14 @@ def register_array_converter(op_type: str, converter: ArrayConverter) -> None:
     Raises:
         InternalError: when another one has it.
     """
-    if _ARRAY_CONVERTERS.get(op_type, converter) is not converter:
-        raise InternalError(f"the ONNX operator {op_type} has two converters to arrays")
-    _ARRAY_CONVERTERS[op_type] = converter
+    ARRAY_CONVERTERS.add(op_type, converter)
 
 
 def find_array_converter(op_type: str, domain: str) -> ArrayConverter | None:
     """The converter to operators on arrays, or None."""
-    return _ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
+    return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
 
 
 def supported_operators() -> list[str]:
     """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
-    return sorted({*_CONVERTERS, *_ARRAY_CONVERTERS})
+    return sorted({*CONVERTERS, *ARRAY_CONVERTERS, *ONNX_FUNCTIONS})

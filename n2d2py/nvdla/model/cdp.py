@@ -1,6 +1,7 @@
 """CDP, the channel data processor: local response normalization by look-up tables.
 
-y = x * f(sum of the squares of the neighbouring channels).
+y = x * f(sum of the squares of the neighbouring channels). Lanes of the last atom behind the last channel are read as
+the value that converts to 0, whatever lies in memory, and written like the others (nvdla/hw, cmod/cdp).
 """
 
 from __future__ import annotations
@@ -32,19 +33,18 @@ def cdp(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
             remedy="compile it again",
         )
     x = machine.read_cube(task, operation, "src_data", precision)
-    half = size // 2
-    y = (_floats if precision == FP16 else _integers)(x, op, task.luts[index], half)
-    y[int(operation.surface["src_data"]["channel"]) :] = 0
-    return y
+    channels = int(operation.surface["src_data"]["channel"])
+    return (_floats if precision == FP16 else _integers)(x, channels, op, task.luts[index], size // 2)
 
 
-def _integers(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
+def _integers(x: np.ndarray, channels: int, op: np.void, lut: np.void, half: int) -> np.ndarray:
     bits = 8 * x.dtype.itemsize
     into, out = op["in_cvt"], op["out_cvt"]
     offset = int(into["offset"])
     if x.dtype.itemsize == BYTES[INT8]:
         offset = ((offset & 0xFF) ^ 0x80) - 0x80
     v = convert(x.astype(np.int64), offset, int(into["scale"]), int(into["truncate"]) & 31, bits + 1)
+    v[channels:] = 0
     if op["bypass_sqsum"]:
         index = v
     else:
@@ -59,8 +59,9 @@ def _integers(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray
     return convert(y, offset, int(out["scale"]), int(out["truncate"]) & 63, bits).astype(x.dtype)
 
 
-def _floats(x: np.ndarray, op: np.void, lut: np.void, half: int) -> np.ndarray:
+def _floats(x: np.ndarray, channels: int, op: np.void, lut: np.void, half: int) -> np.ndarray:
     v = floats.half_to_fp17(x).astype(np.float32)
+    v[channels:] = 0
     if op["bypass_sqsum"]:
         index = v
     else:

@@ -14,6 +14,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
+from n2d2py.nvdla.model.cbuf_use import buffer_use
+from n2d2py.nvdla.model.entries import feature_entries, feature_lines, image_entries, image_lines
 from n2d2py.nvdla.model.formats import DTYPES
 from n2d2py.nvdla.model.image import FEATURE, pixels
 from n2d2py.nvdla.model.integers import convert, saturate, shift_right
@@ -96,21 +98,12 @@ def convolve(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarra
     Raises:
         N2D2Error: E903 for modes that are not modelled: Winograd, batches, compressed weights.
     """
-    op, surface = operation.op, operation.surface
+    op = operation.op
     _check(machine, operation)
     precision = int(op["out_precision"])
     image = int(op["data_format"]) < FEATURE
-    if image:
-        memory, base = machine.place(task, surface["src_data"], f"{operation.name} src_data")
-        x = pixels(memory, base, operation, machine.name)
-    else:
-        x = machine.read_cube(task, operation, "src_data", int(op["in_precision"]))[: int(op["input_channel_csc"])]
-        cvt = op["in_cvt"]
-        if cvt["enable"] and precision != FP16:
-            x = convert(x.astype(np.int64), int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 8 * BYTES[precision])
+    x, weights, pad_value = _operands(machine, task, operation, precision, image)
     geometry = _geometry(operation, len(x), image)
-    weights = _weights(machine, task, operation, geometry, image)
-    pad_value = floats.bits_to_half(int(op["pad_val"])) if precision == FP16 else _signed(int(op["pad_val"]), precision)
     padded = _pad(x, geometry, pad_value)
     if precision == FP16:
         rows = ROWS[int(op["post_extension"])] if image else 0
@@ -118,6 +111,53 @@ def convolve(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarra
     total = _integer_sums(padded, weights, geometry, precision)
     bits = 34 if precision == INT8 else 48
     return saturate(shift_right(saturate(total, bits), int(op["out_cvt"]["truncate"])), 32)
+
+
+def _operands(
+    machine: Machine, task: DlaTask, operation: Operation, precision: int, image: bool
+) -> tuple[np.ndarray, np.ndarray, int | float]:
+    """Input (C, H, W), weights (K, C, R, S) and value of the padding, as they come out of the convolution buffer."""
+    op, dtype = operation.op, DTYPES[precision]
+    pad = floats.bits_to_half(int(op["pad_val"])) if precision == FP16 else _signed(int(op["pad_val"]), precision)
+    x = (_pixels if image else _features)(machine, task, operation).astype(dtype)
+    left = int(op["pad_x_left"])
+    lines = image_entries(machine.config, x, left, int(op["pad_x_right"]), pad) if image else feature_entries(machine.config, x)
+    geometry = _geometry(operation, len(x) if image else int(op["input_channel_csc"]), image)
+    memory, base = _weight_bytes(machine, task, operation, geometry)
+    use = buffer_use(machine.config, operation, base)
+    wrong = ""
+    if not image and (lines.shape[1] != use.entries or len(x) < geometry.channels):
+        wrong = f"a line of {use.entries} entries and {geometry.channels} channels; its data have {lines.shape[1]} and {len(x)}"
+    elif use.kernel_bytes != geometry.channels * geometry.kernel[0] * geometry.kernel[1] * BYTES[precision]:
+        wrong = f"kernels of {use.kernel_bytes} bytes, which do not fit the channels of the input"
+    if wrong:
+        raise N2D2Error(
+            "E903", f"{operation.name}: {wrong}", where=machine.name, remedy="compile it again; NVIDIA's C-model stops here"
+        )
+    reading = machine.buffer.run(use, lines, memory[base : base + use.weight_bytes])
+    if reading.data is not None and image:
+        x = image_lines(reading.data, len(x), left, x.shape[2], dtype)
+    elif reading.data is not None:
+        x = feature_lines(machine.config, reading.data, len(x) // machine.config.lanes(precision), x.shape[2], dtype)
+    if reading.weights is None:
+        weights = _weights(machine, task, operation, geometry, image)
+    else:
+        weights = _unpacked(machine.config, operation, reading.weights, geometry, image)
+    return x[: geometry.channels], weights, pad
+
+
+def _pixels(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
+    memory, base = machine.place(task, operation.surface["src_data"], f"{operation.name} src_data")
+    return pixels(memory, base, operation, machine.name)
+
+
+def _features(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
+    """The whole atoms of the input, converted where the operation says so."""
+    x = machine.read_cube(task, operation, "src_data", int(operation.op["in_precision"]))
+    cvt, precision = operation.op["in_cvt"], int(operation.op["out_precision"])
+    if not cvt["enable"] or precision == FP16:
+        return x
+    return convert(x.astype(np.int64), int(cvt["offset"]), int(cvt["scale"]), int(cvt["truncate"]), 8 * BYTES[precision])
 
 
 def _signed(value: int, precision: int) -> int:
@@ -160,19 +200,28 @@ def _geometry(operation: Operation, channels: int, image: bool) -> Geometry:
     )
 
 
-def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry, image: bool) -> np.ndarray:
-    precision = int(operation.op["out_precision"])
+def _weight_bytes(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry) -> tuple[np.ndarray, int]:
+    """Memory and first byte of the weights."""
     what = f"{operation.name} weight_data"
     memory, base = machine.place(task, operation.surface["weight_data"], what)
     k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
-    size = k * c * r * s * BYTES[precision]
-    if base + size > len(memory) or not (k and c and r and s):
+    size = k * c * r * s * BYTES[int(operation.op["out_precision"])]
+    if base + max(size, int(operation.surface["weight_data"]["size"])) > len(memory) or not size:
         raise N2D2Error(
             "E906",
             f"{what}: {size} bytes from byte {base} of a memory of {len(memory)}",
             where=machine.name,
             remedy="compile it again",
         )
+    return memory, base
+
+
+def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry, image: bool) -> np.ndarray:
+    """The weights in the order of the computation, as they lie in memory."""
+    precision = int(operation.op["out_precision"])
+    memory, base = _weight_bytes(machine, task, operation, geometry)
+    k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
+    size = k * c * r * s * BYTES[precision]
     index = task.addresses[int(operation.surface["weight_data"]["address"])][0]
     key = (index, base, k, c, r, s, precision, image, int(operation.op["post_extension"]))
     if key in machine.weights:
@@ -198,7 +247,8 @@ def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geo
 def _pad(x: np.ndarray, geometry: Geometry, value: float | int) -> np.ndarray:
     """`x` with the cells that the windows reach, filled with `value`."""
     need = [
-        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation)
+        (n - 1) * s + (k - 1) * d + 1
+        for n, s, k, d in zip(geometry.size, geometry.stride, geometry.kernel, geometry.dilation, strict=True)
     ]
     padded = np.full((len(x), *need), value, x.dtype if x.dtype == np.float16 else np.int32)
     top, left = geometry.pad

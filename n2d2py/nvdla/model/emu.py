@@ -59,7 +59,7 @@ def _extended(machine: Machine, task: EmuTask, operation: EmuOperation, new: boo
     extension = operation.extension
     assert extension is not None
     arrays = []
-    for buffer, port in zip(operation.sources, extension.inputs):
+    for buffer, port in zip(operation.sources, extension.inputs, strict=True):
         precision, atom = _format(machine, buffer, new, what)
         x = _array(machine, task, buffer, precision, atom, what)
         if x.size != np.prod(port.shape, dtype=object):
@@ -71,7 +71,7 @@ def _extended(machine: Machine, task: EmuTask, operation: EmuOperation, new: boo
             )
         arrays.append(x)
     results = run_extension(extension, arrays, machine.name)
-    for buffer, result in zip(operation.destinations, results):
+    for buffer, result in zip(operation.destinations, results, strict=True):
         precision, atom = _format(machine, buffer, new, what)
         shape = (int(buffer["channel"]), int(buffer["height"]), int(buffer["width"]))
         if result.size != np.prod(shape, dtype=object):

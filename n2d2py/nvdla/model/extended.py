@@ -10,21 +10,9 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import INT8
-from n2d2py.operators import Function, operator_kinds
+from n2d2py.operators import FUNCTIONS, operator_kinds
 
-__all__ = ["function_kinds", "run_extension", "stored"]
-
-
-def function_kinds() -> dict[str, type[Function]]:
-    """The element-wise functions by kind."""
-    found: dict[str, type[Function]] = {}
-    waiting = list(Function.__subclasses__())
-    while waiting:
-        one = waiting.pop()
-        waiting += one.__subclasses__()
-        if one.kind:
-            found[one.kind] = one
-    return found
+__all__ = ["run_extension", "stored"]
 
 
 def _value(value: Any) -> Any:
@@ -32,7 +20,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_value(one) for one in value)
     if isinstance(value, dict):
-        kind = function_kinds()[value["function"]]
+        kind = FUNCTIONS[value["function"]]
         return kind(**{name: _value(one) for name, one in value.items() if name != "function"})
     return float(value) if value in ("inf", "-inf", "nan") else value
 
@@ -65,7 +53,8 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
             activation,
         )
         inputs = [
-            x.astype(np.float32).reshape(port.shape) * np.float32(port.scale) for x, port in zip(arrays, extension.inputs)
+            x.astype(np.float32).reshape(port.shape) * np.float32(port.scale)
+            for x, port in zip(arrays, extension.inputs, strict=True)
         ]
         with np.errstate(all="ignore"):
             results = op.run(inputs, node)
@@ -91,7 +80,7 @@ def run_extension(extension: Extension, arrays: list[np.ndarray], where: str) ->
             remedy="compile it again",
         ) from None
     integer = arrays[0].dtype == np.int8 if arrays else False
-    return [_limited(y, port) if integer else y for y, port in zip(results, extension.outputs)]
+    return [_limited(y, port) if integer else y for y, port in zip(results, extension.outputs, strict=True)]
 
 
 def _limited(y: np.ndarray, port: Any) -> np.ndarray:

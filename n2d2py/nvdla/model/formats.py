@@ -23,7 +23,7 @@ def strided(memory: np.ndarray, base: int, shape: tuple[int, ...], strides: tupl
     Raises:
         N2D2Error: E906 when it leaves the memory.
     """
-    last = base + sum((count - 1) * step for count, step in zip(shape, strides))
+    last = base + sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
     if 0 in shape:
         raise N2D2Error("E906", f"{what} has a dimension of 0", remedy="compile it again")
     if base < 0 or last >= len(memory):

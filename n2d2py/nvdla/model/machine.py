@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
 from n2d2py.nvdla.model.formats import read_feature, write_feature
 from n2d2py.nvdla.program import DlaTask, Operation
 
@@ -25,6 +26,7 @@ class Machine:
         exact: whether fp16 convolutions follow the multipliers bit by bit (slow), or sum in float64.
         trace: results by (task, operation) when it is a dict.
         weights: unpacked weights, kept where their memory is one of `constant`, which nothing has written so far.
+        buffer: the convolution buffer.
     """
 
     name: str
@@ -34,6 +36,10 @@ class Machine:
     trace: dict[tuple[int, int], np.ndarray] | None = None
     weights: dict[tuple, np.ndarray] = field(default_factory=dict)
     constant: set[int] = field(default_factory=set)
+    buffer: ConvolutionBuffer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.buffer = ConvolutionBuffer(self.config)
 
     def at(
         self, addresses: tuple[tuple[int, int, int], ...], index: int, offset: int, what: str, write: bool = False

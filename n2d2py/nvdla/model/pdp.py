@@ -82,7 +82,7 @@ def _average_floats(x: np.ndarray, kernel, stride, pads, size) -> np.ndarray:
 def _padding_table(op: np.void, precision: int) -> np.ndarray:
     """What k padded cells add, k from 0 to 7: registers of 19 bits whose sign is where the type needs it."""
     table = [0]
-    for register, sign in zip(op["padding_value"], _SIGN_BITS[precision]):
+    for register, sign in zip(op["padding_value"], _SIGN_BITS[precision], strict=True):
         bits = int(register) & 0x7FFFF
         table.append(bits | -(1 << sign + 1) if bits >> sign & 1 else bits)
     return np.array(table, np.int64)

@@ -93,7 +93,7 @@ class Scheduler:
         others = [one for one in self._groups[engine] if one is not group and not one.pending]
         luts = [int(self._operation(one.number).op["lut_index"]) for one in others]
         return all(lut < 0 or lut == int(op["lut_index"]) for lut in luts) and all(
-            lut == int(op["lut_index"]) or not one.active for lut, one in zip(luts, others)
+            lut == int(op["lut_index"]) or not one.active for lut, one in zip(luts, others, strict=True)
         )
 
     def _program(self, engine: int, group: _Group) -> None:

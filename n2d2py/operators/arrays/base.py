@@ -41,7 +41,7 @@ class ArrayOp(Op):
         return [self.result]
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        for slot, size in zip(self.slots, self.operand_sizes()):
+        for slot, size in zip(self.slots, self.operand_sizes(), strict=True):
             if slot >= 0 and (len(inputs[slot]) != 2 or inputs[slot][1] != size):
                 raise N2D2Error(
                     "E208",
@@ -75,4 +75,6 @@ class ArrayOp(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Integers of a fixed type are computed with as they are; quantized ones only moved or compared."""
-        return [y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs)]
+        return [
+            y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
+        ]

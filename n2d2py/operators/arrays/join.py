@@ -32,6 +32,6 @@ class ArrayJoin(ArrayOp):
         count = len(inputs[0])
         parts = [
             np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, length)
-            for x, length in zip(self.operands(inputs, node), self.lengths)
+            for x, length in zip(self.operands(inputs, node), self.lengths, strict=True)
         ]
         return self.typed(np.concatenate(parts, axis=2), inputs)

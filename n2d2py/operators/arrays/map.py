@@ -157,7 +157,7 @@ class ArrayMap(ArrayOp):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         operands = [
             x.reshape(len(x), *(1,) * (len(self.dims) - len(shape)), *shape)
-            for x, shape in zip(self.operands(inputs, node), self.shapes)
+            for x, shape in zip(self.operands(inputs, node), self.shapes, strict=True)
         ]
         with np.errstate(all="ignore"):
             values = np.asarray(MAP_FUNCTIONS[self.function](*operands))

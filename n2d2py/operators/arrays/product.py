@@ -33,7 +33,7 @@ class ArrayProduct(ArrayOp):
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes of the result."""
-        return tuple(max(a, b) for a, b in zip(self.left[:-2], self.right[:-2]))
+        return tuple(max(a, b) for a, b in zip(self.left[:-2], self.right[:-2], strict=True))
 
     def output_size(self) -> int:
         return prod(self.batch) * self.left[-2] * self.right[-1]
@@ -42,7 +42,7 @@ class ArrayProduct(ArrayOp):
         return self.output_size() * self.left[-1]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        a, b = (x.reshape(-1, *dims) for x, dims in zip(self.operands(inputs, node), (self.left, self.right)))
+        a, b = (x.reshape(-1, *dims) for x, dims in zip(self.operands(inputs, node), (self.left, self.right), strict=True))
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         a, b = a.astype(wide), b.astype(wide)
         count = max(len(a), len(b))

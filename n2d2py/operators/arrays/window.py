@@ -61,13 +61,16 @@ class ArrayWindow(ArrayOp):
         """(N, batch, channels, kernel..., D', H', W') of the elements of all windows."""
         pads = [
             (before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before))
-            for before, n, s, k, d, size in zip(self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:])
+            for before, n, s, k, d, size in zip(
+                self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:], strict=True
+            )
         ]
         full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
         parts = np.empty((*x.shape[:3], *self.kernel, *self.size), x.dtype)
         for at in np.ndindex(*self.kernel):
             cut = tuple(
-                slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, n, s in zip(at, self.dilation, self.size, self.stride)
+                slice(k * d, k * d + (n - 1) * s + 1, s)
+                for k, d, n, s in zip(at, self.dilation, self.size, self.stride, strict=True)
             )
             parts[(slice(None),) * 3 + at] = full[(slice(None),) * 3 + cut]
         return parts

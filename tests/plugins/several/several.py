@@ -79,7 +79,7 @@ class Dot(Operator):
     header, call = "several.hpp", "several::dot"
 
     def compute(self, *x, weight):
-        return sum(w * one for w, one in zip(weight.reshape(-1), x))
+        return sum(w * one for w, one in zip(weight.reshape(-1), x, strict=True))
 
     def quantize(self, layer):
         factors = layer.params["weight"].reshape(-1) * [kind.scale for kind in layer.inputs]
@@ -88,7 +88,7 @@ class Dot(Operator):
         return Integers(unit, sum(abs(int(m)) * layer.peak(i) for i, m in enumerate(whole)), {"weight": whole})
 
     def sums(self, *x, weight):
-        return sum(int(w) * one for w, one in zip(weight, x))
+        return sum(int(w) * one for w, one in zip(weight, x, strict=True))
 
 
 @recipe

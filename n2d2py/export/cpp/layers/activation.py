@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
@@ -18,9 +19,9 @@ from n2d2py.memory.plan import Plane
 __all__ = ["code"]
 
 
-def _complete(table: np.ndarray, signed: bool) -> np.ndarray:
-    """One entry for each value of the input type: the symmetric range lacks the lowest, which gets its neighbour's."""
-    return np.concatenate([table[:1], table]) if signed else table
+def _complete(table: np.ndarray, kind: NumType) -> np.ndarray:
+    """One entry for each value of the input type: a symmetric range lacks the lowest, which gets its neighbour's."""
+    return np.concatenate([table[:1], table]) if kind.signed and not kind.full else table
 
 
 def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
@@ -42,7 +43,7 @@ def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identi
             {"Serial": build.serial, "Segments": knots.size - 1, "Low": build.output.qmin, "High": build.output.qmax},
         )
         return build.code("lookup", f"n2d2::interpolated<{config}>(in0, out, {name});")
-    table = _complete(node.params["table"], kind.signed)
+    table = _complete(node.params["table"], kind)
     if table.size != 2**kind.bits:
         raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
     name = build.array("table", table, build.output.cpp)

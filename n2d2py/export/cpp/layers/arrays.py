@@ -41,7 +41,7 @@ def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> str:
         if size == 1:
             continue
         own = [operand[axis] for operand in steps]
-        if merged and all(before == step * size for before, step in zip(merged[-1][1], own)):
+        if merged and all(before == step * size for before, step in zip(merged[-1][1], own, strict=True)):
             merged[-1] = (merged[-1][0] * size, own)
         else:
             merged.append((size, own))
@@ -58,7 +58,7 @@ def _strides(dims: Sequence[int]) -> list[int]:
 
 def _broadcast(dims: Sequence[int]) -> list[int]:
     """Strides, 0 along axes of length 1."""
-    return [0 if size == 1 else step for size, step in zip(dims, _strides(dims))]
+    return [0 if size == 1 else step for size, step in zip(dims, _strides(dims), strict=True)]
 
 
 def _operands(build: LayerBuilder) -> list[str]:
@@ -141,7 +141,7 @@ def join_code(*layer) -> LayerCode:
     """The C++ of a concatenation."""
     build = LayerBuilder(*layer)
     op, lines, first = build.node.op, [], 0
-    for operand, length in zip(_operands(build), op.lengths):
+    for operand, length in zip(_operands(build), op.lengths, strict=True):
         lines.append(f"n2d2::arrayJoin<{op.outer}, {length}, {sum(op.lengths)}, {first}>({operand}, {_output(build)});")
         first += length
     return build.code("array_move", "\n".join(lines))

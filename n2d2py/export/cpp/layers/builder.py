@@ -20,53 +20,12 @@ from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofita
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.sums import folded_offset
-from n2d2py.operators import (
-    Abs,
-    Clip,
-    Elu,
-    Erf,
-    Exp,
-    Function,
-    Gelu,
-    GeluTanh,
-    HardSigmoid,
-    HardSwish,
-    LeakyRectifier,
-    Log,
-    Logistic,
-    Mish,
-    Softplus,
-    Softsign,
-    Sqrt,
-    Step,
-    Swish,
-    Tanh,
-)
+from n2d2py.operators import Function
 
 if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
-__all__ = ["LayerBuilder", "function_kinds", "register_activation"]
-
-_PLAIN = (Abs, Erf, Exp, Gelu, GeluTanh, Log, Logistic, Mish, Softplus, Softsign, Sqrt, Swish)
-"""Activation functions without parameters."""
-
-
-_FUNCTIONS: dict[str, tuple[str, str, list[str]]] = {}
-
-
-def register_activation(kind: str, header: str, template: str, attributes: list[str]) -> None:
-    """The C++ form of a plug-in's function: `template`<type, struct of its `attributes`> in `header`."""
-    _FUNCTIONS[kind] = (header, template, attributes)
-
-
-def function_kinds() -> set[str]:
-    """The kinds of all activation functions."""
-
-    def below(made: type) -> list[type]:
-        return [found for child in made.__subclasses__() for found in (child, *below(child))]
-
-    return {made.kind for made in below(Function) if made.__module__.startswith("n2d2py.operators.")} | set(_FUNCTIONS)
+__all__ = ["LayerBuilder"]
 
 
 def _overlap(a: Plane, b: Plane) -> bool:
@@ -110,10 +69,9 @@ class LayerBuilder:
         self.streamed = planes[node.output].streamed
         self.external = planes[node.output].external
         self.kept = planes[node.output].kept
-        self.total = next(
-            (LayerBuilder(each, graph, planes, identifiers) for each in graph.nodes if each.name == planes[node.output].sum),
-            None,
-        )
+        done = planes[node.output].sum
+        sums = [each for each in graph.nodes if each.name == done] if done else []
+        self.total = LayerBuilder(sums[0], graph, planes, identifiers) if sums else None
         self._structs: list[Config | str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
@@ -326,7 +284,7 @@ class LayerBuilder:
 
     def _adding(self, epilogue: str, total: LayerBuilder) -> str:
         """`epilogue`, and the sum of what it gives and the bytes at the place where that is stored."""
-        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs)}
+        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs, strict=True)}
         old = next(name for name in total.node.inputs if name != self.node.output)
         operand = self.constants(
             "sum",
@@ -400,28 +358,14 @@ class LayerBuilder:
     def _activation(self, function: Function | None, kind: str) -> str:
         if function is None:
             return f"n2d2::Linear<{kind}>"
-        if isinstance(function, _PLAIN):
-            return f"n2d2::{function.kind}<{kind}>"
-        if function.kind in _FUNCTIONS:
-            header, template, names = _FUNCTIONS[function.kind]
-            self._headers.append(header)
-            values = {name: getattr(function, name) for name in names}
-            return f"{template}<{kind}, {self.constants('activation', kind, values, {})}>"
-        if isinstance(function, Clip):
-            parameters = {"low": function.low, "high": function.high}
-        elif isinstance(function, LeakyRectifier):
-            parameters = {"slope": function.slope, "high": function.high}
-        elif isinstance(function, Tanh):
-            parameters = {"alpha": function.alpha}
-        elif isinstance(function, (Elu, HardSigmoid, HardSwish)):
-            parameters = dict(vars(function))
-        elif isinstance(function, Step):
-            values = {"threshold": function.threshold, "below": function.below or 0.0, "above": function.above or 0.0}
-            keeps = [str(side is None).lower() for side in (function.below, function.above)]
-            return f"n2d2::Step<{kind}, {self.constants('activation', kind, values, {})}, {', '.join(keeps)}>"
-        else:
-            raise InternalError(f"{self.node.name}: no C++ form of the activation {function!r}")
-        return f"n2d2::{function.kind}<{kind}, {self.constants('activation', kind, parameters, {})}>"
+        functor = function.functor()
+        if functor.header:
+            self._headers.append(functor.header)
+        arguments = [kind]
+        if functor.parameters is not None:
+            arguments.append(self.constants("activation", kind, functor.parameters, {}))
+        arguments += [str(flag).lower() for flag in functor.flags]
+        return f"{functor.template}<{', '.join(arguments)}>"
 
     # ---- result ---------------------------------------------------------------------------
     def code(self, header: str, call: str) -> LayerCode:

@@ -55,7 +55,7 @@ def _has_phases(build: LayerBuilder, op: Deconv) -> bool:
         and tuple(op.dilation) == (1, 1)
         and max(op.stride) > 1
         and min(op.pads[:2]) >= 0
-        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size))
+        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
         and build.inputs[0].zero_point == 0
         and not build.serial
         and not build.streamed

@@ -45,7 +45,7 @@ def code(*layer) -> LayerCode:
         raise InternalError(f"{build.node.name}: a Euclidean sum of integers")
     sum_type = "float" if "scales" in build.node.params else build.sum_type()
     operands = []
-    for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build))):
+    for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build), strict=True)):
         values = {"zero": build.inputs[i].zero_point, "weight": weight, "shift": shift}
         operands.append(
             build.constants(

@@ -80,6 +80,6 @@ def transpose_code(*layer) -> LayerCode:
     _apart(build)
     axes = _axes(build, build.input_shape)
     along = {0: 0, 1: 1, 2: 2}
-    for axis, source in zip(axes, build.node.op.perm[1:]):
+    for axis, source in zip(axes, build.node.op.perm[1:], strict=True):
         along[axis] = axes[source - 1]
     return _move(build, "transpose", "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})

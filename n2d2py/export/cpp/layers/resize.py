@@ -26,7 +26,10 @@ def code(*layer) -> LayerCode:
         {**types, "Weight": weight, "Sum": build.sum_type(), "Epilogue": build.epilogue(centred=False)},
         {"Serial": build.serial},
     )
-    axes = [_axis(build, role, *sizes, weight) for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size)]
+    axes = [
+        _axis(build, role, *sizes, weight)
+        for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size, strict=True)
+    ]
     declared = "\n".join(axes)
     return build.code("resize", f"{declared}\nn2d2::resizeBilinear<{config}>(in0, out, lines, columns);")
 

@@ -32,7 +32,7 @@ def code(*layer) -> LayerCode:
     if build.serial:
         raise InternalError(f"{build.node.name}: the output of a Take lies over its input")
     taken = dict.fromkeys(("channels", "lines", "columns"), "n2d2::TakeRange<0, 1>")
-    for role, positions in zip(_AXES[rank], build.node.op.indices):
+    for role, positions in zip(_AXES[rank], build.node.op.indices, strict=True):
         if positions is not None:
             taken[role] = _positions(build, role, positions)
     config = build.config(

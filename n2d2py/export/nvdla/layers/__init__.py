@@ -1,7 +1,17 @@
 """How each operator runs on the accelerator, by kind. Importing this package registers all of them."""
 
 from n2d2py.export.nvdla import islands  # noqa: F401
-from n2d2py.export.nvdla.layers import deconvolution, elementwise, moves, normalization, pooling, weighted  # noqa: F401
+from n2d2py.export.nvdla.layers import (  # noqa: F401
+    deconvolution,
+    elements,
+    elementwise,
+    moves,
+    normalization,
+    pooling,
+    resize,
+    take,
+    weighted,
+)
 from n2d2py.export.nvdla.layers.moves import plan_concatenations
 
 __all__ = ["plan_concatenations"]

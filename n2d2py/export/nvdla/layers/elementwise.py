@@ -8,7 +8,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.layers.weighted import fold_followers
 from n2d2py.export.nvdla.lower import Lowering, Value, int8_table, lowering, refuse
 from n2d2py.graph import QuantNode
-from n2d2py.operators.activations import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 _COMBINE = {"Sum": "sum", "Max": "max", "Min": "min", "Prod": "mul"}
 
@@ -86,7 +86,7 @@ def _affine(state: Lowering, node: QuantNode) -> None:
 @lowering("Activation")
 def _activation(state: Lowering, node: QuantNode) -> None:
     value, function = state.values[node.inputs[0]], node.op.function
-    scale = state.scale_of(node.output)
+    scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale]), None, scale)
     simple = isinstance(function, Clip) or (isinstance(function, LeakyRectifier) and function.high == np.inf)
     if simple or not state.integer:

@@ -8,10 +8,11 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import Window, convolution_chains
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
+from n2d2py.export.nvdla.layers.elements import reads_in_place
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["plan_concatenations"]
+__all__ = ["plan_concatenations", "shifted"]
 
 _FREE_SCALE = ("Conv", "Fc", "Affine", "ElemWise")
 """Kinds whose result can be given any scale."""
@@ -71,7 +72,7 @@ def _concat(state: Lowering, node: QuantNode) -> None:
         elif place is not None:
             chains.append(state.sdp_chain(value.region, Post(np.array([value.scale]), None, scale), place))
         else:
-            chains += _shifted(state, value, result, at, scale)
+            chains += shifted(state, value, result, at, scale)
         at += channels
     if chains:
         state.finish(node, node.output, result, scale, chains)
@@ -79,7 +80,7 @@ def _concat(state: Lowering, node: QuantNode) -> None:
         state.values[node.output] = Value(result, scale)
 
 
-def _shifted(state: Lowering, value: Value, result: Region, at: int, scale: float) -> list[list[HwOp]]:
+def shifted(state: Lowering, value: Value, result: Region, at: int, scale: float) -> list[list[HwOp]]:
     """A copy to channels that begin inside of an atom: a 1x1 convolution, added to what is there already."""
     begin = at // state.lanes * state.lanes
     channels = value.region.channels
@@ -108,11 +109,11 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     c, h, w = value.region.shape
     same = (int(target[1]), *(int(n) for n in (*target[2:], 1, 1)[:2])) == (c, h, w)
     readers = state.graph.consumers(node.output)
-    flat = int(np.prod(target[1:])) == target[1] and readers and all(r.op.kind == "Fc" for r in readers)
+    flat = int(np.prod(target[1:])) == target[1] and readers and all(reads_in_place(state, r, (c, h, w)) for r in readers)
     if node.activation is not None:
         raise refuse(node, "a reshape with an activation", "put the activation before it")
     if node.output in state.graph.outputs and same:
-        scale = state.scale_of(node.output)
+        scale = state.scale_or(node.output, value.scale)
         state.from_memory(node, node.output, value.region, Post(np.array([value.scale]), None, scale))
         return
     if node.output in state.graph.outputs:

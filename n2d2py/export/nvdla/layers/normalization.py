@@ -39,7 +39,8 @@ def _lrn(state: Lowering, node: QuantNode) -> None:
     cdp["local_size"] = op.size
     for name in ("in_cvt", "out_cvt"):
         cdp[name]["scale"], cdp[name]["enable"] = 1, 1
-    scale = state.scale_of(node.output)
+    sums = np.array([0.0, op.size * (127 * value.scale) ** 2])  # the factor is largest at one of their ends
+    scale = state.scale_or(node.output, value.scale * float(np.max((op.k + op.alpha * sums) ** -op.beta)))
     if state.integer:
         lut, fraction = integer_normalization_table(op.alpha * value.scale**2, op.beta, op.k, op.size)
         factor, shift = fixed_point(value.scale / scale / 2.0**fraction)

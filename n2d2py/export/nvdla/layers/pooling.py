@@ -9,17 +9,19 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post, fixed_point
 from n2d2py.export.nvdla.convolution import Window
 from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.layers.large_average import average_in_blocks, is_one_large_window
+from n2d2py.export.nvdla.layers.pool_stages import LARGEST_KERNEL, LARGEST_PAD, LARGEST_STRIDE, factors, maximum_stages
 from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
+from n2d2py.export.nvdla.rearrange import gather
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import widest_pool
 from n2d2py.nvdla.firmware import PDP, SDP
-from n2d2py.operators.activations import Clip
+from n2d2py.operators.functions import Clip
 
 AVERAGE, MAXIMUM = 0, 1
 LARGEST_WEIGHTS = 1 << 20
 """Bytes of weights that an average may take."""
-LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_PAD = 8, 8, 7
 
 
 @lowering("Pool")
@@ -29,39 +31,77 @@ def _pool(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, f"mode {op.mode}")
     if min(op.pads) < 0:
         raise refuse(node, "a pool that crops")
-    source, kernel, stride, pads = value.region, op.kernel, _stride(state, node), op.pads
-    if not _activated_by_moving(state, node):
-        raise refuse(node, "an activation behind a pool", "put the activation before the pool")
-    if _finer_by_convolution(state, node, value):
+    source, result = value.region, state.result(node.output)
+    if op.mode == "Max":
+        chains = _maximum(state, node, source, result)
+    elif _finer_by_convolution(state, node, value):
         _average_by_convolution(state, node)
         return
-    stages = _stages(node, kernel, stride, pads, source.shape[1:])
-    if stages is None:
-        if op.mode == "Max":
-            raise refuse(
-                node,
-                f"a maximum over {kernel[1]}x{kernel[0]}, stride {stride[1]}x{stride[0]}, paddings "
-                f"{pads}; the limits are {LARGEST_KERNEL}, {LARGEST_STRIDE} and {LARGEST_PAD}",
-            )
-        _average_by_convolution(state, node)
+    elif _better_in_blocks(state, node, source, result):
+        _average_of_the_map(state, node, value, result)
         return
-    result = state.result(node.output)
+    else:
+        stages = _stages(node, op.kernel, _stride(state, node), op.pads, source.shape[1:])
+        if stages is None:
+            _average_by_convolution(state, node)
+            return
+        chains = _average(state, node, source, result, stages)
+    chains += _activated(state, node, value.scale, result)
+    state.finish(node, node.output, result, value.scale, chains)
+
+
+def _maximum(state: Lowering, node: QuantNode, source: Region, result: Region) -> list[list[HwOp]]:
+    """Pools behind each other, then a copy of every so many positions where they lie more than 8 apart."""
+    axes = [
+        maximum_stages(n, k, s, p, m)
+        for n, k, s, p, m in zip(
+            source.shape[1:], node.op.kernel, _stride(state, node), node.op.pads[:2], result.shape[1:], strict=True
+        )
+    ]
+    depth = max(len(axis.stages) for axis in axes)
+    sparse = any(axis.step > 1 for axis in axes)
+    current, chains = replace(source, rows=axes[0].used, columns=axes[1].used), []
+    for number, (rows, columns) in enumerate(zip(*(axis.padded(depth) for axis in axes), strict=True)):
+        size = (source.channels, rows[3], columns[3])
+        last = number == depth - 1 and not sparse
+        target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=size))
+        pads = (rows[2], columns[2], 0, 0)
+        chains += _columns(state, current, target, MAXIMUM, (rows[0], columns[0]), (rows[1], columns[1]), pads)
+        current = target
+    if sparse:
+        positions = [np.arange(m) * axis.step for m, axis in zip(result.shape[1:], axes, strict=True)]
+        scale = state.values[node.inputs[0]].scale
+        chains += gather(state, current, result, *positions, Post(np.array([scale]), None, scale))
+    return chains
+
+
+def _average(state: Lowering, node: QuantNode, source: Region, result: Region, stages) -> list[list[HwOp]]:
+    """Pools behind each other, then a factor per position where the padding does not count."""
     chains, current = [], source
     for number, (k, s, p) in enumerate(stages):
         last = number == len(stages) - 1
-        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s)]
+        size = [(n + a + b - kk) // ss + 1 for n, a, b, kk, ss in zip(current.shape[1:], p[:2], p[2:], k, s, strict=True)]
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(source.channels, *size)))
-        chains += _columns(state, current, target, MAXIMUM if op.mode == "Max" else AVERAGE, k, s, p)
+        chains += _columns(state, current, target, AVERAGE, k, s, p)
         current = target
-    if op.mode == "Average" and not op.count_pad and any(pads):
+    if not node.op.count_pad and any(node.op.pads):
         chains.append([_correct(state, node, result)])
-    state.finish(node, node.output, result, value.scale, chains)
+    return chains
+
+
+def _activated(state: Lowering, node: QuantNode, scale: float, result: Region) -> list[list[HwOp]]:
+    """The activation behind a pool, where it is one that its input has not met already."""
+    if _activated_by_moving(state, node):
+        return []
+    post = Post(np.array([scale]), None, scale)
+    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    return state.passes(node, result, post, result)
 
 
 def _stride(state: Lowering, node: QuantNode) -> tuple[int, int]:
     """The steps of the windows; 1 along an axis with one window, where it means nothing."""
     size = state.graph.shape(node.output)[2:]
-    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride))
+    return tuple(1 if n == 1 else step for n, step in zip(size, node.op.stride, strict=True))
 
 
 def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
@@ -73,8 +113,28 @@ def _finer_by_convolution(state: Lowering, node: QuantNode, value) -> bool:
     if max(op.kernel) > 32 or max(_stride(state, node)) > LARGEST_STRIDE:
         return False
     return (
-        area >= 16 and value.scale >= 1.5 * state.scale_of(node.output) and value.region.channels * 32 * area <= LARGEST_WEIGHTS
+        area >= 16
+        and value.scale >= 1.5 * state.scale_or(node.output, value.scale)
+        and value.region.channels * 32 * area <= LARGEST_WEIGHTS
     )
+
+
+def _better_in_blocks(state: Lowering, node: QuantNode, source: Region, result: Region) -> bool:
+    """Whether the average of the map is formed of blocks: always in int8, in halves where pools do not make it."""
+    if not is_one_large_window(node, result.shape[1:], source.shape[1:]):
+        return False
+    if state.integer:
+        return True
+    pools = _stages(node, node.op.kernel, _stride(state, node), node.op.pads, source.shape[1:])
+    return pools is None and max(node.op.kernel) > 32
+
+
+def _average_of_the_map(state: Lowering, node: QuantNode, value, result: Region) -> None:
+    count = int(node.op.window_counts(tuple(value.region.shape[1:]))[0, 0])
+    scale = state.scale_or(node.output, value.scale)
+    post = Post(np.array([value.scale / count]), None, scale)
+    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
+    state.finish(node, node.output, result, scale, average_in_blocks(state, node, value, post, result))
 
 
 def _activated_by_moving(state: Lowering, node: QuantNode) -> bool:
@@ -94,24 +154,12 @@ def _stages(node: QuantNode, kernel, stride, pads, size):
     whole = tuple(kernel) == tuple(size)  # one window, whatever the stride
     if any(pads) or not (whole or tuple(kernel) == tuple(stride)):
         return None
-    parts = [_factors(k) for k in kernel]
+    parts = [factors(k) for k in kernel]
     if any(part is None for part in parts):
         return None
     depth = max(len(part) for part in parts)
     rows, columns = (part + [1] * (depth - len(part)) for part in parts)
-    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns)]
-
-
-def _factors(k: int) -> list[int] | None:
-    """k as a product of numbers up to 8, few of them."""
-    factors = []
-    while k > LARGEST_KERNEL:
-        divisor = next((d for d in range(LARGEST_KERNEL, 1, -1) if k % d == 0), None)
-        if divisor is None:
-            return None
-        factors.append(divisor)
-        k //= divisor
-    return factors + [k]
+    return [((r, c), (r, c), (0, 0, 0, 0)) for r, c in zip(rows, columns, strict=True)]
 
 
 def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel, stride, pads):
@@ -120,11 +168,12 @@ def _columns(state: Lowering, source: Region, result: Region, mode: int, kernel,
     count = -(-width // widest_pool(state.config, state.precision, kernel[0], stride[0]))
     if count == 1:
         return [[_pdp(state, source, result, mode, kernel, stride, pads)]]
-    each, chains = -(-width // count), []
-    for first in range(0, width, each):
+    chains = []
+    for number in range(count):
+        first, last = number * width // count, (number + 1) * width // count
         begin = first * stride[1] - pads[1]
         left = max(0, begin)
-        part = replace(result, column=first, columns=min(each, width - first))
+        part = replace(result, column=first, columns=last - first)
         chains.append(
             [
                 _pdp(
@@ -146,7 +195,7 @@ def _pdp(state: Lowering, source: Region, result: Region, mode: int, kernel, str
     # Lines and columns that no window reaches are left out: the engine wants windows that end where the data end.
     h, w = (
         min(n, (out - 1) * step + size - pad)
-        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads)
+        for n, out, step, size, pad in zip(source.shape[1:], result.shape[1:], stride, kernel, pads[:2], strict=True)
     )
     source = replace(source, rows=h, columns=w)
     bottom = max(0, (result.rows - 1) * stride[0] + kernel[0] - h - pads[0])
@@ -202,8 +251,9 @@ def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
         raise refuse(node, "a large average that leaves out its padding")
     c, count = value.region.channels, op.kernel[0] * op.kernel[1]
     ones = np.ones((c, 1, *op.kernel), np.int8 if state.integer else np.float16)
-    scale = state.scale_of(node.output)
+    scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale / count]), None, scale)
+    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
     state.convolve(node, node.output, value.region, ones, Window(_stride(state, node), op.pads), c, post)
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
-from n2d2py.export.nvdla.convolution import Window
-from n2d2py.export.nvdla.lower import Lowering, chw, int8_table, lowering
+from n2d2py.export.nvdla.convolution import Window, split
+from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
+from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
-from n2d2py.operators.activations import Clip, LeakyRectifier
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 __all__ = ["fold_followers"]
 
@@ -24,14 +25,31 @@ def _conv(state: Lowering, node: QuantNode) -> None:
 
 @lowering("Fc")
 def _fc(state: Lowering, node: QuantNode) -> None:
-    """A convolution whose kernel is the whole map."""
+    """A convolution whose kernel is the whole map, in pieces where that is too large."""
     value = state.values[node.inputs[0]]
     c, h, w = value.region.shape
     weights = node.params["weights"].reshape(-1, c, h, w)
-    _weighted(state, node, weights, Window(), 1, value)
+    fits = split(state.config, state.precision, (c, h, w), len(weights), (h, w), 1, Window(), state.lanes) is not None
+    if max(h, w) <= 32 and fits:
+        _weighted(state, node, weights, Window(), 1, value)
+        return
+    post, weights = _post(state, node, weights, value)
+    found, result = pieces(state, value.region, len(weights)), state.result(node.output)
+    if found is None:
+        chains = summed_maps(state, node, value.region, weights, post, result)
+    else:
+        chains = wide_chains(state, node, value, weights, found, post, result)
+    state.finish(node, node.output, result, post.scale, chains)
 
 
-def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value) -> None:
+def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value: Value) -> None:
+    post, weights = _post(state, node, weights, value)
+    post, tensor = fold_followers(state, node, post)
+    state.convolve(node, tensor, value.region, weights, window, groups, post)
+
+
+def _post(state: Lowering, node: QuantNode, weights: np.ndarray, value: Value) -> tuple[Post, np.ndarray]:
+    """What follows the sums, and the weights in the type that hardware multiplies."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])
         # The factor of the rescale is s_x s_w / s_y; the input may lie in another scale than its type says.
@@ -42,9 +60,7 @@ def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Win
     else:
         post = Post(np.ones(1), node.params["bias"].astype(np.float64), 1.0)
         weights = weights.astype(np.float16)
-    post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
-    post, tensor = fold_followers(state, node, post)
-    state.convolve(node, tensor, value.region, weights, window, groups, post)
+    return state.activated(node, post, None if state.integer else node.activation, node.clamp), weights
 
 
 def fold_followers(state: Lowering, node: QuantNode, post: Post) -> tuple[Post, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.operators import Activation, Identity
@@ -31,4 +31,4 @@ def _build(context: LayerContext) -> None:
     context.add(Identity() if function is None else Activation(function), [tensor])
 
 
-LAYER_TYPE = LayerType("Activation", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("Activation", _SCHEMA, CONFIGURATION, _build)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
+from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import BatchNorm
 
 __all__ = ["LAYER_TYPE"]
 
 _SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalisation with stored statistics.")
-_CONFIG = TRAINING_CONFIG.extended(
+_CONFIG = CONFIGURATION.extended(
     Key("Epsilon", Kind.FLOAT, 1e-5, "added to the variance; 0 means the default", minimum=0),
-    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training"),
+    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training", ignored=TRAINING),
     name="BatchNorm configuration",
 )
 

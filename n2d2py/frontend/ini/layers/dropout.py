@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
@@ -12,7 +12,7 @@ __all__ = ["LAYER_TYPE"]
 
 _SHARE = Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training")
 _SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Nothing at inference; removed.")
-_CONFIG = TRAINING_CONFIG.extended(_SHARE, name="Dropout configuration")
+_CONFIG = CONFIGURATION.extended(_SHARE, name="Dropout configuration")
 
 
 def _build(context: LayerContext) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
@@ -95,4 +95,4 @@ def _scaled(
     return context.helper(f"coefficients{index}", Affine(), [tensor], params)
 
 
-LAYER_TYPE = LayerType("ElemWise", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("ElemWise", _SCHEMA, CONFIGURATION, _build)

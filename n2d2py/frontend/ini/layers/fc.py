@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation
+from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements
+from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import Concat, Fc, Reshape
 
@@ -21,12 +22,12 @@ _SCHEMA = ACTIVATED.extended(
     name="Fc",
     doc="Fully connected layer; its input is flattened in C, H, W order.",
 )
-_CONFIG = TRAINING_CONFIG.extended(
+_CONFIG = CONFIGURATION.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
     Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
     REMAP,
-    Key("Normalize", Kind.BOOL, False, "training"),
-    Key("DropConnect", Kind.FLOAT, 1.0, "training"),
+    Key("Normalize", Kind.BOOL, False, "training", ignored=TRAINING),
+    Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
     name="Fc configuration",
 )
 

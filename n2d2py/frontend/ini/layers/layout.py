@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements, n2d2_dims
@@ -55,7 +55,7 @@ def _reshape(context: LayerContext) -> None:
         dims = [1, 1, dims[0] or shape[1]]  # a vector
     elif len(dims) == 2:
         dims = [dims[0], 1, dims[1]]  # a sequence of X positions
-    dims = [given or kept for given, kept in zip(dims, n2d2_dims(shape))]
+    dims = [given or kept for given, kept in zip(dims, n2d2_dims(shape), strict=True)]
     if -1 in dims:
         dims[dims.index(-1)] = elements(shape) // -prod(dims) or 1
     context.add(Reshape(tuple(reversed(dims))), [tensor])
@@ -78,6 +78,6 @@ def _transpose(context: LayerContext) -> None:
 
 
 LAYER_TYPES = (
-    LayerType("Reshape", _RESHAPE, TRAINING_CONFIG, _reshape),
-    LayerType("Transpose", _TRANSPOSE, TRAINING_CONFIG, _transpose),
+    LayerType("Reshape", _RESHAPE, CONFIGURATION, _reshape),
+    LayerType("Transpose", _TRANSPOSE, CONFIGURATION, _transpose),
 )

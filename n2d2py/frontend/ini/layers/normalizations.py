@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import LRN, Normalize
+from n2d2py.operators.lrn import window_within
 
 __all__ = ["LAYER_TYPES"]
 
-_LRN_CONFIG = TRAINING_CONFIG.extended(
+_LRN_CONFIG = CONFIGURATION.extended(
     Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
     Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
     Key("Beta", Kind.FLOAT, 0.75, "exponent"),
@@ -27,8 +28,8 @@ _NORMALIZE = LAYER.extended(
 
 def _lrn(context: LayerContext) -> None:
     values, tensor = context.values, context.joined()
-    require_channels(context, tensor)
-    context.add(LRN(values["N"], values["Alpha"], values["Beta"], values["K"]), [tensor])
+    size = window_within(values["N"], require_channels(context, tensor))
+    context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
 
 
 def _normalize(context: LayerContext) -> None:
@@ -49,5 +50,5 @@ LAYER_TYPES = (
         _LRN_CONFIG,
         _lrn,
     ),
-    LayerType("Normalize", _NORMALIZE, TRAINING_CONFIG, _normalize),
+    LayerType("Normalize", _NORMALIZE, CONFIGURATION, _normalize),
 )

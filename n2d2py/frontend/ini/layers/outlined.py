@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.outline import Outline
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.ini.ignored import covered
 from n2d2py.ini.schema import Key, Kind, Schema
 
 __all__ = ["LAYER_TYPES"]
@@ -68,8 +69,10 @@ def _type(
         )
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
 
-    schema = LAYER.extended(*keys, accepted=accepted.split(), name=name, doc="Only its dimensions, by -describe.")
-    return LayerType(name, schema, Schema(f"{name} configuration", (), (*TRAINING_CONFIG.accepted, *config.split())), build)
+    schema = LAYER.extended(*keys, accepted=covered(*accepted.split()), name=name, doc="Only its dimensions, by -describe.")
+    return LayerType(
+        name, schema, Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered(*config.split()))), build
+    )
 
 
 _SIZES = (

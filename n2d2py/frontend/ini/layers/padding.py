@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import Padding
@@ -22,4 +22,4 @@ def _build(context: LayerContext) -> None:
     context.add(Padding(tuple(context.values[f"{side}Padding"] for side in _SIDES)), [context.joined()])
 
 
-LAYER_TYPE = LayerType("Padding", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("Padding", _SCHEMA, CONFIGURATION, _build)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py import log
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation, read_window, window_keys
+from n2d2py.frontend.ini.common import (
+    ACTIVATED,
+    CONFIGURATION,
+    NB_OUTPUTS,
+    THIRD_AXIS,
+    read_activation,
+    read_window,
+    window_keys,
+)
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
@@ -23,6 +31,7 @@ _SCHEMA = ACTIVATED.extended(
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
+    accepted=THIRD_AXIS,
     name="Pool",
     doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
     "without one and as many outputs as channels, channel by channel.",
@@ -143,4 +152,4 @@ def _channels(chosen: np.ndarray) -> Take:
     return Take((tuple(chosen.tolist()), None, None))
 
 
-LAYER_TYPE = LayerType("Pool", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("Pool", _SCHEMA, CONFIGURATION, _build)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
@@ -23,7 +23,7 @@ _SCHEMA = LAYER.extended(
     name="Resize",
     doc="Resampling of images to a size.",
 )
-_CONFIG = TRAINING_CONFIG.extended(
+_CONFIG = CONFIGURATION.extended(
     Key(
         "AlignCorners",
         Kind.BOOL,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
+from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators import Softmax
 
@@ -14,7 +15,7 @@ __all__ = ["LAYER_TYPE"]
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
-    Key("WithLoss", Kind.BOOL, False, "training"),
+    Key("WithLoss", Kind.BOOL, False, "training", ignored=TRAINING),
     Key("GroupSize", Kind.UINT, 0, "channels normalised together; 0 for all"),
     name="Softmax",
     doc="Softmax over the channels of each position.",
@@ -41,4 +42,4 @@ def _build(context: LayerContext) -> None:
     context.add(Softmax(0 if size == count else size), [tensor])
 
 
-LAYER_TYPE = LayerType("Softmax", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("Softmax", _SCHEMA, CONFIGURATION, _build)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import ACTIVATED, NB_OUTPUTS, TRAINING_CONFIG, read_activation, read_window, window_keys
+from n2d2py.frontend.ini.common import (
+    ACTIVATED,
+    CONFIGURATION,
+    NB_OUTPUTS,
+    THIRD_AXIS,
+    read_activation,
+    read_window,
+    window_keys,
+)
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
@@ -23,6 +31,7 @@ _SCHEMA = ACTIVATED.extended(
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
+    accepted=THIRD_AXIS,
     name="Unpool",
     doc="The reverse of a pool, channel by channel.",
 )
@@ -78,4 +87,4 @@ def _pool(context: LayerContext) -> Node:
     )
 
 
-LAYER_TYPE = LayerType("Unpool", _SCHEMA, TRAINING_CONFIG, _build)
+LAYER_TYPE = LayerType("Unpool", _SCHEMA, CONFIGURATION, _build)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import LAYER, NB_OUTPUTS, TRAINING_CONFIG
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
@@ -31,7 +31,7 @@ _THRESHOLD = LAYER.extended(
     name="Threshold",
     doc="Two levels, or values cut at a threshold.",
 )
-_THRESHOLD_CONFIG = TRAINING_CONFIG.extended(
+_THRESHOLD_CONFIG = CONFIGURATION.extended(
     Key("Operation", Kind.ENUM, "Binary", "what becomes of high and low values", _OPERATIONS),
     Key("MaxValue", Kind.FLOAT, 1.0, "what high values (BinaryInverted: low ones) become"),
     name="Threshold configuration",
@@ -272,7 +272,7 @@ _TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
 }
 
 LAYER_TYPES = (
-    LayerType("Scaling", _SCALING, TRAINING_CONFIG, _scaling),
+    LayerType("Scaling", _SCALING, CONFIGURATION, _scaling),
     LayerType("Threshold", _THRESHOLD, _THRESHOLD_CONFIG, _threshold),
-    LayerType("Transformation", _TRANSFORMATION, TRAINING_CONFIG, _transformation),
+    LayerType("Transformation", _TRANSFORMATION, CONFIGURATION, _transformation),
 )

@@ -61,7 +61,7 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     """Tuples of indices (..., K) as one index into an array of dimensions `dims`."""
     steps = strides(dims)
     total = None
-    for position, (size, step) in enumerate(zip(dims, steps)):
+    for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
         part = a.axes(indices, {len(indices.dims) - 1: [position]})
         wrapped = a.map(
             "Where",
@@ -77,7 +77,9 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
 
 def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
-    depth = indices.dims[-1]
+    if not 0 <= batch < min(len(x.dims), len(indices.dims)):
+        raise Unsupported(f"its batch_dims {batch} do not fit its inputs")
+    depth = _depth(indices, len(x.dims) - batch)
     if batch:
         outer = prod(x.dims[:batch])
         offsets = np.arange(outer).reshape(*x.dims[:batch], *(1,) * (len(indices.dims) - batch - 1))
@@ -93,10 +95,22 @@ def _gather_nd(a: Arrays) -> None:
     a.bind(a.add(op, [x, line], (*indices.dims[:-1], *rest), label="gathered"))
 
 
+def _depth(indices: Value, rank: int) -> int:
+    """Axes that the last axis of `indices` chooses on."""
+    depth = indices.dims[-1] if indices.dims else 0
+    if not 0 < depth <= rank:
+        raise Unsupported(f"its indices choose on {depth} axes of {rank}")
+    return depth
+
+
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
+    if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
+        raise Unsupported("its data, indices and updates have other ranks or shapes than each other")
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-    if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims)) if i != axis):
+    if len(indices.dims) != len(x.dims):
+        raise Unsupported("its indices have another rank than its input")
+    if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
         raise Unsupported("its indices are larger than its input")
     order = [i for i in range(len(x.dims)) if i != axis]
     # lines of one element: the result of the other axes as outer positions
@@ -128,7 +142,7 @@ def _combine(a: Arrays) -> str:
 
 def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
-    depth = indices.dims[-1]
+    depth = _depth(indices, len(x.dims))
     line = _linear(a, indices, x.dims[:depth])
     operands = [x, line, updates]
     op = ArrayScatter(

@@ -90,6 +90,14 @@ def _along(a: Arrays, value: Value, x: Value) -> Value:
     return a.reshape(value, tuple(value.size if index == axis else 1 for index in range(len(x.dims))))
 
 
+def _scale(a: Arrays, x: Value) -> Value:
+    """The scale of the node, input 1, so that it broadcasts to x."""
+    scale = a.value(1)
+    if scale.is_constant and not np.all(scale.constant > 0):
+        raise Unsupported("its scale is not a positive number", "quantize the model again")
+    return _along(a, a.cast(scale, ""), x)
+
+
 def _rounded(a: Arrays, x: Value, scale: Value, zero: Value | None, kind: str) -> Value:
     """clamp(round(x / scale) + zero) in the integers `kind`, ties to even."""
     steps = a.map("Round", a.map("Div", a.cast(x, ""), scale))
@@ -112,7 +120,7 @@ def _quantize(a: Arrays) -> None:
     if kind not in _TYPES:
         raise Unsupported(f"its integers are of type {kind}", "quantize to 8 or 16 bits")
     x = a.value(0)
-    a.bind(_rounded(a, x, _along(a, a.cast(a.value(1), ""), x), _along(a, a.value(2), x) if a.has(2) else None, kind))
+    a.bind(_rounded(a, x, _scale(a, x), _along(a, a.value(2), x) if a.has(2) else None, kind))
 
 
 def _dequantize(a: Arrays) -> None:
@@ -122,7 +130,7 @@ def _dequantize(a: Arrays) -> None:
     centred = a.cast(x, "int32") if x.kind else x
     if a.has(2):
         centred = a.map("Sub", centred, a.cast(_along(a, a.value(2), x), centred.kind))
-    a.bind(a.map("Mul", a.cast(centred, ""), _along(a, a.cast(a.value(1), ""), x)))
+    a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 
 
 def _dynamic(a: Arrays) -> None:

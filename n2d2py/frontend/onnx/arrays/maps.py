@@ -56,8 +56,19 @@ def _prelu(a: Arrays) -> None:
     a.bind(a.map("PRelu", *a.values()))
 
 
+def _div(a: Arrays) -> None:
+    _divided(a, "Div")
+
+
 def _mod(a: Arrays) -> None:
-    a.bind(a.map("Fmod" if a.node.attribute("fmod", 0) else "Mod", *a.values()))
+    _divided(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
+
+
+def _divided(a: Arrays, function: str) -> None:
+    x, divisor = a.values()
+    if divisor.is_constant and not np.all(divisor.constant):
+        raise Unsupported("it divides by zero", "check the training and the export")
+    a.bind(a.map(function, x, divisor))
 
 
 def _shift(a: Arrays) -> None:
@@ -66,7 +77,7 @@ def _shift(a: Arrays) -> None:
 
 def _power(a: Arrays) -> None:
     base, exponent = a.values()
-    if exponent.is_constant and base.kind == "" and exponent.size == 1:
+    if exponent.is_constant and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
         number = float(exponent.constant.reshape(-1)[0])
         if number == 2:
             a.bind(a.map("Mul", base, base))
@@ -156,7 +167,6 @@ CONVERTERS = {
             "Add",
             "Sub",
             "Mul",
-            "Div",
             "Neg",
             "Abs",
             "Sign",
@@ -206,6 +216,7 @@ CONVERTERS = {
     "Clip": _clip,
     "Relu": _relu,
     "PRelu": _prelu,
+    "Div": _div,
     "Mod": _mod,
     "BitShift": _shift,
     "Pow": _power,

@@ -66,6 +66,8 @@ def _einsum(a: Arrays) -> None:
     if any(len(set(name)) != len(name) for name in names):
         raise Unsupported("its equation takes a diagonal")
     values = a.values()
+    if [len(name) for name in names] != [len(value.dims) for value in values]:
+        raise Unsupported("its equation does not name each axis of its operands")
     if len(values) == 1:
         gone = [index for index, c in enumerate(names[0]) if c not in result]
         kept = [c for c in names[0] if c in result]
@@ -75,7 +77,7 @@ def _einsum(a: Arrays) -> None:
     if len(values) != 2:
         raise Unsupported(f"it has {len(values)} operands")
     (left, right), (x, y) = names, values
-    sizes = {**dict(zip(left, x.dims)), **dict(zip(right, y.dims))}
+    sizes = {**dict(zip(left, x.dims, strict=True)), **dict(zip(right, y.dims, strict=True))}
     batch = [c for c in left if c in right and c in result]
     shared = [c for c in left if c in right and c not in result]
     for letters, other, index in ((left, right, 0), (right, left, 1)):

@@ -40,6 +40,8 @@ def _layer(a: Arrays) -> None:
 
 def _instance(a: Arrays) -> None:
     x = a.value(0)
+    if len(x.dims) < 3:
+        raise Unsupported("its input has no axes besides batch and channels")
     made = _normed(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
@@ -47,6 +49,8 @@ def _instance(a: Arrays) -> None:
 
 def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
+    if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
+        raise Unsupported(f"its {groups} groups do not divide the channels of its input")
     made = _normed(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
@@ -72,9 +76,11 @@ def _batch(a: Arrays) -> None:
 def _lrn(a: Arrays) -> None:
     """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
     x, size = a.value(0), int(a.node.attribute("size"))
+    if size < 1 or len(x.dims) < 2:
+        raise Unsupported("its size is not positive, or its input has no channels")
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
-    for step in range(-before, size - before):
+    for step in range(max(-before, 1 - channels), min(size - before, channels)):
         moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
         total = moved if total is None else a.map("Add", total, moved)
     scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
@@ -96,6 +102,8 @@ def _mean_variance(a: Arrays) -> None:
 def _lp(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    if a.node.attribute("p", 2) not in (1, 2):
+        raise Unsupported(f"its p is {a.node.attribute('p')}", "the L1 and the L2 norm are supported")
     norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
     zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
     safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")

@@ -13,6 +13,9 @@ from n2d2py.operators import ArrayInterpolate
 
 __all__ = ["CONVERTERS"]
 
+_MOST_LINES = 1 << 16
+"""Positions along an axis that have weights of their own."""
+
 
 def _resize(a: Arrays) -> None:
     x, old = a.value(0), a.node.opset < 11
@@ -30,6 +33,8 @@ def _resize(a: Arrays) -> None:
             continue
         if coordinates == "tf_crop_and_resize" and axis not in chosen:
             continue
+        if mode != "nearest" and sizes[axis] > _MOST_LINES:
+            raise Unsupported(f"it computes {sizes[axis]:,} lines, at most {_MOST_LINES:,} are supported")
         at = _coordinates(x.dims[axis], sizes[axis], scales[axis], coordinates, roi[axis])
         lines = _lines(
             a, at, x.dims[axis], scales[axis], mode, "floor" if old else a.node.attribute("nearest_mode", "round_prefer_floor")
@@ -55,8 +60,8 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
         if len(given) != len(chosen):
             raise Unsupported(f"it has {len(given)} sizes for {len(chosen)} axes")
         policy = a.node.attribute("keep_aspect_ratio_policy", "stretch")
-        ratios = [size / x.dims[axis] for axis, size in zip(chosen, given)]
-        for axis, size, ratio in zip(chosen, given, ratios):
+        ratios = [size / x.dims[axis] for axis, size in zip(chosen, given, strict=True)]
+        for axis, size, ratio in zip(chosen, given, ratios, strict=True):
             if policy == "stretch":
                 sizes[axis], scales[axis] = size, ratio
             else:
@@ -69,7 +74,7 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
         raise Unsupported(f"it has {len(given)} scales for {len(chosen)} axes")
     if not all(0 < scale <= MAX_STEP for scale in given):
         raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
-    for axis, scale in zip(chosen, given):
+    for axis, scale in zip(chosen, given, strict=True):
         scales[axis] = float(scale)
         exact = x.dims[axis] * scales[axis]
         # a float32 scale such as 1/3 stands for the ratio of two sizes
@@ -141,7 +146,7 @@ def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding:
         )
         weights = [_kernel((t - v) * factor, mode, coefficient) for t in taps]
         if leaves_out:
-            weights = [w if 0 <= t < n else 0.0 for t, w in zip(taps, weights)]
+            weights = [w if 0 <= t < n else 0.0 for t, w in zip(taps, weights, strict=True)]
         total = sum(weights)
         result.append(
             ([min(max(t, 0), n - 1) for t in taps], [w / total for w in weights] if leaves_out or antialias else weights)

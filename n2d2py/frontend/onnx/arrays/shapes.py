@@ -73,7 +73,7 @@ def _slice(a: Arrays) -> None:
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("its starts, ends, axes and steps differ in number, or a step is 0")
     chosen = {}
-    for start, end, axis, step in zip(starts, ends, axes, steps):
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = a.node.axis_of(axis, len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= 2**31 - 1)
         chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
@@ -121,7 +121,7 @@ def _tile(a: Arrays) -> None:
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
     if len(repeats) != len(x.dims):
         raise Unsupported("its repeats are not one for each axis")
-    check_lines(size * int(count) for size, count in zip(x.dims, repeats))
+    check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
@@ -169,7 +169,8 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
     """The values one behind the other along `axis`."""
     first = values[0].dims
     if any(
-        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first)) if i != axis) for v in values
+        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
+        for v in values
     ):
         raise Unsupported("its inputs have shapes that do not fit each other")
     values = [value for value in values if value.dims[axis]]
@@ -193,7 +194,9 @@ def _concat(a: Arrays) -> None:
 
 
 def _depth_to_space(a: Arrays) -> None:
-    x, block = a.value(0), int(a.node.attribute("blocksize"))
+    x, block = a.value(0), int(a.node.attribute("blocksize", 0))
+    if block < 1:
+        raise Unsupported(f"its blocksize is {block}")
     n, c, h, w = x.dims
     if a.node.type == "SpaceToDepth":
         split = a.reshape(x, (n, c, h // block, block, w // block, block))

@@ -146,7 +146,7 @@ class Arrays:
             return Value(tuple(dims), value.kind, None, made.reshape(dims))
         if op.output_size() == value.size and all(
             list(axis) == list(range(0, len(axis) * step, step) if step else [0])
-            for axis, step in zip(op.offsets, _steps(op.offsets))
+            for axis, step in zip(op.offsets, _steps(op.offsets), strict=True)
         ):
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
@@ -159,7 +159,7 @@ class Arrays:
         steps = strides(value.dims)
         offsets = [
             [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
-            for axis, (size, step) in enumerate(zip(value.dims, steps))
+            for axis, (size, step) in enumerate(zip(value.dims, steps, strict=True))
         ]
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
 
@@ -175,7 +175,10 @@ class Arrays:
         check_size(dims)
         own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
         steps = strides(own)
-        offsets = [[p * step for p in range(size)] if size == new else [0] * new for size, new, step in zip(own, dims, steps)]
+        offsets = [
+            [p * step for p in range(size)] if size == new else [0] * new
+            for size, new, step in zip(own, dims, steps, strict=True)
+        ]
         return self.take(value, offsets, tuple(dims))
 
     @staticmethod

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph.shapes import MAX_STEP
+from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators import ArrayWindow
 
 __all__ = ["CONVERTERS", "convolved"]
@@ -38,12 +38,12 @@ def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequenc
         pads = [int(p) for p in a.node.attribute("pads") or [0] * 2 * count] if mode == "NOTSET" else [0] * 2 * count
         if len(pads) != 2 * count:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * count}")
-        if max(pads) > MAX_STEP:
+        if max(pads) > MAX_PAD:
             raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
         return pads[:count], pads[count:]
-    total = [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride)]
+    total = [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride, strict=True)]
     small, large = [t // 2 for t in total], [t - t // 2 for t in total]
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 
@@ -95,9 +95,9 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     if len(kernel) != spatial:
         raise Unsupported("its weights have another rank than its input")
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = _pads(a, x.dims[2:], extent, stride)
-    size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride)]
+    size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True)]
     groups = int(a.node.attribute("group", 1))
     if x.dims[1] != groups * weights.dims[1] or weights.dims[0] % groups:
         raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
@@ -121,19 +121,29 @@ def _deconv(a: Arrays) -> None:
     spatial, groups = _spatial(x), int(a.node.attribute("group", 1))
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    if len(kernel) != spatial or len(extra) != spatial:
+        raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     wanted = a.node.attribute("output_shape")
     mode = a.node.attribute("auto_pad", "NOTSET")
-    full = [(n - 1) * s + e + o for n, s, e, o in zip(x.dims[2:], stride, extent, extra)]
+    full = [(n - 1) * s + e + o for n, s, e, o in zip(x.dims[2:], stride, extent, extra, strict=True)]
     if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
-        size = [int(v) for v in wanted[-spatial:]] if wanted is not None else [n * s for n, s in zip(x.dims[2:], stride)]
-        total = [f - n for f, n in zip(full, size)]
+        if wanted is not None and len(wanted) < spatial:
+            raise Unsupported(f"its output_shape is for {len(wanted)} axes, not for {spatial}")
+        size = (
+            [int(v) for v in wanted[-spatial:]]
+            if wanted is not None
+            else [n * s for n, s in zip(x.dims[2:], stride, strict=True)]
+        )
+        total = [f - n for f, n in zip(full, size, strict=True)]
         half = [t // 2 for t in total]
-        begin = half if mode == "SAME_UPPER" else [t - h for t, h in zip(total, half)]
+        begin = half if mode == "SAME_UPPER" else [t - h for t, h in zip(total, half, strict=True)]
     else:
         pads = [0] * 2 * spatial if mode == "VALID" else [int(p) for p in a.node.attribute("pads") or [0] * 2 * spatial]
+        if len(pads) != 2 * spatial:
+            raise Unsupported(f"its pads are {len(pads)} values, not {2 * spatial}")
         begin = pads[:spatial]
-        size = [f - b - e for f, b, e in zip(full, begin, pads[spatial:])]
+        size = [f - b - e for f, b, e in zip(full, begin, pads[spatial:], strict=True)]
     chosen = {}
     for axis in range(spatial):
         lead = extent[axis] - 1 - begin[axis]
@@ -158,10 +168,10 @@ def _pool(function: str):
         spatial = _spatial(x)
         kernel = _list(a, "kernel_shape", spatial)
         stride, dilation = _list(a, "strides", spatial), _list(a, "dilations", spatial)
-        extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+        extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
         before, after = _pads(a, x.dims[2:], extent, stride)
         size, counted = [], []
-        for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride):
+        for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True):
             if a.node.attribute("ceil_mode", 0):
                 count = -(-(n + b + c - e) // s) + 1
                 size.append(count - 1 if (count - 1) * s >= n + b else count)
@@ -208,7 +218,7 @@ def _pool(function: str):
 
 
 def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
-    for n, k, s, b, d, count in zip(x.dims[2:], kernel, stride, before, dilation, size):
+    for n, k, s, b, d, count in zip(x.dims[2:], kernel, stride, before, dilation, size, strict=True):
         for start in (-b, (count - 1) * s - b):
             if not any(0 <= start + tap * d < n for tap in range(k)):
                 raise Unsupported("some of its windows lie outside the image", "reduce its pads")

@@ -40,7 +40,10 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
     """The tensors, of one shape but for axes of length 1 in all but one of them."""
     shapes = [node.shape(index) for index in indexes]
     full = max(shapes, key=prod)
-    if any(len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full)) for shape in shapes):
+    if any(
+        len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True))
+        for shape in shapes
+    ):
         text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
         raise Unsupported(
             f"its operands have the shapes {text}, and none of them has the shape of the result",
@@ -174,8 +177,8 @@ def _limit(op: Op, is_low: bool):
             _variadic(op)(node, builder)
             return
         tensors = [index for index in range(len(node.inputs)) if index not in constants]
-        if len(tensors) != 1 or not constants:
-            raise Unsupported("it compares several tensors" + (" and constants" if constants else ""))
+        if len(tensors) != 1:
+            raise Unsupported("it compares several tensors and constants")
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensors[0])) for value in values):
             raise Unsupported("its limit is not one value")

@@ -21,7 +21,7 @@ def _conv(node: OnnxNode, builder: Builder) -> None:
     bias = node.optional_constant(2, "bias")
     weights = weights.reshape(*weights.shape[:2], *(1,) * (4 - weights.ndim), *weights.shape[2:])
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
-    extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation)]
+    extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation, strict=True)]
     pads = read_pads(node, image_size(node), extent, stride)
     op = Conv(stride, pads, dilation, int(node.attribute("group", 1)))
     bias = None if bias is None else bias.reshape(-1)

@@ -27,7 +27,7 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
     bias = node.optional_constant(2, "bias")
     bias = None if bias is None else bias.reshape(-1)
     stride, dilation = pair(node, "strides"), pair(node, "dilations")
-    pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation)], stride)
+    pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)], stride)
     windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
 
 
@@ -51,7 +51,7 @@ def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[i
     if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"its auto_pad is {mode}")
     if target is None and mode.startswith("SAME"):
-        target = [n * s for n, s in zip(size, stride)]
+        target = [n * s for n, s in zip(size, stride, strict=True)]
     if target is None:
         given = [int(p) for p in node.attribute("pads") or [0] * 2 * axes]
         if mode == "VALID":
@@ -61,7 +61,7 @@ def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[i
         begin, end = [0] * (2 - axes) + given[:axes], [0] * (2 - axes) + given[axes:]
     else:
         begin, end = [], []
-        for n, s, e, a, wanted in zip(size, stride, extent, added, target):
+        for n, s, e, a, wanted in zip(size, stride, extent, added, target, strict=True):
             total = s * (n - 1) + a + e - wanted
             if total < 0:
                 raise Unsupported("its output_shape is larger than its full result")

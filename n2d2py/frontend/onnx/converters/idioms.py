@@ -1,8 +1,7 @@
 """Functions that exporters spell out with several nodes, recognised at their last product.
 
-    x * sigmoid(x)                                   Swish
+    x * g(x)                                         the function with the gate g
     x * hardsigmoid(x), x * clip(a x + b, 0, h) * c  HardSwish
-    x * tanh(softplus(x))                            Mish
     x * (1 + erf(x / sqrt(2))) * c                   GELU times 2 c
 
 The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
@@ -15,21 +14,8 @@ from math import isclose, sqrt
 import numpy as np
 
 from n2d2py.graph import Graph
-from n2d2py.operators import (
-    Activation,
-    Affine,
-    Clip,
-    Erf,
-    Function,
-    Gelu,
-    HardSigmoid,
-    HardSwish,
-    Logistic,
-    Mish,
-    Softplus,
-    Swish,
-    Tanh,
-)
+from n2d2py.operators import FUNCTIONS, Activation, Affine, Clip, Function
+from n2d2py.operators.functions import Erf, Gelu, HardSigmoid, HardSwish
 
 __all__ = ["gated", "merged_gain"]
 
@@ -109,8 +95,16 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[Function, float] | None:
         return HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
     if isinstance(function, HardSigmoid) and source == x:
         return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
-    if isinstance(function, Logistic) and source == x:
-        return Swish(), factor
-    if function == Tanh() and _applied(graph, source) == (x, Softplus()):
-        return Mish(), factor
+    for made in FUNCTIONS.values():
+        if made.gate and _chain(graph, inner, len(made.gate)) == (x, made.gate):
+            return made(), factor
     return None
+
+
+def _chain(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[Function | None, ...]]:
+    """(x, (f1, ..., fn)) where `tensor` is fn(... f1(x)) by activation layers; None stands for what is none."""
+    found: list[Function | None] = []
+    for _ in range(length):
+        tensor, function = _applied(graph, tensor)
+        found.insert(0, function)
+    return tensor, tuple(found)

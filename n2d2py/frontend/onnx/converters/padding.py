@@ -51,7 +51,9 @@ def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: 
     if min(*begin, *end) < 0:
         raise Unsupported(f"it crops in the mode {mode}", "crop with a Slice")
     shape = node.shape()
-    if mode != "edge" and any(max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:]) if any(pads)):
+    if mode != "edge" and any(
+        max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:], strict=True) if any(pads)
+    ):
         raise Unsupported("it repeats more than the image has", "reduce its pads")
     check_lines([*map(int, begin), *map(int, end)])
     take(

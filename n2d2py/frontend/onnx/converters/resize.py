@@ -57,7 +57,10 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
     chosen = [node.axis_of(axis, len(shape)) for axis in node.attribute("axes") or range(len(shape))]
     axes = [_Axis(size, size, Fraction(1)) for size in shape]
     if sizes_at is not None and node.has(sizes_at) and node.constant(sizes_at, "sizes").size:
-        for axis, size in zip(chosen, node.constant(sizes_at, "sizes").reshape(-1).tolist(), strict=True):
+        sizes = node.constant(sizes_at, "sizes").reshape(-1).tolist()
+        if len(sizes) != len(chosen):
+            raise Unsupported(f"it has {len(sizes)} sizes for {len(chosen)} axes")
+        for axis, size in zip(chosen, sizes, strict=True):
             if axis:
                 axes[axis] = _Axis(shape[axis], int(size), Fraction(int(size), shape[axis]))
         return axes
@@ -68,7 +71,7 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
         raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
     if not all(0 < scale <= MAX_STEP for scale in scales):
         raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
-    for axis, scale in zip(chosen, scales):
+    for axis, scale in zip(chosen, scales, strict=True):
         if axis == 0 and scale != 1:
             raise Unsupported("it resizes the batch")
         scaled = shape[axis] * float(np.float32(scale))

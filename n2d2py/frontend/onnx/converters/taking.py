@@ -60,7 +60,7 @@ def _slice(node: OnnxNode, builder: Builder) -> None:
     if 0 in steps:
         raise Unsupported("one of its steps is 0")
     chosen = {}
-    for start, end, axis, step in zip(starts, ends, axes, steps):
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = node.axis_of(axis, len(shape))
         if axis == 0:
             if start != 0 or step != 1 or end < (builder.model.batch or _ENDLESS):
@@ -94,7 +94,7 @@ def _split(node: OnnxNode, builder: Builder) -> None:
     if len(sizes) != count or sum(sizes) != shape[axis] or min(sizes) < 0:
         raise Unsupported(f"its sizes {sizes} do not divide an axis of {shape[axis]} among {count} outputs")
     first = 0
-    for name, size in zip(node.outputs, sizes):
+    for name, size in zip(node.outputs, sizes, strict=True):
         if name and (builder.is_read(name) or name == node.name):
             take(node, builder, {axis: range(first, first + size)}, output=name)
         first += size
@@ -129,7 +129,7 @@ def _tile(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("its repeats are not one for each axis")
     if repeats[0] != 1:
         raise Unsupported("it repeats the batch", _BATCH)
-    check_lines(size * int(count) for size, count in zip(shape, repeats))
+    check_lines(size * int(count) for size, count in zip(shape, repeats, strict=True))
     take(node, builder, {axis: list(range(shape[axis])) * repeats[axis] for axis in range(1, len(shape))})
 
 
@@ -141,7 +141,7 @@ def _expand(node: OnnxNode, builder: Builder) -> None:
     target = [1] * (len(shape) - len(target)) + target
     if target[0] not in (1, builder.model.batch):
         raise Unsupported("it repeats the batch", _BATCH)
-    if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:])):
+    if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:], strict=True)):
         raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
     check_lines(map(int, target))
     take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph.shapes import MAX_STEP, height, width
+from n2d2py.graph.shapes import MAX_PAD, MAX_STEP, height, width
 from n2d2py.operators import Op, Reshape
 from n2d2py.operators.windows import Pads
 
@@ -59,7 +59,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
         if len(pads) != 2 * axes:
             raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
         pads = [0, pads[0], 0, pads[1]] if axes == 1 else pads
-        if max(pads) > MAX_STEP:
+        if max(pads) > MAX_PAD:
             raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
@@ -69,7 +69,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"its auto_pad is {mode}")
     begin, end = [], []
-    for n, k, s in zip(size, extent, stride):
+    for n, k, s in zip(size, extent, stride, strict=True):
         total = max((-(-n // s) - 1) * s + k - n, 0)
         small, large = total // 2, total - total // 2
         begin.append(small if mode == "SAME_UPPER" else large)
@@ -83,7 +83,7 @@ def ceil_excess(size: Sequence[int], extent: Sequence[int], stride: Sequence[int
     A window that would start in the end padding does not exist.
     """
     excess = []
-    for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:]):
+    for n, k, s, first, last in zip(size, extent, stride, pads[:2], pads[2:], strict=True):
         count = -(-(n + first + last - k) // s) + 1
         if (count - 1) * s >= n + first:
             count -= 1

@@ -1,0 +1,229 @@
+"""NumPy's .npy and .npz files. Headers and sizes are checked before arrays are made; nothing pickled is read.
+
+The format is that of `numpy.lib.format`: a magic text, a version, the length of a header, the header as the text of a
+Python dictionary (descr, fortran_order, shape), the elements.
+"""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+import zlib
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from n2d2py.files.regular import open_regular
+
+__all__ = ["MAX_BYTES", "DamagedArray", "map_npy", "map_npz", "read_npy", "read_npz"]
+
+MAX_BYTES = 1 << 31
+"""Bytes that arrays of one file may take in memory."""
+
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 1 << 16
+_MOST_AXES = 32
+_LONGEST_AXIS = 1 << 40
+_KINDS = "?bBiufUSc"
+"""Kinds of elements (numpy.dtype.kind): numbers, truth values, texts."""
+_LOCAL_HEADER = 30
+_BROKEN = (
+    ValueError,
+    EOFError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What zipfile raises on damaged archives."""
+
+
+class DamagedArray(ValueError):
+    """A file that is no sound .npy or .npz file, or too large; text and `remedy` are clauses for a message."""
+
+    def __init__(self, reason: str, remedy: str = "write it again with NumPy, without Python objects"):
+        self.remedy = remedy
+        super().__init__(reason)
+
+
+class _Header(NamedTuple):
+    shape: tuple[int, ...]
+    order: str
+    dtype: np.dtype
+    start: int
+    """Bytes before the elements."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, in memory.
+
+    Raises:
+        OSError: when it cannot be read; DamagedArray.
+    """
+    with open_regular(path) as file:
+        header = _header(file, _length(file))
+        _check_room(header.size)
+        return _elements(header, file.read(header.size))
+
+
+def map_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, mapped read-only from it.
+
+    Raises:
+        OSError: when it cannot be read; DamagedArray.
+    """
+    with open_regular(path) as file:
+        header = _header(file, _length(file))
+        return _mapped(path, header, header.start) if header.size else _elements(header, b"")
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, in file order, in memory.
+
+    Raises:
+        OSError: when it cannot be read; DamagedArray.
+    """
+    return _archive(path, lambda archive, info: _read_member(archive, info))
+
+
+def map_npz(path: Path) -> dict[str, np.ndarray]:
+    """As `read_npz`; arrays that are not compressed are mapped from the file.
+
+    Raises:
+        OSError: when it cannot be read; DamagedArray.
+    """
+
+    def member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+        if info.compress_type == zipfile.ZIP_STORED:
+            mapped = _mapped_member(path, info)
+            if mapped is not None:
+                return mapped
+        return _read_member(archive, info)
+
+    return _archive(path, member, mapped=True)
+
+
+def _archive(
+    path: Path, member: Callable[[zipfile.ZipFile, zipfile.ZipInfo], np.ndarray], mapped: bool = False
+) -> dict[str, np.ndarray]:
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            _check_room(sum(i.file_size for i in members if not (mapped and i.compress_type == zipfile.ZIP_STORED)))
+            return {info.filename[:-4]: member(archive, info) for info in members}
+    except DamagedArray:
+        raise
+    except _BROKEN as error:
+        if not zipfile.is_zipfile(path):
+            raise DamagedArray("it is no zip archive") from None
+        raise DamagedArray(str(error) or type(error).__name__) from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(info) as file:
+        header = _header(file, info.file_size)
+        return _elements(header, file.read())  # to its end, where its checksum is compared
+
+
+def _mapped_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
+    """The member as a map of the archive; None where it has no elements."""
+    with open_regular(path) as file:
+        length = _length(file)
+        file.seek(info.header_offset)
+        local = file.read(_LOCAL_HEADER)
+        if len(local) < _LOCAL_HEADER or local[:4] != b"PK\3\4":
+            raise DamagedArray("a member's header is damaged")
+        names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+        start = info.header_offset + _LOCAL_HEADER + names
+        file.seek(start)
+        header = _header(file, min(info.file_size, length - start))
+        return _mapped(path, header, start + header.start) if header.size else None
+
+
+def _mapped(path: Path, header: _Header, start: int) -> np.ndarray:
+    return np.memmap(path, header.dtype, "r", start, header.shape, header.order)  # type: ignore[call-overload]
+
+
+def _elements(header: _Header, data: bytes) -> np.ndarray:
+    if len(data) < header.size:
+        raise DamagedArray("it is truncated")
+    array = np.frombuffer(data, header.dtype, prod(header.shape))
+    return array.reshape(header.shape, order=header.order).copy(order="K")  # type: ignore[call-overload]
+
+
+def _length(file: IO[bytes]) -> int:
+    length = file.seek(0, 2)
+    file.seek(0)
+    return length
+
+
+def _check_room(size: int) -> None:
+    if size > MAX_BYTES:
+        raise DamagedArray(
+            f"its arrays have {size:,} bytes, at most {MAX_BYTES:,} are read to memory",
+            "store fewer values; data may be larger in a .npy file, or an .npz file that numpy.savez does not compress",
+        )
+
+
+def _header(file: IO[bytes], length: int) -> _Header:
+    """Reads and checks the header; `length` is that of the whole file or member."""
+    magic = file.read(8)
+    if magic[:6] != _MAGIC:
+        raise DamagedArray("it is a zip archive" if magic[:2] == b"PK" else "it does not begin as NumPy's files do")
+    if len(magic) < 8 or magic[6] not in (1, 2, 3):
+        raise DamagedArray("it is of a version that is not known")
+    width = 2 if magic[6] == 1 else 4
+    size = int.from_bytes(file.read(width), "little")
+    if size > _LONGEST_HEADER:
+        raise DamagedArray("its header is damaged: it is too long")
+    text = file.read(size)
+    shape, order, dtype = _parsed(text.decode("utf-8" if magic[6] == 3 else "latin-1", "replace"))
+    header = _Header(shape, order, dtype, 8 + width + size)
+    if len(text) < size or header.start + header.size > length:
+        raise DamagedArray(f"it is truncated: {length:,} bytes do not hold an array {shape} of {dtype}")
+    return header
+
+
+def _parsed(text: str) -> tuple[tuple[int, ...], str, np.dtype]:
+    """(shape, order in memory, type) of the text of a header."""
+    try:
+        fields = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise DamagedArray("its header is damaged") from None
+    if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
+        raise DamagedArray("its header is damaged: it does not say type, order and shape")
+    shape, fortran = fields["shape"], fields["fortran_order"]
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) > _MOST_AXES
+        or any(type(d) is not int or not 0 <= d < _LONGEST_AXIS for d in shape)
+    ):
+        raise DamagedArray(f"its header is damaged: it says that the shape is {str(shape)[:40]}")
+    if type(fortran) is not bool:
+        raise DamagedArray("its header is damaged: its order is no truth value")
+    return shape, "F" if fortran else "C", _dtype(fields["descr"])
+
+
+def _dtype(text: object) -> np.dtype:
+    if not isinstance(text, str):
+        raise DamagedArray("its elements are records")
+    try:
+        dtype = np.dtype(text)
+    except (TypeError, ValueError, SyntaxError):
+        raise DamagedArray(f"its header is damaged: '{text[:20]}' is no type of elements") from None
+    if dtype.hasobject:
+        raise DamagedArray("it holds Python objects")
+    if dtype.kind not in _KINDS or dtype.shape or dtype.names or not dtype.itemsize:
+        raise DamagedArray(f"its elements are of type {dtype}")
+    return dtype

@@ -1,0 +1,47 @@
+"""Names of layers as names of files: without what a file system refuses, not too long, no two alike."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+__all__ = ["file_names", "marked_file_name", "plain_file_name"]
+
+_REFUSED = re.compile(r'[\\/:*?"<>|\s\x00-\x1f\x7f\ud800-\udfff]')
+_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+"""What Windows takes for a device, whatever the ending."""
+_LONGEST = 120
+"""Bytes of a name; file systems take 255, and endings are still to come."""
+_MARK = 8
+"""Hexadecimal digits that tell names apart whose files would be called alike."""
+
+
+def plain_file_name(name: str) -> str:
+    """`name` with `_` for the characters that file names cannot hold (N2D2's rule, and control characters)."""
+    text = _REFUSED.sub("_", name)
+    if not text.strip("."):
+        return "_" * max(1, len(text))
+    return f"{text}_" if _DEVICES.fullmatch(text) else text
+
+
+def marked_file_name(name: str) -> str:
+    """The beginning of the plain file name, and a digest of `name`."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+    room = _LONGEST - _MARK - 1
+    return f"{plain_file_name(name).encode()[:room].decode(errors='ignore')}_{digest}"
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """The file name of each name: the plain one, marked where it is too long or taken, case not counted."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        if name in found:
+            continue
+        text = plain_file_name(name)
+        if text.lower() in taken or len(text.encode()) > _LONGEST:
+            text = marked_file_name(name)
+        taken.add(text.lower())
+        found[name] = text
+    return found

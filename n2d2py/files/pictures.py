@@ -1,0 +1,53 @@
+"""Pictures: opened by Pillow, of known formats and no more pixels than a network could take; drawn by matplotlib."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from n2d2py.files.regular import open_regular
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["FORMATS", "MAX_PIXELS", "open_picture", "plain_text"]
+
+FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+"""Pillow's names of the formats that are decoded; it knows others, whose decoders nobody needs here."""
+MAX_PIXELS = 1 << 26
+"""Pixels of a picture: 8192 x 8192."""
+
+
+@contextmanager
+def open_picture(path: Path) -> Iterator[Image]:
+    """The picture, its header read and its size checked; its pixels are decoded when they are asked for.
+
+    Raises:
+        OSError: for what cannot be read, is no regular file, or no picture of these formats (UnidentifiedImageError).
+        ValueError: for more than MAX_PIXELS; Pillow raises nearly every type on damaged files.
+    """
+    from PIL import Image
+
+    # Pillow would warn on stderr of sizes that are refused here anyway
+    warnings.filterwarnings("error", category=Image.DecompressionBombWarning)
+    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
+        width, height = image.size
+        if width * height > MAX_PIXELS:
+            raise ValueError(f"it has {width} x {height} pixels, at most {MAX_PIXELS:,} are taken")
+        yield image
+
+
+@contextmanager
+def plain_text() -> Iterator[None]:
+    """Within it matplotlib draws names as they are: `$` begins no formula, and letters that a font lacks are boxes."""
+    try:
+        from matplotlib import rc_context
+    except ImportError:  # who draws says so
+        yield
+        return
+    with rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield

@@ -1,0 +1,48 @@
+"""Files, as opposed to pipes, sockets and devices, on which a reader would wait for ever or read without end; texts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["open_regular", "read_regular", "write_text"]
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file opened for reading bytes.
+
+    Raises:
+        OSError: as `open`; also for a name with NUL, and for what is no regular file.
+    """
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no file name can hold NUL", str(path)) from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: as `open_regular`.
+    """
+    with open_regular(path) as file:
+        return file.read()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes UTF-8 with LF, creating the folder; bytes of names that are no UTF-8 become escapes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")

@@ -1,0 +1,137 @@
+"""[section] Type=ONNX: an ONNX file inside the network, and the sections that name its layers."""
+
+from __future__ import annotations
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
+from n2d2py.frontend.ini.weights import ROLES, WeightStore
+from n2d2py.graph import Graph, Node, Precision
+from n2d2py.ini.document import Document
+from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
+from n2d2py.ini.paths import resolve_path
+from n2d2py.ini.precision import PRECISION_KEYS
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.section import Section
+
+__all__ = ["ONNX_LAYER", "ONNX_SECTION", "attach_section"]
+
+ONNX_SECTION = Schema(
+    "ONNX",
+    (
+        Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
+        Key("Type", Kind.STRING, doc="ONNX"),
+        Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
+        Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
+        Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
+        Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
+        Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
+        Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
+    ),
+    doc="An ONNX file inside the network.",
+)
+
+_FROM_FILE = Ignored(
+    "*",
+    "layers of ONNX files",
+    "changes a layer of the ONNX file",
+    "remove it, and change the layer in the ONNX file itself",
+    changes=True,
+)
+_DEFAULTS = Schema(
+    "defaults for the layers of an ONNX file",
+    (LAYER.key("Model"), LAYER.key("DataType")),  # type: ignore[arg-type]
+    accepted=(
+        *COVERED.of("ConfigSection", "ConfigSection(*)"),
+        *PARAMETERS_OF_TRAINING,
+        *TRAINING.of("*Filler", "*Filler.*"),
+        _FROM_FILE,
+    ),
+    doc="Sections `[<ONNX section>:<Type>_def]`.",
+)
+ONNX_LAYER = _DEFAULTS.extended(
+    *PRECISION_KEYS, name="a layer of an ONNX file", doc="Sections without Input that have the name of a layer of an ONNX file."
+)
+_CONFIG = CONFIGURATION.extended(name="configuration of a layer of an ONNX file", accepted=(_FROM_FILE,))
+
+
+def attach_section(
+    document: Document, graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None
+) -> list[str]:
+    """Adds the layers of the ONNX file that a section names; returns the tensors that carry its outputs.
+
+    Raises:
+        N2D2Error: E227 a Transpose, E301 no such file, E124 for keys that change layers of the file, and what the import
+            raises.
+    """
+    from n2d2py.frontend.onnx import attach_onnx
+
+    values = ONNX_SECTION.read(section)
+    if values["Transpose"]:
+        raise N2D2Error(
+            "E227",
+            "Transpose=1 is not supported",
+            where=values.where("Transpose"),
+            remedy="transpose the network when it is exported to ONNX",
+        )
+    path = resolve_path(values["File"], document)
+    if path is None:
+        raise N2D2Error(
+            "E301",
+            f"the ONNX file '{values['File']}' does not exist",
+            where=values.where("File"),
+            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
+        )
+    before, known = len(graph.nodes), set(graph.aliases)
+    outputs = attach_onnx(
+        graph,
+        path,
+        [tensor for _, tensor in parents],
+        ignore=tuple(values["Ignore"]),
+        ignore_input_size=values["IgnoreInputSize"],
+        load_weights=values["ONNX_init"],
+        where=values.section.location,
+    )
+    nodes = graph.nodes[before:]
+    if weights is not None:
+        _load_stored(nodes, weights)
+    _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known)
+    return outputs
+
+
+def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str]) -> None:
+    """Reads the sections that name layers of the file: their precision; other keys have no effect."""
+    names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
+    for section in document.sections:
+        if section.has("Input") or section.has("File"):
+            continue
+        model = section.text("Model") if section.has("Model") else ""
+        if section.name.startswith(f"{title}:") and section.name.endswith("_def"):
+            _DEFAULTS.read(section, _CONFIG, model)
+        elif section.name in names:
+            asked = Precision.of(ONNX_LAYER.read(section, _CONFIG, model))
+            tensor = graph.resolve(section.name)
+            made = graph.producer(tensor) if tensor is not None else None
+            if made is not None and asked != Precision():
+                graph.precisions[made.name] = asked
+
+
+def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
+    """Arrays stored under the name of an ONNX layer replace those of the ONNX file."""
+    loaded = []
+    for node in nodes:
+        found = {
+            role: weights.load(node.name, name, node.params[role], node.location)
+            for name, role in ROLES.items()
+            if role in node.params and weights.has(node.name, name)
+        }
+        if found:
+            node.params = {**node.params, **found}
+            loaded.append(node.name)
+    if loaded:
+        log.notice(
+            "%s: %d layers of the ONNX file take their weights from there: %s",
+            weights.path,
+            len(loaded),
+            ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),
+        )

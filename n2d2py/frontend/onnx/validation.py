@@ -1,0 +1,225 @@
+"""Checks a node against the definition of its operator in the ONNX standard, before a converter reads it.
+
+The onnx package holds the definitions: number and types of inputs, attributes and their types, and the rules by which
+shapes follow from shapes. The check of the whole model (model.py) ends early where it tolerates an unknown operator, and
+knows no shapes; here each node is checked with the shapes that its inputs have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isfinite, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.graph.graph import check_size
+from n2d2py.graph.shapes import MAX_TENSOR
+
+if TYPE_CHECKING:
+    from n2d2py.frontend.onnx.builder import Builder
+
+__all__ = ["TOLERATED", "Validator", "check_texts"]
+
+TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+"""What the check of the standard refuses although the import lists it better, or does not need it."""
+
+_Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
+"""An input that is given, and its declaration."""
+_SHAPING = 1 << 12
+"""Elements of the largest constant that the shape of a result depends on."""
+_INFINITE = ("Clip", "Constant", "Pad")
+"""Operators whose attributes may be infinite."""
+_TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_dtype": 0}
+"""Attributes that name a type of elements, and the first that they may: 0 stands for none."""
+_SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
+"""Inputs that hold one value, which the rules of shapes do not look at."""
+_WILD = 1 << 24
+"""Numbers beyond it make no sense in shapes."""
+_CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
+
+
+class Validator:
+    """Checks the nodes of one model, with what `builder` knows of their inputs."""
+
+    def __init__(self, builder: Builder):
+        self._builder = builder
+        self._context = onnx.checker.C.CheckerContext()
+        self._context.ir_version = builder.model.proto.ir_version
+        self._context.opset_imports = {entry.domain: entry.version for entry in builder.model.proto.opset_import} | {
+            "": builder.model.opset
+        }
+
+    def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
+        """Compares inputs, outputs and attributes with the definition, then types and shapes.
+
+        Returns:
+            What is wrong with types or shapes (E314), or None; the converter may say it better.
+
+        Raises:
+            N2D2Error: E314 for other inputs, outputs or attributes than the definition has; E240 for a result beyond
+                what a tensor may have.
+            Unsupported: for such a constant.
+        """
+        node = onnx.NodeProto()
+        node.CopyFrom(proto)
+        node.domain = "" if proto.domain == "ai.onnx" else proto.domain
+        if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
+            return None  # its graphs are read by the walk, when a branch is taken
+        try:
+            onnx.checker.check_node(node, self._context)
+        except onnx.checker.ValidationError as error:
+            text = " ".join(str(error).split())
+            if any(phrase in text for phrase in TOLERATED):
+                return None
+            raise self._error(proto, text.split(" ==> ")[0]) from None
+        if node.domain:
+            return None
+        for attribute in node.attribute:
+            if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
+                raise self._error(proto, f"its attribute {attribute.name} is not finite")
+            if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
+                raise self._error(proto, f"its attribute {attribute.name} is {attribute.i}, which is no type of elements")
+        for index in _SINGLE.get(node.op_type, ()):
+            name = node.input[index] if index < len(node.input) else ""
+            if name in self._builder.constants and self._builder.constants[name].size != 1:
+                raise self._error(proto, f"its input '{name}' is no single value")
+        parameters = list(_parameters(proto, onnx.defs.get_schema(node.op_type, self._builder.model.opset, "")))
+        wrong = self._wrong_types(proto, parameters)
+        return wrong or self._wrong_shapes(node, proto, parameters)
+
+    def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
+        return N2D2Error(
+            "E314",
+            f"the node {proto.op_type} is not as the operator is defined ({text[:200]})",
+            where=self._builder.model.place(next(filter(None, proto.output), proto.name)),
+            remedy="export the model again, or look at it with onnx.checker",
+        )
+
+    # ---- types ----------------------------------------------------------------------------
+    def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
+        same: dict[str, tuple[str, str]] = {}
+        for name, parameter in parameters:
+            kind = self._type(name)
+            if kind is None:
+                continue
+            allowed = _allowed(parameter)
+            if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
+                return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
+            if not parameter.is_homogeneous:
+                continue
+            other, first = same.setdefault(parameter.type_str, (kind, name))
+            of_network = any(p.type_str == parameter.type_str and self._builder.is_tensor(n) for n, p in parameters)
+            if kind == "string" and of_network:
+                return self._error(proto, f"its input '{name}' holds texts")
+            if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
+                return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must be of one type")
+        return None
+
+    def _type(self, name: str) -> str | None:
+        """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
+        builder = self._builder
+        if name in builder.constants:
+            array = builder.constants[name]
+            known = {"float32": "float", "float64": "double"}
+            return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
+        return (builder.kind_of(name) or None) if builder.is_tensor(name) else None
+
+    # ---- shapes ---------------------------------------------------------------------------
+    def _wrong_shapes(self, node: onnx.NodeProto, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Infers the shapes of the results; the widths of types play no part."""
+        builder = self._builder
+        types: dict[str, TypeProto] = {}
+        data: dict[str, TensorProto] = {}
+        chosen: dict[str, str] = {}
+        for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in builder.constants):
+            allowed = _allowed(parameter)
+            kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
+            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
+                kind = "float" if "float" in allowed else kind
+            chosen.setdefault(parameter.type_str, kind)
+            element = TensorProto.DataType.Value(kind.upper())
+            if name in builder.constants:
+                array = builder.constants[name]
+                types[name] = helper.make_tensor_type_proto(element, array.shape)
+                if array.size <= _SHAPING and kind != "string":
+                    data[name] = numpy_helper.from_array(
+                        np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
+                    )
+            elif builder.is_tensor(name):
+                types[name] = helper.make_tensor_type_proto(element, builder.dims_of(name))
+            else:
+                return None
+        opset = builder.model.opset
+        try:
+            results = shape_inference.infer_node_outputs(
+                onnx.defs.get_schema(node.op_type, opset, ""),
+                node,
+                types,
+                data,
+                opset_imports=[helper.make_opsetid("", opset)],
+                ir_version=max(builder.model.proto.ir_version, 4),
+            )
+        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+            wrong = self._error(proto, " ".join(str(error).split()))
+            if _is_wild(node, data.values()):
+                raise wrong from None
+            return None if builder.is_batched else wrong
+        for name, result in results.items():
+            dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
+            if any(size < 0 for size in dims):
+                return self._error(proto, f"its result '{name}' has the shape {dims}")
+            if prod(dims) > MAX_TENSOR and all(given in builder.constants for given in types):
+                raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
+            if prod(dims) > MAX_TENSOR:
+                check_size(f"the output of {proto.op_type} '{name}'", (1, *dims), builder.model.place(name))
+        return None
+
+
+def check_texts(message: object) -> str | None:
+    """The first text of a protobuf message that is not UTF-8, shown with escapes; None when all are."""
+    for field, value in message.ListFields():  # type: ignore[attr-defined]
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        for one in value if _is_list(value) else (value,):
+            if field.type == field.TYPE_MESSAGE:
+                found = check_texts(one)
+                if found is not None:
+                    return found
+            elif not isinstance(one, str):
+                return one.decode("ascii", "backslashreplace")
+    return None
+
+
+def _is_list(value: object) -> bool:
+    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__")
+
+
+def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_Parameter]:
+    """The inputs that are given, with their declarations; the last declaration may stand for several."""
+    declared = schema.inputs
+    for index, name in enumerate(proto.input):
+        if name and declared:
+            yield name, declared[min(index, len(declared) - 1)]
+
+
+def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
+    """Whether an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+    attributes = (number for a in node.attribute for number in (a.i, *a.ints))
+    constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
+    return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
+
+
+def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
+    """The types of elements of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
+    return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
+
+
+def _class(kind: str) -> str:
+    """Numbers, whole numbers, truth values and texts are no substitute for each other; their widths are."""
+    return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

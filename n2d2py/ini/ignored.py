@@ -1,0 +1,99 @@
+"""Keys of N2D2 that have no effect here: an error where N2D2's results would differ, else one warning for each kind.
+
+No list of such keys is silent. Values with which N2D2 does what is done here anyway are let pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+
+__all__ = ["CACHES", "COVERED", "ON_LABELS", "SPIKING", "TRAINING", "Ignored", "IgnoredKeys", "covered"]
+
+_SHOWN = 6
+"""Names that a message lists of many."""
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Keys that match `pattern` (with `*` and `?`) and have no effect here.
+
+    Attributes:
+        kind: what they are, the words that begin a warning; "" where a message about their whole section stands for it.
+        does: what they do in N2D2, a clause without subject.
+        remedy: what to do.
+        changes: N2D2's results differ with them.
+        same: texts of values with which N2D2 does what is done here.
+    """
+
+    pattern: str
+    kind: str
+    does: str = ""
+    remedy: str = "remove it"
+    changes: bool = False
+    same: tuple[str, ...] = ()
+
+    def of(self, *patterns: str) -> tuple[Ignored, ...]:
+        """The same about other keys."""
+        return tuple(replace(self, pattern=pattern) for pattern in patterns)
+
+    def passes(self, text: str) -> bool:
+        """Whether the value `text` means what is done here."""
+        return text.strip().lower() in (one.lower() for one in self.same)
+
+    def error(self, name: str, where: Location) -> N2D2Error:
+        """The error for a key that changes results."""
+        return N2D2Error(
+            "E124",
+            f"'{name}' {self.does} in N2D2, which is not supported: the result would differ",
+            where=where,
+            remedy=self.remedy,
+        )
+
+
+TRAINING = Ignored(
+    "",
+    "keys of training",
+    "sets how N2D2 trains",
+    "nothing is to be done: trained weights are exported as they are; remove them to be rid of this warning",
+)
+SPIKING = Ignored("", "keys of spiking models", "is for spiking models", "remove them: spiking models are out of scope")
+CACHES = Ignored("", "keys of caches and memory", "saves time", "remove them: data are read when they are needed")
+ON_LABELS = Ignored("", "keys of ApplyToLabels", "acts on pixel-wise labels with ApplyToLabels=1", "remove them")
+COVERED = Ignored("*", "")
+"""All keys of a section that is read elsewhere, or about which a message says that it is not computed."""
+
+
+def covered(*patterns: str) -> tuple[Ignored, ...]:
+    """Keys of sections about which a message of its own says that they are not computed."""
+    return COVERED.of(*patterns)
+
+
+class IgnoredKeys:
+    """The keys without effect that were met in a document, by kind, to be said at once."""
+
+    def __init__(self) -> None:
+        self._met: dict[str, list[tuple[Ignored, str, Location]]] = {}
+
+    def add(self, entry: Ignored, name: str, where: Location) -> None:
+        """Notes that the key `name`, written at `where`, has no effect."""
+        if entry.kind:
+            self._met.setdefault(entry.kind, []).append((entry, name, where))
+
+    def warn(self) -> None:
+        """One warning for each kind of key."""
+        for kind, met in self._met.items():
+            names = list(dict.fromkeys(name for _, name, _ in met))
+            sections = list(dict.fromkeys(f"[{where.section}]" if where.section else "" for *_, where in met))
+            text = f"{kind} have no effect here: {_listed(names)}"
+            if sections != [""]:
+                text += f" in {_listed([section or 'the global section' for section in sections])}"
+            log.warning("W108", text, where=Location(met[0][2].file), remedy=met[0][0].remedy)
+        self._met.clear()
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,502 @@
+"""Functions of single values: one row, or one class, says all that the tool knows of a function.
+
+A layer carries a function as its activation, or an Activation layer applies it. From a row follow its ONNX import, the
+nodes that ONNX Runtime computes it with, its integer table, its value of `ActivationFunction=` and its C++ functor, a
+struct of the same name in `kernels/n2d2/activation.hpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from math import erf, pi, sqrt
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from n2d2py.registry import Registry
+
+__all__ = [
+    "FUNCTIONS",
+    "ONNX_FUNCTIONS",
+    "Abs",
+    "ChannelClip",
+    "Clip",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Function",
+    "Functor",
+    "Gelu",
+    "GeluTanh",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRectifier",
+    "Log",
+    "Logistic",
+    "OnnxEmitter",
+    "OnnxSource",
+    "Softplus",
+    "Sqrt",
+    "Step",
+    "Swish",
+    "Tanh",
+    "from_onnx",
+    "function",
+    "ini_functions",
+    "rectifier",
+]
+
+
+class OnnxSource(Protocol):
+    """What a function reads of an ONNX node."""
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute."""
+        ...
+
+    def optional_constant(self, index: int, what: str) -> np.ndarray | None:
+        """The value of input `index`, None when it is absent."""
+        ...
+
+
+class OnnxEmitter(Protocol):
+    """What a function writes ONNX nodes with."""
+
+    def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        """Adds a node; returns the name of its output."""
+        ...
+
+    def constant(self, values: Any) -> str:
+        """Adds a constant; returns its name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Functor:
+    """The C++ form of a function: `template`<type, struct of `parameters`, `flags`...>.
+
+    Attributes:
+        template: the struct template, with its namespace.
+        parameters: the static functions of the struct; None where the template takes none.
+        flags: further arguments.
+        header: the header that has it; "" for `n2d2/activation.hpp`.
+    """
+
+    template: str
+    parameters: dict[str, Any] | None = None
+    flags: tuple[bool, ...] = ()
+    header: str = ""
+
+
+class Function:
+    """y = f(x), element by element, in the floating-point type of x.
+
+    Attributes:
+        kind: its name in the tool and of its C++ functor.
+        onnx: the ONNX operator that is this function; attributes of both have one name, or that in a field's metadata.
+        ini_values: the values of `ActivationFunction=` that mean this function as it is by default.
+        gate: where f(x) = x * g(x): the functions that g is made of, first to last.
+        nonnegative: no output is below zero.
+        is_clamp: f(x) = min(max(x, low), high), which integer layers apply at no cost.
+    """
+
+    kind: ClassVar[str] = ""
+    onnx: ClassVar[str] = ""
+    ini_values: ClassVar[tuple[str, ...]] = ()
+    gate: ClassVar[tuple[Function, ...]] = ()
+    nonnegative: ClassVar[bool] = False
+    is_clamp: ClassVar[bool] = False
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def functor(self) -> Functor:
+        """Its C++ form."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return Functor(f"n2d2::{self.kind}", values or None)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        """Writes y = f(x) in operators of ONNX's opset 17.
+
+        Raises:
+            ValueError: when ONNX has no nodes for it.
+        """
+        if self.gate:
+            inner = x
+            for each in self.gate:
+                inner = emitter.emit(each.onnx, [inner])
+            emitter.emit("Mul", [x, inner], y)
+        elif self.onnx:
+            given = {_onnx_name(one): float(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+            emitter.emit(self.onnx, [x], y, **given)
+        else:
+            raise ValueError(f"the function {self.kind} has no ONNX nodes")
+
+    @classmethod
+    def from_onnx(cls, node: OnnxSource) -> Function:
+        """The function of a node of the operator `onnx`."""
+        given = {one.name: float(node.attribute(_onnx_name(one), one.default)) for one in fields(cls)}  # type: ignore[arg-type]
+        return cls(**given)
+
+
+def _onnx_name(one: Any) -> str:
+    return one.metadata.get("onnx", one.name)
+
+
+def _named(onnx: str, default: Any = MISSING) -> Any:
+    """An attribute that ONNX calls otherwise."""
+    return field(default=default, metadata={"onnx": onnx})
+
+
+FUNCTIONS: Registry[type[Function]] = Registry("the function")
+"""All functions by kind."""
+ONNX_FUNCTIONS: Registry[Callable[[OnnxSource], Function]] = Registry("the function of the ONNX operator")
+"""The ONNX operators that are functions; a reader raises ValueError, with the reason as a clause, for a node that it cannot take."""
+
+
+def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], Function]], Callable[[OnnxSource], Function]]:
+    """Declares how another ONNX operator becomes a function."""
+    return lambda read: ONNX_FUNCTIONS.add(operator, read)
+
+
+FunctionType = TypeVar("FunctionType", bound="type[Function]")
+
+
+def function(made: FunctionType) -> FunctionType:
+    """Declares a function, a frozen dataclass of its attributes."""
+    made.kind = vars(made).get("kind") or made.__name__
+    FUNCTIONS.add(made.kind, made)
+    if made.onnx:
+        ONNX_FUNCTIONS.add(made.onnx, made.from_onnx)
+    return made
+
+
+def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[Function]:
+    """Declares a function without attributes: y = `real`(x); `facts` are attributes of Function."""
+
+    def call(self: Function, x: np.ndarray) -> np.ndarray:
+        return real(x).astype(x.dtype, copy=False)
+
+    named = {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}
+    return function(dataclass(frozen=True)(type(kind, (Function,), named)))
+
+
+def ini_functions() -> dict[str, Function]:
+    """The functions without attributes by value of `ActivationFunction=`."""
+    return {value: made() for made in FUNCTIONS.values() for value in made.ini_values}
+
+
+def _quiet(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """The same without warnings where it is not defined."""
+
+    def computed(x: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return real(x)
+
+    return computed
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:
+    magnitude = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + magnitude), magnitude / (1 + magnitude)).astype(x.dtype)
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x.dtype.type(0), x)
+
+
+_erf = np.vectorize(erf, otypes=[np.float64])
+_GELU_CUBE = 0.044715
+"""Weight of x^3 in the tanh form of GELU (Hendrycks and Gimpel 2016)."""
+
+
+# ---- clamps and rectifiers ----------------------------------------------------------------------
+@function
+@dataclass(frozen=True)
+class Clip(Function):
+    """min(max(x, low), high); Clip(0) is the rectifier, Clip(0, 6) ReLU6, Clip(-t, t) N2D2's Saturation."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    is_clamp: ClassVar[bool] = True
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        return self.low >= 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(x, x.dtype.type(self.low), x.dtype.type(self.high))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        if self.low == 0 and self.high == np.inf:
+            emitter.emit("Relu", [x], y)
+            return
+        low = "" if self.low == -np.inf else emitter.constant(float(self.low))
+        high = "" if self.high == np.inf else emitter.constant(float(self.high))
+        emitter.emit("Clip", [x, low, high], y)
+
+
+@from_onnx("Relu")
+def _relu(node: OnnxSource) -> Function:
+    return Clip(0.0)
+
+
+@from_onnx("Clip")
+def _clip(node: OnnxSource) -> Function:
+    limits = []
+    for index, name, default in ((1, "min", -np.inf), (2, "max", np.inf)):
+        given = node.optional_constant(index, name)
+        limits.append(float(node.attribute(name, default) if given is None else given.reshape(-1)[0]))
+    low, high = limits
+    # exporters write "no limit" as the largest float32
+    low = -np.inf if low <= np.finfo(np.float32).min else low
+    high = np.inf if high >= np.finfo(np.float32).max else high
+    return Clip(min(low, high), high)
+
+
+@function
+@dataclass(frozen=True)
+class ChannelClip(Function):
+    """min(max(x, low), highs[c]) for channel c of x (N, C, H, W)."""
+
+    low: float
+    highs: tuple[float, ...]
+    is_clamp: ClassVar[bool] = True
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        return self.low >= 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(x, x.dtype.type(self.low), np.array(self.highs, x.dtype).reshape(1, -1, 1, 1))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        highs = emitter.constant(np.array(self.highs, np.float32).reshape(1, -1, 1, 1))
+        raised = emitter.emit("Max", [x, emitter.constant(float(self.low))])
+        emitter.emit("Min", [raised, highs], y)
+
+
+@function
+@dataclass(frozen=True)
+class LeakyRectifier(Function):
+    """slope * x below zero, x above, at most `high`."""
+
+    slope: float
+    high: float = np.inf
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.minimum(np.where(x < 0, x.dtype.type(self.slope) * x, x), x.dtype.type(self.high))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        if self.high == np.inf:
+            emitter.emit("LeakyRelu", [x], y, alpha=float(self.slope))
+        else:
+            leaky = emitter.emit("LeakyRelu", [x], alpha=float(self.slope))
+            emitter.emit("Clip", [leaky, "", emitter.constant(float(self.high))], y)
+
+
+@from_onnx("LeakyRelu")
+def _leaky(node: OnnxSource) -> Function:
+    return LeakyRectifier(float(node.attribute("alpha", 0.01)))
+
+
+def rectifier(slope: float = 0.0, clipping: float = 0.0) -> Function:
+    """N2D2's Rectifier: slope * x below zero, x above, at most `clipping` when that is not 0."""
+    high = clipping if clipping > 0 else np.inf
+    return Clip(0.0, high) if slope == 0 else LeakyRectifier(slope, high)
+
+
+@function
+@dataclass(frozen=True)
+class Step(Function):
+    """`below` where x <= threshold, `above` where x > threshold; None stands for x itself."""
+
+    threshold: float
+    below: float | None = 0.0
+    above: float | None = 1.0
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        low = self.below is not None and self.below >= 0
+        high = self.threshold >= 0 if self.above is None else self.above >= 0
+        return low and high
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        low, high = (x if value is None else x.dtype.type(value) for value in (self.below, self.above))
+        return np.where(x > x.dtype.type(self.threshold), high, low).astype(x.dtype)
+
+    def functor(self) -> Functor:
+        values = {"threshold": self.threshold, "below": self.below or 0.0, "above": self.above or 0.0}
+        return Functor("n2d2::Step", values, (self.below is None, self.above is None))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        above = emitter.emit("Greater", [x, emitter.constant(float(self.threshold))])
+        sides = [x if side is None else emitter.constant(float(side)) for side in (self.above, self.below)]
+        emitter.emit("Where", [above, *sides], y)
+
+
+@from_onnx("ThresholdedRelu")
+def _thresholded(node: OnnxSource) -> Function:
+    return Step(float(node.attribute("alpha", 1.0)), 0.0, None)
+
+
+# ---- functions with attributes ------------------------------------------------------------------
+@function
+@dataclass(frozen=True)
+class Tanh(Function):
+    """tanh(alpha * x)."""
+
+    alpha: float = 1.0
+    onnx: ClassVar[str] = "Tanh"
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.tanh(x.dtype.type(self.alpha) * x)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        scaled = x if self.alpha == 1 else emitter.emit("Mul", [x, emitter.constant(float(self.alpha))])
+        emitter.emit("Tanh", [scaled], y)
+
+    @classmethod
+    def from_onnx(cls, node: OnnxSource) -> Function:
+        return cls()
+
+
+@function
+@dataclass(frozen=True)
+class Elu(Function):
+    """gain * x above zero, gain * alpha * (exp(rate * x) - 1) below: ELU, SELU (gain) and CELU (rate = 1 / alpha)."""
+
+    alpha: float = 1.0
+    gain: float = 1.0
+    rate: float = 1.0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        dtype = x.dtype.type
+        below = dtype(self.alpha) * np.expm1(dtype(self.rate) * np.minimum(x, dtype(0)))
+        return dtype(self.gain) * np.where(x > 0, x, below)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        if self.rate != 1 and self.gain == 1 and self.rate * self.alpha == 1:
+            emitter.emit("Celu", [x], y, alpha=float(self.alpha))
+        elif self.rate != 1:
+            raise ValueError(f"{self} has no ONNX nodes")
+        elif self.gain != 1:
+            emitter.emit("Selu", [x], y, alpha=float(self.alpha), gamma=float(self.gain))
+        else:
+            emitter.emit("Elu", [x], y, alpha=float(self.alpha))
+
+
+@from_onnx("Elu")
+def _elu(node: OnnxSource) -> Function:
+    return Elu(float(node.attribute("alpha", 1.0)))
+
+
+@from_onnx("Selu")
+def _selu(node: OnnxSource) -> Function:
+    alpha, gamma = node.attribute("alpha", 1.67326319217681884765625), node.attribute("gamma", 1.05070102214813232421875)
+    return Elu(float(alpha), float(gamma))
+
+
+@from_onnx("Celu")
+def _celu(node: OnnxSource) -> Function:
+    alpha = float(node.attribute("alpha", 1.0))
+    if alpha <= 0:
+        raise ValueError("its alpha is not positive")
+    return Elu(alpha, 1.0, 1 / alpha)
+
+
+@function
+@dataclass(frozen=True)
+class HardSigmoid(Function):
+    """min(max(gain * x + shift, 0), 1)."""
+
+    gain: float = _named("alpha", 0.2)
+    shift: float = _named("beta", 0.5)
+    onnx: ClassVar[str] = "HardSigmoid"
+    nonnegative: ClassVar[bool] = True
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        dtype = x.dtype.type
+        return np.clip(dtype(self.gain) * x + dtype(self.shift), dtype(0), dtype(1))
+
+
+@function
+@dataclass(frozen=True)
+class HardSwish(Function):
+    """x * min(max(gain * x + shift, 0), high); 1/6, 1/2, 1 by default."""
+
+    gain: float = 1 / 6
+    shift: float = 0.5
+    high: float = 1.0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        dtype = x.dtype.type
+        return x * np.clip(dtype(self.gain) * x + dtype(self.shift), dtype(0), dtype(self.high))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        scaled = emitter.emit("Mul", [x, emitter.constant(float(self.gain))])
+        shifted = emitter.emit("Add", [scaled, emitter.constant(float(self.shift))])
+        gate = emitter.emit("Clip", [shifted, emitter.constant(0.0), emitter.constant(float(self.high))])
+        emitter.emit("Mul", [x, gate], y)
+
+
+@from_onnx("HardSwish")
+def _hard_swish(node: OnnxSource) -> Function:
+    return HardSwish()
+
+
+@function
+@dataclass(frozen=True)
+class Gelu(Function):
+    """x * (1 + erf(x / sqrt(2))) / 2."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return (0.5 * x * (1 + _erf(x / sqrt(2)))).astype(x.dtype)
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        error = emitter.emit("Erf", [emitter.emit("Mul", [x, emitter.constant(float(np.sqrt(0.5)))])])
+        half = emitter.emit("Mul", [x, emitter.constant(0.5)])
+        emitter.emit("Mul", [half, emitter.emit("Add", [error, emitter.constant(1.0)])], y)
+
+
+@function
+@dataclass(frozen=True)
+class GeluTanh(Function):
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        dtype = x.dtype.type
+        argument = dtype(sqrt(2 / pi)) * (x + dtype(_GELU_CUBE) * x * x * x)
+        return dtype(0.5) * x * (1 + np.tanh(argument))
+
+    def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
+        cube = emitter.emit("Mul", [emitter.emit("Mul", [x, x]), x])
+        inner = emitter.emit("Add", [x, emitter.emit("Mul", [cube, emitter.constant(_GELU_CUBE)])])
+        tanh = emitter.emit("Tanh", [emitter.emit("Mul", [inner, emitter.constant(float(np.sqrt(2 / np.pi)))])])
+        half = emitter.emit("Mul", [x, emitter.constant(0.5)])
+        emitter.emit("Mul", [half, emitter.emit("Add", [tanh, emitter.constant(1.0)])], y)
+
+
+@from_onnx("Gelu")
+def _gelu(node: OnnxSource) -> Function:
+    forms = {"none": Gelu(), "tanh": GeluTanh()}
+    form = node.attribute("approximate", "none")
+    if form not in forms:
+        raise ValueError(f"its approximation is {form}")
+    return forms[form]
+
+
+# ---- the table ----------------------------------------------------------------------------------
+Logistic = _row(
+    "Logistic", "1 / (1 + exp(-x)).", _logistic, onnx="Sigmoid", ini_values=("Logistic", "LogisticWithLoss"), nonnegative=True
+)
+Softplus = _row("Softplus", "log(1 + exp(x)).", _softplus, onnx="Softplus", ini_values=("Softplus",), nonnegative=True)
+Swish = _row("Swish", "x / (1 + exp(-x)).", lambda x: x * _logistic(x), ini_values=("Swish",), gate=(Logistic(),))
+Mish = _row("Mish", "x * tanh(log(1 + exp(x))).", lambda x: x * np.tanh(_softplus(x)), onnx="Mish", gate=(Softplus(), Tanh()))
+Softsign = _row("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), onnx="Softsign")
+Abs = _row("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
+Erf = _row("Erf", "The error function.", _erf, onnx="Erf")
+Exp = _row("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
+Log = _row("Log", "Natural logarithm; not a number below zero.", _quiet(np.log), onnx="Log")
+Sqrt = _row("Sqrt", "Square root; not a number below zero.", _quiet(np.sqrt), onnx="Sqrt", nonnegative=True)

@@ -1,0 +1,145 @@
+"""Layers that join tensors of different ranges in integers of one scale: Concat, and padding with a constant.
+
+The smallest range has few of the integers when the largest is many times wider. A Concat then gets 16 bits where no weights
+multiply its integers, for sums of 16-bit integers take more time; else the caller is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import Location
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import ArrayTake, Concat, Conv, Deconv, Fc
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.widths import asked_bits
+
+__all__ = ["CoarseJoin", "fill_values", "type_concats", "warn_of_coarse_joins", "with_fills"]
+
+_JOIN_RATIO = 0.5
+"""A concat input whose range is at least this share of the widest shares the output's scale."""
+
+_FEWEST_STEPS = 16
+"""Integers that the range of each input of a Concat must keep on each side of zero: 127 / 16, about an eighth of 8 bits."""
+
+_APART = 8
+"""A fill value beyond this many times the range of its tensor does not widen it."""
+
+
+@dataclass(frozen=True)
+class CoarseJoin:
+    """A Concat, or a layer that pads, whose integers are too coarse for some of what it holds.
+
+    `what` says for which, `remedy` what helps.
+    """
+
+    layer: str
+    pads: bool
+    what: str
+    remedy: str
+    location: Location | str | None
+
+
+def warn_of_coarse_joins(found: Iterable[CoarseJoin]) -> None:
+    """One warning for each."""
+    for join in found:
+        message = f"layer '{join.layer}' {join.what}"
+        if join.pads:
+            log.warning("W506", message, where=join.location, remedy=join.remedy)
+        else:
+            log.warning("W505", message, where=join.location, remedy=join.remedy)
+
+
+# ---- padding with a constant ------------------------------------------------------------------------
+def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]]:
+    """By the tensor whose integers they move, the layers that pad it with a constant other than 0."""
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        pads = isinstance(node.op, ArrayTake) and node.op.fill != 0 and node.output in source
+        if pads and any(offset < 0 for axis in node.op.offsets for offset in axis):
+            found.setdefault(source[node.output], []).append(node)
+    return found
+
+
+def with_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, list[CoarseJoin]]:
+    """The range widened to the constants that pad the tensor; those far beyond it are clipped, and named."""
+    widest, beyond = threshold, []
+    for node in padding:
+        fill = node.op.fill
+        if abs(fill) < _APART * threshold:
+            widest = max(widest, abs(fill))
+        else:
+            what = f"pads with {fill:g} a tensor that reaches {threshold:.4g}: in integers the value is {np.sign(fill) * widest:.4g}"
+            remedy = "pad with a value near the range of the tensor, or set Quantize=0 for the layer"
+            beyond.append(CoarseJoin(node.name, True, what, remedy, node.location))
+    return widest, beyond
+
+
+# ---- Concat -----------------------------------------------------------------------------------------
+def type_concats(
+    graph: Graph,
+    source: Mapping[str, str],
+    types: dict[str, NumType],
+    positive: set[str],
+    zero: set[str],
+    options: QuantOptions,
+) -> list[CoarseJoin]:
+    """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it.
+
+    `zero` are tensors that hold nothing else. Returns the Concats that stay too coarse for one of their inputs.
+    """
+    coarse = []
+    parts: dict[str, dict[str, float]] = {}
+    for node in graph.nodes:
+        if not isinstance(node.op, Concat) or node.output in types:
+            continue
+        origins = [source[name] for name in node.inputs]
+        held = [tensor for tensor, origin in source.items() if origin == node.output]
+        reaches: dict[str, float] = {}
+        for origin in origins:
+            reaches.update(parts.get(origin) or {origin: types[origin].scale * types[origin].qmax})
+        parts[node.output] = reaches
+        reach = max(reaches.values())
+        finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
+        asked = asked_bits(graph, held)
+        kind = NumType(asked or (16 if node.output in options.wide else options.bits), node.output not in positive)
+        if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
+            kind = replace(kind, bits=16)
+        types[node.output] = kind.with_scale(reach / kind.qmax)
+        if _is_coarse(kind, finest / reach):
+            coarse.append(_coarse(node, kind, reaches, zero))
+        for origin in origins:
+            near = types[origin].scale * types[origin].qmax >= _JOIN_RATIO * reach
+            same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
+            if near and same and origin not in graph.inputs:
+                types[origin] = types[node.output]
+    return coarse
+
+
+def _is_coarse(kind: NumType, share: float) -> bool:
+    """Whether a range that is `share` of the whole keeps too few of the integers."""
+    return NumType(kind.bits).qmax * share < _FEWEST_STEPS
+
+
+def _may_widen(graph: Graph, held: list[str], options: QuantOptions) -> bool:
+    """Whether 16 bits cost only memory: no weights multiply the integers, and nobody asked for 8 of the outputs."""
+    if not options.wide_joins or (options.output_bits == 8 and any(name in graph.outputs for name in held)):
+        return False
+    return not any(isinstance(reader.op, (Conv, Deconv, Fc)) for name in held for reader in graph.consumers(name))
+
+
+def _coarse(node: Node, kind: NumType, reaches: Mapping[str, float], zero: set[str]) -> CoarseJoin:
+    widest = max(reaches, key=lambda name: reaches[name])
+    least = min((name for name in reaches if name not in zero), key=lambda name: reaches[name])
+    step = reaches[widest] / kind.qmax
+    what = (
+        f"joins in {kind.bits} bits ranges that differ by a factor of {reaches[widest] / reaches[least]:.3g}: "
+        f"'{widest}' reaches {reaches[widest]:.4g}, '{least}' {reaches[least]:.4g}, which is {reaches[least] / step:.3g} steps"
+    )
+    remedy = "set Quantize=0 for it" if kind.bits == 16 else "set QuantBits=16 or Quantize=0 for it"
+    return CoarseJoin(node.name, False, what, f"{remedy}, or keep the tensors apart", node.location)

@@ -1,0 +1,58 @@
+"""A table of things by name, where a second entry of a name is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from n2d2py.errors import InternalError
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Entries by name, in the order in which they were added; `what` names an entry in messages."""
+
+    def __init__(self, what: str):
+        self.what = what
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str, entry: T) -> T:
+        """Adds an entry and returns it; the same entry may be added again.
+
+        Raises:
+            InternalError: when the name has another entry.
+        """
+        if self._entries.setdefault(name, entry) is not entry:
+            raise InternalError(f"{self.what} {name} is registered twice")
+        return entry
+
+    def get(self, name: str) -> T | None:
+        """The entry of a name, or None."""
+        return self._entries.get(name)
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def values(self) -> list[T]:
+        """The entries."""
+        return list(self._entries.values())
+
+    def snapshot(self) -> dict[str, T]:
+        """The entries by name, as a dictionary that later additions do not change."""
+        return dict(self._entries)
+
+    def restore(self, entries: dict[str, T]) -> None:
+        """Puts back what `snapshot` gave."""
+        self._entries = dict(entries)

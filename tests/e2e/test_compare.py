@@ -1,0 +1,79 @@
+"""-compare: its exit status and what it says of NaN."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.cli import main
+from n2d2py.runtime.export import Export
+
+pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("g++", "make"))), reason="g++ and make are not installed")
+
+WORDS = ["-seed", "1", "-export", "CPP", "-calib", "2", "-db-export", "0", "-compare", "2", "-quiet"]
+
+
+def network(folder: Path, *nodes: onnx.NodeProto) -> Path:
+    """x (2x6x6) to y, with the constant "half"; data between 0 and 1 beside it."""
+    graph = helper.make_graph(
+        list(nodes),
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 6, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.full((1, 1, 1, 1), 0.5, np.float32), "half")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "net.onnx")
+    images = np.random.default_rng(0).random((4, 2, 6, 6), np.float32)
+    np.savez(folder / "data.npz", images=images, labels=np.zeros(4, np.int64))
+    return folder / "net.onnx"
+
+
+def changed(monkeypatch, layer: str, value: float) -> None:
+    """The compiled export gives another value at one place of a layer."""
+    run = Export._run_layers
+
+    def other(self, inputs):
+        found = run(self, inputs)
+        found[layer][1, 0, 2, 3] = value
+        return found
+
+    monkeypatch.setattr(Export, "_run_layers", other)
+
+
+@pytest.mark.parametrize("bits", ["8", "-32"])
+def test_a_difference_is_an_error_of_a_written_export(bits, tmp_path, capsys, monkeypatch):
+    path = network(tmp_path, helper.make_node("Sub", ["x", "half"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
+    words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", bits, "-o", str(tmp_path)]
+    assert main(words) == 0
+    changed(monkeypatch, "a", 77)
+    assert main(words) == 1
+    said = capsys.readouterr()
+    assert "E812" in said.err and "layer 'a' differs first, at element [1, 0, 2, 3]" in said.err
+    assert "compiled 77" in said.err and "77 for" in said.out
+    (written,) = tmp_path.glob("export_CPP_*")
+    summary = json.loads((written / "statistics" / "summary.json").read_text())
+    assert summary["compare"]["a"]["identical"] is False
+
+
+def test_nan_in_both_is_equal_and_in_one_is_a_difference(tmp_path, capsys, monkeypatch):
+    path = network(
+        tmp_path,
+        helper.make_node("Sub", ["x", "half"], ["a"]),
+        helper.make_node("Log", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "half"], ["y"]),
+    )
+    words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", "-32", "-o", str(tmp_path)]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "3 layers: compiled values equal" in said.out and "Warning" not in said.err
+    (written,) = tmp_path.glob("export_CPP_*")
+    assert json.loads((written / "statistics" / "summary.json").read_text())["compare"]["y"]["sqnr_db"] is None
+    changed(monkeypatch, "a", np.nan)
+    assert main(words) == 1
+    assert "layer 'a' differs first, at element [1, 0, 2, 3]" in (said := capsys.readouterr().err) and "compiled nan" in said

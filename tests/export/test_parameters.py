@@ -1,0 +1,152 @@
+"""Every export parameter changes the export, or a message says that it does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from n2d2py.cli import main
+from n2d2py.ini.params import PARAMETERS
+
+HERE = Path(__file__).parent
+TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "nvdla": ("NVDLA", "8")}
+VALUES = {
+    "IncludeInputInBuffer": "0",
+    "IncludeOutputInBuffer": "0",
+    "OptimizeBufferMemory": "0",
+    "OptimizeNoBranchConcat": "0",
+    "FuseResidualAdd": "0",
+    "MemoryAlignment": "32",
+    "BufferAlignment": "64",
+    "MemoryManagerStrategy": "OptimizeStream",
+    "MemoryMode": "Small",
+    "MemoryBudget": "0",
+    "StreamInput": "1",
+    "OpenMP": "0",
+    "Namespace": "other",
+    "WeightsFormat": "string",
+    "SIMD": "none",
+    "RuntimeDispatch": "1",
+    "NVDLAConfig": "nv_large",
+    "NVDLAPrecision": "fp16",
+    "NVDLAFirmware": "0.11",
+    "NVDLACalibration": "table.json",
+    "NVDLAFallback": "1",
+}
+"""A value for every parameter that is not its default."""
+REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
+UNUSED = {("nvdla", "NVDLAFallback"), ("float", "FuseResidualAdd")}
+"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, or adds bytes."""
+
+
+def export(out: Path, target: str, parameters: str, *words: str) -> int:
+    kind, bits = TARGETS[target]
+    out.mkdir()
+    (out / "params.ini").write_text(parameters)
+    common = ["-seed", "1", "-w", "/dev/null", "-calib", "2", "-quality", "fast", "-db-export", "0", "-quiet"]
+    arguments = ["-export", kind, "-nbbits", bits, "-export-parameters", str(out / "params.ini"), "-o", str(out)]
+    return main([str(HERE / "parameters.ini"), *common, *arguments, *words])
+
+
+def made(out: Path) -> dict[str, bytes]:
+    """The files of an export by name, without those that tell what was asked for."""
+    (folder,) = out.glob("export_*")
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {
+        name: path.read_bytes()
+        for path in files
+        if (name := path.relative_to(folder).as_posix()) not in ("manifest.json", "README.md")
+        and not name.startswith("statistics/")
+    }
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory):
+    found: dict[str, dict[str, bytes]] = {}
+
+    def of(target: str) -> dict[str, bytes]:
+        if target not in found:
+            out = tmp_path_factory.mktemp("default") / target
+            assert export(out, target, "") == 0
+            found[target] = made(out)
+        return found[target]
+
+    return of
+
+
+def test_all_parameters_are_tried():
+    assert set(VALUES) == {key.name for key in PARAMETERS.keys}
+
+
+@pytest.mark.parametrize("target", ["int8", "nvdla", pytest.param("float", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", VALUES)
+def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, default, capsys):
+    status = export(tmp_path / "out", target, f"{name}={VALUES[name]}\n")
+    said = capsys.readouterr().err
+    if (target, name) in REFUSED:
+        assert status == 1 and re.search(r"error N2D2-E7\d\d", said) and (name in said or VALUES[name] in said)
+        return
+    assert status == 0
+    warned = re.search(rf"warning N2D2-W109: .*params.ini:1: {name} has no effect: .*; remove it", said) is not None
+    read = name.startswith("NVDLA") == (target == "nvdla")
+    assert warned == (not read)
+    assert (made(tmp_path / "out") != default(target)) == (read and (target, name) not in UNUSED)
+
+
+@pytest.mark.parametrize(
+    "parameters, name",
+    [
+        ("RuntimeDispatch=1\nSIMD=none", "RuntimeDispatch"),
+        ("StreamInput=1\nIncludeInputInBuffer=0", "IncludeInputInBuffer"),
+        ("MemoryManagerStrategy=OptimizeAuto\nBufferAlignment=64", "BufferAlignment"),
+        ("MemoryManagerStrategy=None\nBufferAlignment=64", "BufferAlignment"),
+    ],
+)
+def test_a_parameter_that_another_overrules_is_warned_of(parameters, name, tmp_path, capsys):
+    assert export(tmp_path / "out", "int8", parameters + "\n") == 0
+    assert f"{name} has no effect: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_defaults_are_no_demand(target, tmp_path, capsys):
+    assert export(tmp_path / "out", target, (HERE.parents[1] / "params" / "default.ini").read_text(), "-strict") in (0, 1)
+    assert "W109" not in capsys.readouterr().err
+
+
+LAYERS = ("a", "b", "sum", "dw", "left", "pool", "fc")
+
+
+@pytest.mark.parametrize("simd", ["auto", "none"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_tile_is_for_layers_that_work_in_tiles(layer, simd, tmp_path, default, capsys):
+    status = export(tmp_path / "out", "int8", f"SIMD={simd}\n[{layer}]\nTile=avx2:4x2:4096\n")
+    said = capsys.readouterr().err
+    if layer in ("a", "b", "left") and simd == "auto":
+        assert status == 0 and made(tmp_path / "out") != default("int8")
+    else:
+        assert (
+            status == 1 and f"E705: Tile=avx2:4x2:4096 of [{layer}]: " in said and not list((tmp_path / "out").glob("export_*"))
+        )
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("key, value", [("QuantBits", "16"), ("QuantWeightBits", "16"), ("Quantize", "0")])
+def test_a_precision_of_a_layer_is_warned_of_in_floating_point(layer, key, value, tmp_path, capsys):
+    assert export(tmp_path / "out", "float", f"[{layer}]\n{key}={value}\n") == 0
+    assert f"params.ini:1 [{layer}]: {key} has no effect: the export has no integers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("layer", ["sum", "pool"])
+def test_a_width_of_weights_is_for_layers_with_weights(layer, tmp_path, capsys):
+    assert export(tmp_path / "out", "int8", f"[{layer}]\nQuantWeightBits=16\n") == 0
+    assert re.search(rf"\[{layer}\]: QuantWeightBits has no effect: \w+ has no weights", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("target, key", [("int8", "Tiles"), ("nvdla", "Tile")])
+def test_an_unknown_key_of_a_layer_is_warned_of(target, key, tmp_path, capsys):
+    assert export(tmp_path / "out", target, f"[a]\n{key}=avx2:4x2:4096\n") == 0
+    said = capsys.readouterr().err
+    assert f"W102: {tmp_path / 'out' / 'params.ini'}:1 [a]: unknown key '{key}'" in said
+    assert ("did you mean 'Tile'?" in said) == (key == "Tiles")

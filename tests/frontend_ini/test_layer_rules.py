@@ -1,0 +1,120 @@
+"""Rules of single layer types: dimensions of what is only described, sequences, coefficients per channel, window keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from n2d2py.frontend.ini.network import build_graph
+from n2d2py.ini import load_document
+
+DESCRIBED = [
+    ("Type=Anchor\nAnchor[0]=32 1.0\nAnchor[1]=48 0.5", (1, 12, 6, 8)),
+    ("Type=Anchor\nRatios=0.5 1 2\nScales=1 4", (1, 36, 6, 8)),
+    ("Type=Anchor", (1, 4, 6, 8)),
+    ("Type=RP", (1, 4, 1, 1)),
+    ("Type=Proposal", (1, 4, 1, 1)),
+    ("Type=Proposal\nWithCls=1", (1, 5, 1, 1)),
+    ("Type=ObjectDet", (1, 5, 1, 1)),
+    ("Type=ObjectDet\nNumParts=1 4\nNumTemplates=2 0", (1, 19, 1, 1)),
+    ("Type=ROIPooling\nNbOutputs=7\nOutputsWidth=3\nOutputsHeight=2", (1, 7, 2, 3)),
+    ("Type=FMP\nNbOutputs=4\nScalingRatio=1.5", (1, 4, 4, 5)),
+    ("Type=Distance\nNbOutputs=9", (1, 9, 1, 1)),
+    ("Type=TargetBias\nNbOutputs=4", (1, 4, 6, 8)),
+]
+
+
+@pytest.mark.parametrize("body, shape", DESCRIBED)
+def test_dimensions_of_layers_that_are_only_described(body, shape, refusal):
+    Path("net.ini").write_text(f"[sp]\n[y]\nInput=sp\n{body}\n")
+    assert build_graph(load_document(Path("net.ini")), (1, 4, 6, 8), None, 1).shape("y") == shape
+    assert "E231" in refusal(f"[y]\nInput=sp\n{body}\n", (4, 6, 8))
+
+
+@pytest.mark.parametrize(
+    "dims, shape",
+    [("20 12", (12, 1, 20)), ("1 1 240", (240, 1, 1)), ("240", (240, 1, 1)), ("10 -1", (24, 1, 10)), ("-1 4 6", (6, 4, 10))],
+)
+def test_reshape(build, dims, shape):
+    """X Y C; two values are a sequence of X positions."""
+    count = shape[0]
+    assert build(f"[y]\nInput=sp\nType=Reshape\nNbOutputs={count}\nDims={dims}\n").graph.shape("y") == (1, *shape)
+
+
+def both(operation: str, more: str) -> str:
+    return f"[a]\nInput=sp\nType=Dropout\nNbOutputs=3\n[y]\nInput=sp,a\nType=ElemWise\nNbOutputs=3\nOperation={operation}\n{more}\n"
+
+
+PER_CHANNEL = "CoeffMode=PerChannel\nWeights=1 2 0.5 4 1 3\nShifts=1 0 -1 0.5 2 3"
+FIRST, SECOND = (np.array(values).reshape(1, 3, 1, 1) for values in ((1, 2, 0.5), (4, 1, 3)))
+
+
+@pytest.mark.parametrize("operation", ["Sum", "AbsSum", "EuclideanSum"])
+def test_coefficients_of_each_channel(build, stimulus, operation):
+    """AbsSum has weights alone."""
+    (found,) = build(both(operation, PER_CHANNEL)).run(stimulus, "y")
+    low, high = (np.array(values).reshape(1, 3, 1, 1) for values in ((1, 0, -1), (0.5, 2, 3)))
+    terms = FIRST * stimulus + low, SECOND * stimulus + high
+    want = {
+        "Sum": terms[0] + terms[1],
+        "AbsSum": (FIRST + SECOND) * np.abs(stimulus),
+        "EuclideanSum": np.sqrt(terms[0] ** 2 + terms[1] ** 2),
+    }[operation]
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_coefficients_that_mean_nothing(refusal):
+    for operation in ("Prod", "Max", "Min"):
+        assert f"CoeffMode=PerChannel has no meaning for {operation}" in refusal(both(operation, PER_CHANNEL))
+    negative = PER_CHANNEL.replace("Weights=1", "Weights=-1")
+    assert "no meaning for AbsSum with negative weights" in refusal(both("AbsSum", negative))
+
+
+@pytest.mark.parametrize("key", ["Stride", "StrideX", "StrideDims", "PoolDims", "SubSample"])
+def test_windows_of_no_size(refusal, key):
+    """A stride or window of 0 is refused, a padding of 0 is not."""
+    kind = (
+        "Type=Conv\nKernelSize=1"
+        if key == "SubSample"
+        else "Type=Pool\nPooling=Max\n" + ("" if "Pool" in key else "PoolDims=2 2")
+    )
+    value = "0 1" if key.endswith("Dims") else "0"
+    assert key in refusal(f"[y]\nInput=sp\n{kind}\nNbOutputs=3\n{key}={value}\n")
+
+
+def test_no_padding(build):
+    text = "[y]\nInput=sp\nType=Pool\nPooling=Max\nPoolDims=2 2\nNbOutputs=3\nPadding=0\n"
+    assert build(text).dims("y") == build(text.replace("Padding=0\n", "")).dims("y") == [9, 7, 3]
+
+
+@pytest.mark.parametrize(
+    "window, dims",
+    [
+        ("InputOffsetX=2\nInputOffsetY=1", [8, 7, 3]),
+        ("InputWidth=10\nInputHeight=8", [10, 8, 3]),
+        ("InputOffsetX=9\nInputWidth=1", [1, 8, 3]),
+        ("InputOffsetX=3\nInputWidth=7\nInputOffsetY=2\nInputHeight=6", [7, 6, 3]),
+    ],
+)
+def test_windows_of_an_input(build, window, dims):
+    """Up to its last column and line."""
+    assert build(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n").dims("y") == dims
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["InputOffsetX=10", "InputOffsetX=3\nInputWidth=8", "InputOffsetY=8", "InputOffsetY=2\nInputHeight=7", "InputWidth=11"],
+)
+def test_windows_that_leave_an_input(refusal, window):
+    assert "E233" in refusal(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n")
+
+
+def test_vectors_and_maps_of_one_pixel_go_together(build):
+    text = (
+        "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[g]\nInput=sp\nType=Pool\nPooling=Average\nPoolDims=10 8\nNbOutputs=3\n"
+        "[y]\nInput=v,g\nType=Fc\nNbOutputs=2\n"
+    )
+    built = build(text)
+    assert [node.op.kind for node in built.graph.nodes].count("Reshape") == 1 and built.dims("y") == [1, 1, 2]

@@ -1,0 +1,144 @@
+"""Every output of a model is an output of the network, in the order of the model: none is lost, none stands for two."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import onnx
+import pytest
+
+from n2d2py import load_export, load_simulator
+from n2d2py.cli import main
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.operators import Softmax
+from n2d2py.passes import fuse
+from n2d2py.reference import original_engine, run_graph
+
+pytest.importorskip("onnxruntime")
+
+BODY = """
+    c = Conv<pads = [1, 1, 1, 1]>(x, w1)
+    image = Relu(c)
+    mean = GlobalAveragePool(image)
+    pixel = Conv(mean, w2)
+    vector = Flatten(pixel)
+    vector2 = Flatten(pixel)
+    row = Reshape(pixel, row_shape)
+    sequence = Unsqueeze(vector, axis)
+    same = Identity(pixel)
+    same2 = Identity(same)
+    dropped = Dropout(pixel)
+    cast = Cast<to = 1>(pixel)
+    input2 = Identity(x)
+    clipped = Clip(image, zero)
+    relu2 = Relu(image)
+    moved = Transpose<perm = [0, 1, 2, 3]>(image)
+    times1 = Mul(image, one)
+    joined = Concat<axis = 1>(image)
+    whole = Slice(image, start, stop, axis)
+    flat = Flatten(image)
+    back = Reshape(flat, image_shape)
+    soft = Softmax(vector)
+    fixed = Constant<value_floats = [1.0, 2.0, 3.0]>()
+    constant = Reshape(fixed, constant_shape)
+"""
+PIXELS = ("pixel", "vector", "vector2", "row", "sequence", "same", "same2", "dropped", "cast", "soft")
+IMAGES = ("image", "clipped", "relu2", "moved", "times1", "joined", "whole", "back")
+FAMILY = [
+    "image pixel vector",  # the order in which the last one was lost
+    "pixel vector image",
+    *(" ".join(pair) for pair in itertools.permutations(("pixel", "vector", "row", "same", "soft"), 2)),
+    *(f"image {name}" for name in IMAGES[1:]),
+    *(f"{name} image" for name in IMAGES[1:]),
+    *(f"pixel {name}" for name in PIXELS[1:]),
+    "same same2 dropped",
+    "pixel row vector vector2 same2",
+    "x pixel",
+    "pixel x",
+    "input2 pixel",
+    "x input2 image",
+    "x",
+    "pixel constant",
+    "constant pixel image",
+]
+
+
+@pytest.fixture
+def with_outputs(model):
+    """The model with some of its tensors as outputs, in this order."""
+
+    def build(names: list[str]) -> onnx.ModelProto:
+        built = model(
+            f"float[1, 3, 6, 5] x => {', '.join(f'float[] {name}' for name in names)}",
+            BODY,
+            w1=(4, 3, 3, 3),
+            w2=(4, 4, 1, 1),
+            row_shape=np.array([1, 4]),
+            image_shape=np.array([1, 4, 6, 5]),
+            constant_shape=np.array([1, 3]),
+            axis=np.array([2]),
+            zero=np.array(0, np.float32),
+            one=np.array(1, np.float32),
+            start=np.array([0]),
+            stop=np.array([6]),
+        )
+        for output in built.graph.output:
+            output.type.tensor_type.ClearField("shape")
+        return onnx.shape_inference.infer_shapes(built)
+
+    return build
+
+
+@pytest.mark.parametrize("names", FAMILY)
+def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
+    names = names.split()
+    onnx.save(with_outputs(names), tmp_path / "net.onnx")
+    x = np.random.default_rng(2).uniform(0, 1, (1, 3, 6, 5)).astype(np.float32)
+    wanted = original_engine(tmp_path / "net.onnx").run({"x": x})
+    graph = import_onnx(tmp_path / "net.onnx")
+    for each in (graph, fuse(graph, integer=False)[0], fuse(graph, integer=True)[0]):
+        assert len(each.outputs) == len(set(each.outputs)) == len(names)
+        found = run_graph(each, {"x": x})
+        for name, want, got in zip(names, wanted.values(), found.values(), strict=True):
+            if name == "soft" and not any(isinstance(node.op, Softmax) for node in each.nodes):
+                got = np.exp(got) / np.exp(got).sum()  # left out of integer networks
+            assert got.shape == want.shape, name
+            np.testing.assert_allclose(got, want, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("bits", ["8", "-32"])
+@pytest.mark.parametrize("names", ["image pixel vector", "x back same same2 constant", "soft vector pixel"])
+def test_the_export_gives_all_outputs(with_outputs, names, bits, tmp_path, monkeypatch):
+    """Simulated and compiled, against ONNX Runtime."""
+    monkeypatch.chdir(tmp_path)
+    names = names.split()
+    onnx.save(with_outputs(names), "net.onnx")
+    assert main(["net.onnx", "-seed", "1", "-export", "CPP", "-nbbits", bits, "-calib", "8", "-quiet"]) == 0
+    x = np.random.default_rng(2).uniform(0, 1, (1, 3, 6, 5)).astype(np.float32)
+    wanted = list(original_engine("net.onnx").run({"x": x}).values())
+    folder = tmp_path / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
+    simulated, compiled = load_simulator(folder)(x), load_export(folder)(x)
+    for name, want, first, second in zip(names, wanted, simulated, compiled, strict=True):
+        assert first.shape == second.shape == want.shape, name
+        np.testing.assert_allclose(first, want, atol=0.05 * np.abs(want).max(), err_msg=name)
+        np.testing.assert_allclose(first, second, atol=1e-5 if bits == "-32" else 0, err_msg=name)
+
+
+def test_an_output_that_is_listed_twice_is_refused(with_outputs, tmp_path):
+    with pytest.raises(N2D2Error, match="E311.*'pixel' is listed twice"):
+        onnx.save(with_outputs(["pixel", "image", "pixel"]), tmp_path / "net.onnx")
+        import_onnx(tmp_path / "net.onnx")
+
+
+def test_a_branch_with_another_number_of_outputs_is_refused(model, tmp_path):
+    built = model(
+        "float[1, 3] x => float[1, 3] y",
+        "y = If<then_branch = g1 () => (float[1, 3] a, float[1, 3] b) { a = Relu(x) b = Abs(x) }, "
+        "else_branch = g2 () => (float[1, 3] d) { d = Abs(x) }>(condition)",
+        condition=np.array(True),
+    )
+    onnx.save(built, tmp_path / "net.onnx")
+    with pytest.raises(N2D2Error, match=r"E310|E302"):
+        import_onnx(tmp_path / "net.onnx")

@@ -1,0 +1,147 @@
+"""Rules of single converters: dropout, resizing of other axes, transposed weights, scales, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.operators import Activation, Clip, Dropout, Identity, Resize
+
+F = np.float32
+X = "float[N,3,4,5] x => float[N,3,4,5] y"
+
+
+def ops(graph) -> list:
+    return [node.op for node in graph.nodes]
+
+
+def test_the_ratio_of_a_dropout(model, check, one_node):
+    assert ops(check(model(X, "y = Dropout(x, r)", r=np.array(0.25, F)))) == [Dropout(0.25)]
+    assert ops(check(model(X, "y = Dropout(x, r, t)", r=np.array(0.75, F), t=np.array(False)))) == [Dropout(0.75)]
+    assert ops(check(model(X, "y = Dropout(x)"))) == [Dropout(0.5)]
+    assert ops(import_onnx(one_node("Dropout", ["N", 3, 4, 5], opset=11, ratio=0.125))) == [Dropout(0.125)]
+
+
+@pytest.mark.parametrize("ratio, imported", [(0.5, False), (0.0, True)])
+def test_a_dropout_in_training(model, ratio, imported):
+    """One that drops nothing may be."""
+    built = model("float[1,3,4,5] x => float[1,3,4,5] y", "y = Dropout(x, r, t)", r=np.array(ratio, F), t=np.array(True))
+    if imported:
+        import_onnx(built)
+    else:
+        with pytest.raises(N2D2Error, match="it is in training mode"):
+            import_onnx(built)
+
+
+@pytest.mark.parametrize(
+    "scales, image", [((1, 1, 2, 2), True), ((1, 1, 1, 3), True), ((1, 2, 2, 1), False), ((1, 2, 1, 1), False)]
+)
+def test_linear_resizing_of_channels_is_no_layer_of_images(one_node, check, scales, image):
+    dims = [int(n * s) for n, s in zip((3, 4, 5), scales[1:], strict=True)]
+    graph = check(one_node("Resize", [1, 3, 4, 5], {"": np.array(0), "s": np.array(scales, F)}, mode="linear"))
+    assert any(isinstance(op, Resize) for op in ops(graph)) == image
+    assert graph.shape("y") == (1, *dims)
+
+
+@pytest.mark.parametrize("boxes", [[0, 0, 1, 1], [0, 0.25, 1, 1], [-0.5, 0, 1.5, 0.75], [0.9, 0.1, 0.2, 1]])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_resizing_a_part_of_an_image(one_node, check, boxes, mode):
+    """tf_crop_and_resize: positions outside of the image, and none others, have the given value."""
+    low, high = boxes[:2], boxes[2:]
+    constants = {"roi": np.array([0, 0, *low, 1, 1, *high], F), "": np.array(0), "s": np.array([1, 3, 6, 4], np.int64)}
+    node = one_node(
+        "Resize",
+        [1, 3, 5, 7],
+        {"roi": constants["roi"], "n": np.array([], F), "s": constants["s"]},
+        mode=mode,
+        coordinate_transformation_mode="tf_crop_and_resize",
+        extrapolation_value=9.0,
+    )
+    check(node, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("limits", [(-0.5, 0.25), (0.25, -0.5)])
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_limits_are_read_from_one_value(model, check, limits, shape):
+    low, high = (np.full(shape, value, F) for value in limits)
+    if shape:
+        graph = import_onnx(model(X, "y = Clip(x, a, b)", a=low, b=high))
+    else:
+        graph = check(model(X, "y = Clip(x, a, b)", a=low, b=high))
+    assert ops(graph) == [Activation(Clip(min(limits[0], limits[1]), limits[1]))]
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("count", [3, 4, 5, 2])
+def test_scales_along_an_axis(one_node, axis, count):
+    """As many as the axis has elements."""
+    rng = np.random.default_rng(0)
+    stored = rng.integers(-9, 9, (1, 3, 4, 5)).astype(np.int8)
+    node = helper.make_node("DequantizeLinear", ["q", "s"], ["d"], axis=axis)
+    nodes = [node, helper.make_node("Add", ["d", "x"], ["y"])]
+    values = [helper.make_tensor_value_info(name, 1, [1, 3, 4, 5]) for name in ("x", "y")]
+    constants = [numpy_helper.from_array(stored, "q"), numpy_helper.from_array(rng.uniform(1, 2, count).astype(F), "s")]
+    built = helper.make_model(
+        helper.make_graph(nodes, "g", values[:1], values[1:], constants),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    if count == (1, 3, 4, 5)[axis]:
+        import_onnx(built)
+    else:
+        with pytest.raises(N2D2Error):
+            import_onnx(built)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_weights_of_a_quantized_gemm(turned):
+    """One scale for each output, along the axis that transB says."""
+    rng = np.random.default_rng(0)
+    w = rng.integers(-9, 9, (5, 7) if turned else (7, 5)).astype(np.int8)
+    scales = np.arange(1, 6, dtype=F) / 64
+    constants = {
+        "s": F(0.5),
+        "z": np.int8(0),
+        "w": w,
+        "sw": scales,
+        "zw": np.zeros(5, np.int8),
+        "so": F(0.25),
+        "zo": np.int8(0),
+    }
+    node = helper.make_node(
+        "QGemm", ["q", "s", "z", "w", "sw", "zw", "", "so", "zo"], ["o"], domain="com.microsoft", transB=turned
+    )
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node,
+        helper.make_node("DequantizeLinear", ["o", "so", "zo"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, ["N", 7])],
+        [helper.make_tensor_value_info("y", 1, ["N", 5])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    found = import_onnx(onnx.helper.make_model(graph, opset_imports=imports, ir_version=8))
+    (weights,) = (node.params["weights"] for node in found.nodes if "weights" in node.params)
+    np.testing.assert_allclose(weights, (w if turned else w.T) * scales[:, None])
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_resizing_to_the_same_size_is_none(one_node, check, mode):
+    graph = check(one_node("Resize", ["N", 3, 4, 5], {"": np.array(0), "s": np.ones(4, F)}, mode=mode))
+    assert ops(graph) == [Identity()]
+
+
+def test_blocks_of_more_axes(model, check):
+    """A matrix in place of an image: the operator on arrays, blocks of rows first or of channels first."""
+    for mode in ("DCR", "CRD"):
+        body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
+        dims = {"s": np.array([2, 8, 3, 2]), "t": np.array([1, 96])}
+        check(model("float[1,96] x => float[1,96] y", body, **dims))

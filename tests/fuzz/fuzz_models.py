@@ -1,0 +1,146 @@
+"""Small ONNX models that are damaged: a few networks, and many models of one operator."""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+
+import onnx
+from onnx import parser
+
+__all__ = ["models", "node_tests"]
+
+_HEADER = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>\n'
+
+_NETWORK = """
+net (float[1,3,8,8] x) => (float[1,5] y, float[1,4,4,4] p)
+<float[4,3,3,3] w = {%s}, float[4] b = {0.1,0.2,-0.3,0.4}, float[64,5] v = {%s}, int64[2] s = {1,-1}>
+{
+  c = Conv <kernel_shape = [3,3], pads = [1,1,1,1], dilations = [1,1], strides = [1,1], group = 1> (x, w, b)
+  r = Relu (c)
+  p = MaxPool <kernel_shape = [2,2], strides = [2,2]> (r)
+  f = Reshape (p, s)
+  y = Gemm <alpha = 1.0, beta = 1.0, transA = 0, transB = 0> (f, v)
+}
+"""
+
+_QUANTIZED = """
+net (float[1,2,4,4] x) => (float[1,3,4,4] y)
+<float s = {0.02}, int8 z = {3}, float t = {0.01}, int8 o = {0}, int8[3,2,1,1] w = {1,-2,3,-4,5,-6}, int32[3] b = {1,2,3}>
+{
+  q = QuantizeLinear (x, s, z)
+  c = QLinearConv <kernel_shape = [1,1]> (q, s, z, w, t, o, s, z, b)
+  d = DequantizeLinear (c, s, z)
+  e = QuantizeLinear (d, s, z)
+  y = DequantizeLinear (e, s, z)
+}
+"""
+
+_IMAGE = "net (float[1,4,6,6] x) => (float[N,M,H,W] y)"
+_NODES = (  # (signature, constants, body)
+    (_IMAGE, "float[2,4,3,3] w = {%72}", "y = Conv <pads = [1,1,1,1], strides = [2,2], dilations = [1,1], group = 1> (x, w)"),
+    (_IMAGE, "float[4,2,3,3] w = {%72}", "y = ConvTranspose <strides = [2,2], output_padding = [1,1], group = 1> (x, w)"),
+    (_IMAGE, "", "y = MaxPool <kernel_shape = [3,3], strides = [2,2], pads = [0,0,1,1], ceil_mode = 1, dilations = [1,1]> (x)"),
+    (_IMAGE, "", "y = AveragePool <kernel_shape = [2,2], strides = [2,2], count_include_pad = 1> (x)"),
+    (_IMAGE, "", "y = LpPool <kernel_shape = [2,2], p = 2> (x)"),
+    (_IMAGE, "", "y = GlobalAveragePool (x)"),
+    (_IMAGE, "", "y = LRN <size = 3, alpha = 0.001, beta = 0.75, bias = 1.0> (x)"),
+    (_IMAGE, "", "y = DepthToSpace <blocksize = 2, mode = \"CRD\"> (x)"),
+    (_IMAGE, "", "y = SpaceToDepth <blocksize = 2> (x)"),
+    (_IMAGE, "float[4] s = {1,1,1,1}", "y = BatchNormalization <epsilon = 0.001> (x, s, s, s, s)"),
+    (_IMAGE, "float[4] s = {1,1,1,1}", "y = InstanceNormalization (x, s, s)"),
+    (_IMAGE, "float[4] s = {1,1,2,2}, float[0] r = {}", 'y = Resize <mode = "nearest"> (x, r, s)'),
+    (_IMAGE, "int64[4] s = {1,4,9,9}", 'y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , s)'),
+    (_IMAGE, "int64[2] s = {9,9}", 'y = Resize <mode = "cubic", axes = [2,3], antialias = 0> (x, , , s)'),
+    (_IMAGE, "int64[8] p = {0,0,1,1,0,0,1,1}, float v = {0.5}", 'y = Pad <mode = "constant"> (x, p, v)'),
+    (_IMAGE, "int64[4] r = {1,1,2,2}", "y = Tile (x, r)"),
+    (_IMAGE, "int64[4] e = {1,4,6,6}", "y = Expand (x, e)"),
+    (_IMAGE, "int64[1] a = {2}, int64[1] b = {1}, int64[1] c = {5}, int64[1] d = {2}", "y = Slice (x, b, c, a, d)"),
+    (_IMAGE, "int64[2] s = {1,3}", "y, z = Split <axis = 1> (x, s)"),
+    (_IMAGE, "", "y = Transpose <perm = [0,2,3,1]> (x)"),
+    (_IMAGE, "int64[3] s = {1,4,-1}", "y = Reshape <allowzero = 0> (x, s)"),
+    (_IMAGE, "", "y = Flatten <axis = 1> (x)"),
+    (_IMAGE, "int64[1] a = {0}", "z = Squeeze (x, a)\n y = Unsqueeze (z, a)"),
+    (_IMAGE, "int64[3] i = {0,2,1}", "y = Gather <axis = 1> (x, i)"),
+    (_IMAGE, "int64[1,2] i = {0,1}", "y = GatherND <batch_dims = 0> (x, i)"),
+    (_IMAGE, "int64[1,4,6,1] i = {%24i}", "y = GatherElements <axis = 3> (x, i)"),
+    (_IMAGE, "int64[1,4,6,1] i = {%24i}, float[1,4,6,1] u = {%24}", "y = ScatterElements <axis = 3> (x, i, u)"),
+    (_IMAGE, "int64[1,2] i = {0,1}, float[1,6,6] u = {%36}", "y = ScatterND (x, i, u)"),
+    (_IMAGE, "int64[1] k = {2}", "y, i = TopK <axis = -1, largest = 1, sorted = 1> (x, k)"),
+    (_IMAGE, "int64 a = {2}", "y = CumSum <exclusive = 0, reverse = 1> (x, a)"),
+    (_IMAGE, "int64[2] a = {2,3}", "y = ReduceMean <keepdims = 1> (x, a)"),
+    (_IMAGE, "", "y = ReduceL2 <keepdims = 0> (x)"),
+    (_IMAGE, "", "y = ArgMax <axis = 1, keepdims = 1, select_last_index = 0> (x)"),
+    (_IMAGE, "", "y = Softmax <axis = 1> (x)"),
+    (_IMAGE, "", "y = LogSoftmax <axis = -1> (x)"),
+    (_IMAGE, "", "y = Hardmax <axis = 1> (x)"),
+    (_IMAGE, "", "y = Concat <axis = 1> (x, x)"),
+    (_IMAGE, "float[6] c = {1,2,3,4,5,6}", "y = Mul (x, c)"),
+    (_IMAGE, "float[4,1,1] c = {1,2,3,4}", "y = Div (x, c)"),
+    (_IMAGE, "float[4,1,1] c = {1,2,3,4}", "y = PRelu (x, c)"),
+    (_IMAGE, "float l = {0.0}, float h = {6.0}", "y = Clip (x, l, h)"),
+    (_IMAGE, "", "y = LeakyRelu <alpha = 0.1> (x)"),
+    (_IMAGE, "", "y = HardSigmoid <alpha = 0.2, beta = 0.5> (x)"),
+    (_IMAGE, "", "y = Elu <alpha = 1.0> (x)"),
+    (_IMAGE, "", "y = Cast <to = 6> (x)"),
+    (_IMAGE, "", 'y = Gelu <approximate = "tanh"> (x)'),
+    (_IMAGE, "", "y = Mean (x, x, x)"),
+    (_IMAGE, "", "y = Trilu <upper = 1> (x)"),
+    (_IMAGE, "float[1,3,3,2] g = {%18}", 'y = GridSample <mode = "bilinear", align_corners = 1> (x, g)'),
+    (_IMAGE, "float[6,2] w = {%12}", "y = MatMul (x, w)"),
+    (_IMAGE, "float[6,2] w = {%12}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)'),
+    (_IMAGE, "float[4] s = {1,1,1,1}", "y = GroupNormalization <num_groups = 2, epsilon = 0.001> (x, s, s)"),
+    (_IMAGE, "float[6] s = {1,1,1,1,1,1}", "y = LayerNormalization <axis = -1> (x, s)"),
+    (_IMAGE, "", "y = MeanVarianceNormalization <axes = [0,2,3]> (x)"),
+    (_IMAGE, "int64[2] s = {3,5}", "c = ConstantOfShape (s)\n z = Shape <start = 0> (c)\n e = Cast <to = 1> (z)\n m = ReduceSum (e)\n y = Add (x, m)"),
+    (_IMAGE, "int64 a = {0}, int64 b = {6}, int64 c = {1}", "r = Range (a, b, c)\n f = Cast <to = 1> (r)\n y = Add (x, f)"),
+    (_IMAGE, "float[6,6] e = {%36}", "i = EyeLike <k = 1, dtype = 1> (e)\n y = MatMul (x, i)"),
+    (_IMAGE, "int64[2] i = {0,1}, int64 d = {3}, float[2] v = {0,1}", "o = OneHot <axis = -1> (i, d, v)\n m = ReduceMax <keepdims = 0> (o)\n y = Mul (x, m)"),
+    (_IMAGE, "float[6] c = {1,2,3,4,5,6}", "z = Greater (x, c)\n y = Where (z, x, c)"),
+    (_IMAGE, "", "z = Identity (x)\n y = Dropout (z)"),
+    (_IMAGE, "float s = {0.02}, uint8 z = {3}", "q = QuantizeLinear (x, s, z)\n y = DequantizeLinear (q, s, z)"),
+    (_IMAGE, "float[4] s = {0.1,0.2,0.1,0.2}", "q = QuantizeLinear <axis = 1> (x, s)\n y = DequantizeLinear <axis = 1> (q, s)"),
+    (_IMAGE, "", "q, s, z = DynamicQuantizeLinear (x)\n y = DequantizeLinear (q, s, z)"),
+    (_IMAGE, "", "y, i = MaxPool <kernel_shape = [2,2]> (x)\n z = MaxUnpool <kernel_shape = [2,2]> (y, i)"),
+    (_IMAGE, "", 'y = DFT <axis = 2> (x)'),
+    (_IMAGE, "float s = {0.1}, int8 o = {0}", "q = QuantizeLinear (x, s, o)\n p = com.microsoft.QLinearAdd (q, s, o, q, s, o, s, o)\n y = DequantizeLinear (p, s, o)"),
+    (_IMAGE, "float[1,12,6] w = {%72}, float[1,12,3] r = {%36}", "s = ReduceSum <keepdims = 0> (x)\n y = Relu (x)"),
+    ("net (float[3,1,4] x) => (float[S,D,N,H] y)", "float[1,12,4] w = {%48}, float[1,12,3] r = {%36}", "y = LSTM <hidden_size = 3> (x, w, r)"),
+    ("net (float[2,3] x, float[2,3] z) => (float[N,M] y)", "", "y = Sub (x, z)"),
+    ("net (int64[1,4] x) => (float[N,M,K] y)", "float[5,3] w = {%15}", "y = Gather (w, x)"),
+    ("net (float[1,4] x) => (float[N,M] y)", "bool c = {1}", "y = If (c) <then_branch = t () => (float[1,4] a) { a = Relu (x) }, else_branch = e () => (float[1,4] b) { b = Abs (x) }>"),
+)  # fmt: skip
+
+
+def _numbers(count: int, whole: bool = False) -> str:
+    return ",".join(str(index % 3) if whole else f"{(index * 37 % 19 - 9) / 20}" for index in range(count))
+
+
+def _filled(text: str) -> str:
+    """`{%24}` becomes 24 reals, `{%24i}` 24 small whole numbers."""
+    while "%" in text:
+        before, _, after = text.partition("%")
+        digits = after[: next(index for index, letter in enumerate(after) if not letter.isdigit())]
+        whole = after[len(digits)] == "i"
+        text = before + _numbers(int(digits), whole) + after[len(digits) + whole :]
+    return text
+
+
+@lru_cache
+def models() -> list[tuple[str, bytes]]:
+    """(name, bytes) of every model written here."""
+    texts = [_NETWORK % (_numbers(108), _numbers(320)), _QUANTIZED]
+    texts += [f"{head}\n" + (f"<{_filled(given)}>" if given else "") + f"\n{{\n {body}\n}}" for head, given, body in _NODES]
+    made = [parser.parse_model(_HEADER + text) for text in texts]
+    return [(model.graph.node[-1].op_type, model.SerializeToString()) for model in made]
+
+
+@lru_cache
+def node_tests() -> list[tuple[str, bytes]]:
+    """(name, bytes) of the node tests of the onnx package; making them takes some seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        found = [(case.name, case.model) for case in collect_testcases(None) if isinstance(case.model, onnx.ModelProto)]
+    return [(name, model.SerializeToString()) for name, model in sorted(found, key=lambda pair: pair[0])]

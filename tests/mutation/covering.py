@@ -1,0 +1,221 @@
+"""Which test runs which statement, and how long it takes: collected once for each test file, kept outside of the repository.
+
+Each statement of the package is preceded by a note of itself. A test is credited with the statements that it runs, and with those
+of every fixture of a wider scope that it uses. Tests that fail, are skipped, or run the package in another process count for nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from forked import forked
+from imports import replace_code
+from mutants import Mutant, SourceFile
+
+__all__ = ["Covering", "collect"]
+
+Statement = tuple[str, str, int]
+"""File, qualified name of the function, lines from its head."""
+
+
+class _Notes:
+    """The statements of the package, numbered as modules are imported, and the set of those that ran."""
+
+    def __init__(self, root: Path, package: str):
+        self.root, self.package = root, root / package
+        self.statements: list[Statement] = []
+        self.ran: set[int] = set()
+
+    def code(self, path: str):
+        """The file's code with a note before each statement of a function."""
+        if not Path(path).is_relative_to(self.package):
+            return None
+        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+        name = Path(path).relative_to(self.root).as_posix()
+        tree.body.insert(_after_imports_of_the_future(tree), ast.parse("from covering_notes import ran as _ran_").body[0])
+        self._note(tree, name, "", 0)
+        return compile(ast.fix_missing_locations(tree), path, "exec")
+
+    def _note(self, node: ast.AST, file: str, function: str, head: int) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self._note(child, file, f"{function}.{child.name}" if function else child.name, child.lineno)
+            elif isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+                self._note(child, file, function, head)
+        if not function or isinstance(node, ast.ClassDef):
+            return
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                noted = []
+                for statement in body:
+                    noted += [self._mark(file, function, statement.lineno - head), statement]
+                setattr(node, field, noted)
+
+    def _mark(self, file: str, function: str, offset: int) -> ast.stmt:
+        self.statements.append((file, function, offset))
+        return ast.parse(f"_ran_.add({len(self.statements) - 1})").body[0]
+
+
+def _after_imports_of_the_future(tree: ast.Module) -> int:
+    at = 0
+    for index, node in enumerate(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            at = index + 1
+    return at or (1 if ast.get_docstring(tree) else 0)
+
+
+def _seconds() -> float:
+    """Processor time of this process and the ended ones below it: the same on a busy machine."""
+    return sum(os.times()[:4])
+
+
+class _Plugin:
+    """Takes the notes of each test and each fixture of a wider scope."""
+
+    def __init__(self, notes: _Notes):
+        self.notes = notes
+        self.fixtures: dict[int, tuple[set[int], float]] = {}
+        self.tests: dict[str, tuple[set[int], float]] = {}
+        self.bad: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef, request):
+        if fixturedef.scope == "function":
+            return (yield)
+        ran = self.notes.ran
+        outer, start = set(ran), _seconds()
+        ran.clear()
+        try:
+            return (yield)
+        finally:
+            before, seconds = self.fixtures.get(id(fixturedef), (set(), 0.0))
+            self.fixtures[id(fixturedef)] = (before | ran, max(seconds, _seconds() - start))
+            ran |= outer
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        ran, start = self.notes.ran, _seconds()
+        ran.clear()
+        result = yield
+        seconds = _seconds() - start
+        mine = set(ran)
+        for definitions in item._fixtureinfo.name2fixturedefs.values():
+            for each in definitions:
+                more, cost = self.fixtures.get(id(each), (set(), 0.0))
+                mine |= more
+                seconds = max(seconds, cost)
+        self.tests[item.nodeid] = (mine, seconds)
+        return result
+
+    def pytest_runtest_logreport(self, report):
+        if report.outcome != "passed":
+            self.bad.add(report.nodeid)
+
+
+def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path) -> dict:
+    import sys
+    from types import ModuleType
+
+    notes = _Notes(root, package)
+    module = ModuleType("covering_notes")
+    module.ran = notes.ran
+    sys.modules["covering_notes"] = module
+    replace_code(package, notes.code)
+    plugin = _Plugin(notes)
+    options = ["-q", "-m", marks, "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(folder)]
+    pytest.main([*options, test_file], plugins=[plugin])
+    used = sorted(set().union(*(ran for ran, _ in plugin.tests.values()))) if plugin.tests else []
+    number = {each: at for at, each in enumerate(used)}
+    return {
+        "statements": [notes.statements[each] for each in used],
+        "tests": {
+            test: [round(seconds, 4), sorted(number[each] for each in ran)]
+            for test, (ran, seconds) in plugin.tests.items()
+            if test not in plugin.bad and ran
+        },
+    }
+
+
+def collect(
+    root: Path, package: str, folders: Iterable[str], cache: Path, seconds: float, say, slow: Iterable[str] = ()
+) -> list[Path]:
+    """Runs the test files under `folders` that changed since they were last collected; the records, one a file.
+
+    Slow tests run in the files of `slow` only, which are added to them.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    records = []
+    paths = {path for folder in folders for path in (root / folder).rglob("test_*.py")} | {root / name for name in slow}
+    for path in sorted(paths):
+        name = path.relative_to(root).as_posix()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        record = cache / f"{name.replace('/', '+')}.{digest}.json"
+        if not record.exists():
+            start = time.perf_counter()
+            done = forked(partial(_run_file, root, package, name, "" if name in slow else "not slow"), seconds)
+            value = done.value if done.value is not None else {"statements": [], "tests": {}}
+            for old in cache.glob(f"{name.replace('/', '+')}.*.json"):
+                old.unlink()
+            record.write_text(json.dumps(value), encoding="utf-8")
+            took = time.perf_counter() - start
+            say(f"{name}: {len(value['tests'])} tests, {took:.1f} s{'' if done.value is not None else ': not finished'}")
+        records.append(record)
+    return records
+
+
+@dataclass
+class Covering:
+    """The tests by what they run."""
+
+    seconds: dict[str, float]
+    by_statement: dict[Statement, list[str]]
+    by_function: dict[tuple[str, str], set[str]]
+    by_file: dict[str, set[str]]
+
+    @classmethod
+    def read(cls, records: Iterable[Path]) -> Covering:
+        """From the records of `collect`."""
+        found = cls({}, {}, {}, {})
+        for record in records:
+            data = json.loads(record.read_text(encoding="utf-8"))
+            statements = [tuple(each) for each in data["statements"]]
+            for test, (seconds, ran) in data["tests"].items():
+                found.seconds[test] = seconds
+                for at in ran:
+                    file, function, _ = statement = statements[at]
+                    found.by_statement.setdefault(statement, []).append(test)
+                    found.by_function.setdefault((file, function), set()).add(test)
+                    found.by_file.setdefault(file, set()).add(test)
+        return found
+
+    def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
+        """The tests that run what is mutated, the fastest first, as many as take `budget` seconds together.
+
+        A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file.
+        """
+        found: Iterable[str] = ()
+        if mutant.names or not mutant.function:
+            users = source.users(mutant.names)
+            found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
+        else:
+            found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
+            found = found or self.by_function.get((mutant.file, mutant.function), ())
+        return list(self._within(found or self.by_file.get(mutant.file, ()), budget))
+
+    def _within(self, tests: Iterable[str], budget: float) -> Iterator[str]:
+        spent = 0.0
+        for test in sorted(tests, key=lambda test: (self.seconds[test], test)):
+            spent += self.seconds[test] + 0.005
+            if spent > budget:
+                return
+            yield test

@@ -1,0 +1,93 @@
+"""Mutants that no test can tell from the original, each with the reason: what they change makes no difference to any result.
+
+They are known by file, function, original text and mutated text, so that lines may move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EQUIVALENT", "Equivalent"]
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A mutant and why it is equivalent."""
+
+    file: str
+    function: str
+    original: str
+    mutated: str
+    reason: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """As `mutants.Mutant.key`."""
+        return self.file, self.function, self.original, self.mutated
+
+
+EQUIVALENT: tuple[Equivalent, ...] = (
+    Equivalent(
+        "n2d2py/frontend/ini/network.py",
+        "_ordered",
+        "sorted(layers, key=lambda layer: layer.level or 0)",
+        "sorted(layers, key=lambda layer: layer.level or 1)",
+        "Levels count from 1, so what stands for none is never taken.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/arrays/maps.py",
+        "_power",
+        "exponent.constant.reshape(-1)",
+        "exponent.constant.reshape(-2)",
+        "NumPy takes every negative size as the one to be found.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/converters/activation.py",
+        "_clip",
+        "given.reshape(-1)[0]",
+        "given.reshape(-1)[-1]",
+        "`optional_constant` gives one value, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/converters/arithmetic.py",
+        "_affine",
+        "vector is None and source != tensor",
+        "vector is None",
+        "Without a transposition both axes are the same, so the second attempt gives None again and is refused alike.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/importer.py",
+        "_Walk._fold",
+        "proto.attribute[0].t",
+        "proto.attribute[-1].t",
+        "A Constant whose first attribute is `value` has no other.",
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/window.py",
+        "ArrayWindow._convolve",
+        "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",
+        "weights.astype(wide).reshape(-2, 1, self.groups, self.outputs // self.groups, depth)",
+        "NumPy takes every negative size as the one to be found.",
+    ),
+    Equivalent(
+        "n2d2py/operators/pool.py",
+        "Pool.run_integer",
+        "graph.type(node.inputs[0])",
+        "graph.type(node.inputs[-1])",
+        "A pool has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/quant/quantize.py",
+        "float_graph",
+        "result.verify()",
+        "pass",
+        "`verify` raises only where a graph was broken by a defect elsewhere.",
+    ),
+    Equivalent(
+        "n2d2py/quant/types.py",
+        "choose_types",
+        "(histograms[name].minimum, 0)",
+        "(histograms[name].minimum, 1)",
+        "Of the pair only the first value is read, the minimum.",
+    ),
+)

@@ -1,0 +1,126 @@
+"""Mutation tests: small changes of the package, drawn by seed, that some test must notice.
+
+    python tests/mutation/run.py [-n 200] [-seed 1] [-only n2d2py/memory] [-tests memory,quant] [-cache FOLDER]
+
+The first run collects which test runs which statement, which takes as long as the tests themselves; later ones collect again the
+files of tests that changed. Each mutant then meets the tests that run it, in a process of its own, until one fails; no file of the
+checkout is written. Survivors are listed; those of `equivalent.py` are not tried, and shown with their reason.
+Exit status 1 when there is any survivor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT)]
+
+import configobj  # noqa: E402, F401  what the package imports is loaded once, before the forks
+import jinja2  # noqa: E402, F401
+import matplotlib.pyplot  # noqa: E402, F401
+import numpy  # noqa: E402, F401
+import onnx.reference  # noqa: E402, F401
+import onnxruntime  # noqa: E402, F401
+import PIL.Image  # noqa: E402, F401
+import tqdm  # noqa: E402, F401
+from covering import Covering, collect  # noqa: E402
+from equivalent import EQUIVALENT  # noqa: E402
+from mutants import Mutant, SourceFile  # noqa: E402
+from trial import Outcome, Result, Trials  # noqa: E402
+
+PACKAGE = "n2d2py"
+PARTS = ("frontend", "memory", "operators", "passes", "quant")
+TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,memory,operators,passes,quant,reference"
+SLOW = ("tests/conformance/test_node_operators.py",)
+"""Slow tests that count: most operators on arrays have no others."""
+COLLECTING = 900.0
+"""Seconds for one file of tests."""
+
+
+def draw(sources: list[SourceFile], only: str, count: int, seed: int) -> list[tuple[SourceFile, Mutant]]:
+    """`count` mutants of the files whose path begins with `only`; all of them when `count` is 0."""
+    every = [(source, mutant) for source in sources if source.name.startswith(only) for mutant in source.mutants]
+    return random.Random(seed).sample(every, count) if 0 < count < len(every) else every
+
+
+def score(name: str, counts: Counter) -> str:
+    """One line of the table at the end."""
+    tried = counts.total() - counts["equivalent"]
+    dead = tried - counts[Outcome.LIVES.value]
+    share = f"{100 * dead / tried:.1f} %" if tried else "none"
+    return (
+        f"{name}: {dead} of {tried} killed ({share}), {counts[Outcome.LATE.value]} by time; {counts['equivalent']} equivalent"
+    )
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-n", type=int, default=200, help="mutants that are drawn; 0: all")
+    parser.add_argument("-seed", type=int, default=1)
+    parser.add_argument("-only", default="", help="files whose path begins so, such as n2d2py/memory")
+    parser.add_argument("-again", action="store_true", help="only what the last run with the same -n, -seed and -only let live")
+    parser.add_argument("-tests", default=TESTS, help="folders under tests/ whose fast tests count")
+    parser.add_argument("-budget", type=float, default=10.0, help="seconds of tests for each mutant")
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    parser.add_argument("-cache", type=Path, default=home / "n2d2py-mutation", help="where the collected records are kept")
+    return parser.parse_args()
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main() -> int:
+    arguments = parse()
+    os.chdir(ROOT)
+    start = time.perf_counter()
+    folders = [f"tests/{name}" for name in arguments.tests.split(",")]
+    covering = Covering.read(collect(ROOT, PACKAGE, folders, arguments.cache, COLLECTING, say, SLOW))
+    sources = [SourceFile(ROOT, path) for part in PARTS for path in sorted((ROOT / PACKAGE / part).rglob("*.py"))]
+    drawn = draw(sources, arguments.only, arguments.n, arguments.seed)
+    lived = arguments.cache / f"lived-{arguments.n}-{arguments.seed}-{arguments.only.replace('/', '+')}.txt"
+    if arguments.again:
+        keys = set(lived.read_text(encoding="utf-8").split("\0"))
+        drawn = [(source, mutant) for source, mutant in drawn if repr(mutant.key) in keys]
+    reasons = {entry.key: entry.reason for entry in EQUIVALENT}
+    equal = [mutant for _, mutant in drawn if mutant.key in reasons]
+    tried = [(source, mutant) for source, mutant in drawn if mutant.key not in reasons]
+    out = os.fdopen(os.dup(1), "w")
+
+    def tell(at: int, result: Result) -> None:
+        print(f"[{at + 1}/{len(tried)}] {result} {tried[at][1]}", file=out, flush=True)
+
+    results = Trials(PACKAGE, covering, arguments.budget).run_all(tried, tell)
+    totals: dict[str, Counter] = {}
+    for name, outcome in (
+        *((mutant.file, "equivalent") for mutant in equal),
+        *((mutant.file, result.outcome.value) for (_, mutant), result in zip(tried, results, strict=True)),
+    ):
+        totals.setdefault("/".join(name.split("/")[:2]), Counter())[outcome] += 1
+    survivors = [mutant for (_, mutant), result in zip(tried, results, strict=True) if result.outcome is Outcome.LIVES]
+    lived.write_text("\0".join(repr(mutant.key) for mutant in survivors), encoding="utf-8")
+    for mutant in equal:
+        say(f"equivalent: {mutant}\n    {reasons[mutant.key]}")
+    known = {mutant.key for source in sources for mutant in source.mutants}
+    for entry in EQUIVALENT:
+        if entry.key not in known:
+            say(f"equivalent.py: no such mutant any more: {entry.file}: {entry.function}: {entry.original}")
+    for mutant in survivors:
+        say(f"SURVIVOR {mutant}\n    Equivalent{mutant.key!r}")
+    for name, counts in (*sorted(totals.items()), ("all", sum(totals.values(), Counter()))):
+        say(score(name, counts))
+    say(f"{time.perf_counter() - start:.0f} s")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""The runner itself: which mutants a text has, that they are known by more than their lines, that tests kill what they notice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from covering import Covering, collect
+from equivalent import EQUIVALENT
+from mutants import SourceFile
+from trial import Outcome, Trials
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def mutants(folder: Path, text: str) -> list:
+    (folder / "module.py").write_text(text, encoding="utf-8")
+    return SourceFile(folder, folder / "module.py").mutants
+
+
+def changes(folder: Path, text: str) -> set[tuple[str, str]]:
+    return {(mutant.original, mutant.mutated) for mutant in mutants(folder, text)}
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("a < b", {("a < b", "a <= b"), ("a < b", "a >= b")}),
+        ("a == 'x'", {("a == 'x'", "a != 'x'"), ("a == 'x'", "a == 'x_'")}),
+        ("a in ('x', b)", {("a in ('x', b)", "a not in ('x', b)"), ("a in ('x', b)", "a in ('x_', b)")}),
+        ("a and b", {("a and b", "a or b"), ("a and b", "a"), ("a and b", "b")}),
+        ("not a", {("not a", "a")}),
+        ("a // b", {("a // b", "a * b")}),
+        ("f(a, b, c)", {("f(a, b, c)", "f(b, a, c)")}),
+        ("max(a, b)", {("max(a, b)", "min(a, b)")}),
+        ("x.any()", {("x.any()", "x.all()")}),
+        ("a[0]", {("a[0]", "a[1]"), ("a[0]", "a[-1]")}),
+        ("True", {("True", "False")}),
+        ("a if b else c", {("b", "True"), ("b", "False")}),
+        ("[a for a in b if c]", {("c", "True"), ("c", "False")}),
+        ("zip(a, b, strict=True)", {("zip(a, b, strict=True)", "zip(b, a, strict=True)")}),
+        ("f'{a + 1}'", set()),
+        ("N2D2Error('E1', a + 1)", set()),
+        ("log.warning('W1', a + 1)", set()),
+    ],
+)
+def test_expressions(tmp_path, text, found):
+    assert changes(tmp_path, f"value = {text}\n") == found
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("return a", {("return a", "return None")}),
+        ("return None", set()),
+        ("raise ValueError(a + 1)", {("raise ValueError(a + 1)", "pass")}),
+        ("a += 1", {("a += 1", "pass"), ("a += 1", "a -= 1"), ("1", "2"), ("1", "0")}),
+        ("a.b = c", {("a.b = c", "pass")}),
+        ("a = c", set()),
+        ("f(a)", {("f(a)", "pass")}),
+        ("log.notice('a', b)", set()),
+        ("assert a < b", set()),
+        ("a: int | None = b", set()),
+        ("if a: f", {("a", "True"), ("a", "False")}),
+        ("while a: break", {("a", "False"), ("break", "pass"), ("break", "continue")}),
+        ("for a in b: continue", {("continue", "pass"), ("continue", "break")}),
+        ("with a < b: pass", {("a < b", "a <= b"), ("a < b", "a >= b")}),
+        ("try: pass\n    except E: f(a)\n    finally: g(a)", {("f(a)", "pass"), ("g(a)", "pass")}),
+    ],
+)
+def test_statements(tmp_path, text, found):
+    """In a function, whose docstring, decorator and annotations stay."""
+    assert changes(tmp_path, f'@d(1)\ndef f(a: list[1]) -> dict[2]:\n    "text"\n    {text}\n') == found
+
+
+def test_defaults_and_names(tmp_path):
+    (mutant,) = mutants(tmp_path, "__all__ = [1]\nclass A:\n    def f(self, x=True):\n        pass\n")
+    assert (mutant.function, mutant.names, mutant.line) == ("A", ("f",), 3)
+
+
+def test_a_mutant_is_known_where_lines_move(tmp_path):
+    text = "def f(a):\n    return a + 1\n"
+    first, moved = mutants(tmp_path, text), mutants(tmp_path, f"b = c\n\n\n{text}")
+    assert [mutant.key for mutant in first] == [mutant.key for mutant in moved]
+    assert [mutant.line + 3 for mutant in first] == [mutant.line for mutant in moved]
+    assert [mutant.offset for mutant in first] == [mutant.offset for mutant in moved]
+
+
+def test_a_change_is_taken_back(tmp_path):
+    (tmp_path / "module.py").write_text("def f(a, b):\n    return [a - b, 1][0]\n")
+    source = SourceFile(tmp_path, tmp_path / "module.py")
+
+    def result() -> int:
+        space: dict = {}
+        exec(source.code(), space)
+        return space["f"](5, 3)
+
+    for mutant in source.mutants:
+        if "a + b" in mutant.mutated:
+            with mutant.applied():
+                assert result() == 8
+        assert result() == 2
+
+
+def test_equivalent_mutants_have_reasons():
+    assert len({entry.key for entry in EQUIVALENT}) == len(EQUIVALENT)
+    for entry in EQUIVALENT:
+        assert (ROOT / entry.file).is_file() and len(entry.reason) > 20 and entry.original != entry.mutated
+
+
+SAMPLE = '''"""A package."""
+
+LIMIT = 3
+
+
+def clamp(value):
+    if value < 0:
+        return 0
+    return min(value, LIMIT)
+
+
+def unseen(value):
+    return value + 1
+
+
+def endless(value):
+    while value:
+        value = value // 2
+    return 7
+'''
+SAMPLE_TESTS = """
+import pytest
+import sample.module
+
+
+@pytest.fixture(scope="module")
+def high():
+    return sample.module.clamp(10)
+
+
+def test_high(high):
+    assert high == 3
+
+
+def test_low():
+    assert sample.module.clamp(-5) == 0
+
+
+def test_endless():
+    assert sample.module.endless(3) == 7
+
+
+def test_wrong():
+    assert sample.module.unseen(1) == 5
+"""
+
+
+@pytest.mark.slow
+def test_what_tests_notice(tmp_path, monkeypatch):
+    """Mutants that a test notices are killed, by that test; failing tests, and code that no test runs, kill none."""
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample" / "__init__.py").write_text("")
+    module = tmp_path / "sample" / "module.py"
+    module.write_text(SAMPLE)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_sample.py").write_text(SAMPLE_TESTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told: list[str] = []
+    for _ in range(2):  # what is collected stays
+        covering = Covering.read(collect(tmp_path, "sample", ["tests"], tmp_path / "cache", 60, told.append))
+    assert len(told) == 1 and told[0].startswith("tests/test_sample.py: 3 tests")
+    assert covering.by_function["sample/module.py", "clamp"] == {
+        f"tests/test_sample.py::test_{name}" for name in ("high", "low")
+    }
+    source, trials = SourceFile(tmp_path, module), Trials("sample", covering, 10.0, least=0.5)
+    told.clear()
+    drawn = [(source, mutant) for mutant in source.mutants]
+    found = trials.run_all(drawn, lambda at, result: told.append(str(result)))
+    results = {mutant.key[1:]: result for (_, mutant), result in zip(drawn, found, strict=True)}
+    lives = {key for key, result in results.items() if result.outcome is Outcome.LIVES}
+    assert lives >= {(name, a, b) for name, a, b in results if name == "unseen"}
+    assert {key for key in lives if key[0] != "unseen"} == {
+        ("clamp", "value < 0", "value <= 0"),
+        ("clamp", "value < 0", "value < 1"),
+        ("clamp", "value < 0", "value < -1"),
+        ("endless", "value", "False"),
+        ("endless", "value // 2", "value // 3"),
+    }
+    assert results["", "3", "4"].by == "tests/test_sample.py::test_high"
+    assert results["clamp", "value < 0", "False"].by == "tests/test_sample.py::test_low"
+    assert results["endless", "value // 2", "value * 2"].outcome is Outcome.LATE
+    assert module.read_text() == SAMPLE

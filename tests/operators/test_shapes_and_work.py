@@ -1,0 +1,146 @@
+"""The shape that each layer announces is that of what it computes, and its multiply-accumulates are those of the formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node
+from n2d2py.operators import (
+    LRN,
+    Affine,
+    BatchNorm,
+    Concat,
+    Conv,
+    Deconv,
+    DepthToSpace,
+    ElemWise,
+    Fc,
+    Identity,
+    Normalize,
+    Op,
+    Padding,
+    Pool,
+    PoolSum,
+    Reshape,
+    Resize,
+    Softmax,
+    SpaceToDepth,
+    Take,
+    Transpose,
+    Unpool,
+)
+from n2d2py.reference import run_graph
+
+NORM = dict.fromkeys(("scale", "bias", "mean", "variance"), (12,))
+# operator, shapes of the inputs, shapes of the parameters, shape of the output, multiply-accumulates
+LAYERS = {
+    "Conv": (Conv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 5, 9), 5 * 5 * 9 * 12 * 6),
+    "Conv, all attributes": (
+        Conv((2, 3), (1, 0, 2, 3), (2, 1), 3),
+        [(12, 7, 10)],
+        {"weights": (6, 4, 3, 2), "bias": (6,)},
+        (6, 3, 4),
+        6 * 3 * 4 * 4 * 6,
+    ),
+    "Deconv": (Deconv(), [(12, 7, 10)], {"weights": (5, 12, 3, 2), "bias": (5,)}, (5, 9, 11), 5 * 12 * 6 * 70),
+    "Deconv, all attributes": (
+        Deconv((2, 3), (1, 0, 2, 3), (2, 1), 3),
+        [(12, 7, 10)],
+        {"weights": (6, 4, 3, 2), "bias": (6,)},
+        (6, 14, 26),
+        6 * 4 * 6 * 70,
+    ),
+    "Fc": (Fc(), [(12, 7, 10)], {"weights": (5, 840), "bias": (5,)}, (5,), 4200),
+    "Max pool": (Pool("Max", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 0),
+    "Average pool": (Pool("Average", (3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10)], {}, (12, 3, 4), 12 * 12 * 6),
+    "PoolSum": (PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), (12, 3, 4)], {}, (12, 3, 4), 144),
+    "Unpool": (Unpool((2, 3), (2, 3)), [(12, 3, 3), (12, 7, 10)], {}, (12, 6, 9), 0),
+    "Affine": (Affine(), [(12, 7, 10)], {"weights": (12,), "bias": (12,)}, (12, 7, 10), 840),
+    "BatchNorm": (BatchNorm(), [(12, 7, 10)], NORM, (12, 7, 10), 840),
+    "ElemWise": (ElemWise("Sum"), [(12, 7, 10), (12, 1, 1), (1, 7, 10)], {}, (12, 7, 10), 3 * 840),
+    "Concat": (Concat(), [(12, 7, 10), (3, 7, 10), (1, 7, 10)], {}, (16, 7, 10), 0),
+    "DepthToSpace": (DepthToSpace(2), [(12, 7, 10)], {}, (3, 14, 20), 0),
+    "DepthToSpace, channels first": (DepthToSpace(3, True), [(18, 7, 5)], {}, (2, 21, 15), 0),
+    "SpaceToDepth": (SpaceToDepth(2), [(12, 6, 10)], {}, (48, 3, 5), 0),
+    "SpaceToDepth, channels first": (SpaceToDepth(3, True), [(2, 6, 9)], {}, (18, 2, 3), 0),
+    "Padding": (Padding((1, 2, -3, 4)), [(12, 7, 10)], {}, (12, 5, 16), 0),
+    "Take": (Take(((1, 1, 0), None, (9, 3))), [(12, 7, 10)], {}, (3, 7, 2), 0),
+    "Nearest": (Resize((3, 25)), [(12, 7, 10)], {}, (12, 3, 25), 0),
+    "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
+    "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
+    "LRN over few channels": (LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
+    "Normalize": (Normalize("L2"), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
+    "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), None),
+    "Transpose": (Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),
+    "Reshape": (Reshape((4, 210)), [(12, 7, 10)], {}, (4, 210), 0),
+    "Identity": (Identity(), [(12, 7, 10)], {}, (12, 7, 10), 0),
+}
+
+
+def layer(op: Op, inputs: list[tuple], params: dict[str, tuple]) -> Graph:
+    graph, rng = Graph("net"), np.random.default_rng(0)
+    for index, shape in enumerate(inputs):
+        graph.add_input(f"x{index}", (1, *shape))
+    arrays = {name: rng.uniform(0.5, 1, shape).astype(np.float32) for name, shape in params.items()}
+    graph.add(Node("y", op, list(graph.inputs), ["y"], arrays))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
+@pytest.mark.parametrize("op, inputs, params, output, macs", LAYERS.values(), ids=LAYERS)
+def test_shapes_and_work(op, inputs, params, output, macs):
+    graph = layer(op, inputs, params)
+    assert graph.shape("y") == (1, *output)
+    rng = np.random.default_rng(1)
+    feeds = {f"x{index}": rng.normal(size=(3, *shape)) for index, shape in enumerate(inputs)}
+    assert run_graph(graph, feeds)["y"].shape == (3, *output)
+    if macs is not None:
+        assert op.macs([(1, *shape) for shape in inputs], (1, *output), graph.node("y")) == macs
+
+
+@pytest.mark.parametrize(
+    "op, shape, text",
+    [
+        (DepthToSpace(2), (6, 4, 4), "6 channels are no multiple of 2x2"),
+        (DepthToSpace(3), (12, 4, 4), "12 channels are no multiple of 3x3"),
+        (SpaceToDepth(2), (3, 5, 4), "an image of 4x5 has no whole blocks of 2x2"),
+        (SpaceToDepth(2), (3, 4, 5), "an image of 5x4 has no whole blocks of 2x2"),
+        (SpaceToDepth(3), (3, 6, 4), "an image of 4x6 has no whole blocks of 3x3"),
+    ],
+)
+def test_blocks_that_do_not_fit(op, shape, text):
+    with pytest.raises(N2D2Error) as caught:
+        layer(op, [shape], {})
+    assert caught.value.code == "E244" and text in caught.value.what
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+@pytest.mark.parametrize("block", [2, 3])
+def test_blocks_there_and_back(block, channels_first):
+    """Element by element: y[c, h b + i, w b + j] = x[d, h, w], d by rows of channels or of blocks."""
+    c, h, w = 2, 4, 5
+    x = np.arange(2 * c * block**2 * h * w, dtype=np.float64).reshape(2, -1, h, w)
+    (y,) = DepthToSpace(block, channels_first).run([x], None)
+    for i in range(block):
+        for j in range(block):
+            for channel in range(c):
+                part = i * block + j
+                depth = channel * block**2 + part if channels_first else part * c + channel
+                np.testing.assert_array_equal(y[:, channel, i::block, j::block], x[:, depth])
+    np.testing.assert_array_equal(SpaceToDepth(block, channels_first).run([y], None)[0], x)
+
+
+@pytest.mark.parametrize(
+    "added, fits", [((12, 3, 4), True), ((12, 1, 4), True), ((1, 3, 1), True), ((12, 3, 5), False), ((11, 3, 4), False)]
+)
+def test_what_a_pool_can_add(added, fits):
+    op, inputs = PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), added]
+    if fits:
+        assert layer(op, inputs, {}).shape("y") == (1, 12, 3, 4)
+    else:
+        with pytest.raises(N2D2Error) as caught:
+            layer(op, inputs, {})
+        assert caught.value.code == "E205" and "12x3x4 and " + "x".join(map(str, added)) in caught.value.what

@@ -1,0 +1,275 @@
+"""Which layers have an integer form, which stay in floating point, and what joins them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node, Precision
+from n2d2py.operators import (
+    LRN,
+    Activation,
+    ArrayMap,
+    ArrayOrder,
+    ArrayReduce,
+    BatchNorm,
+    ChannelClip,
+    Clip,
+    Concat,
+    Convert,
+    ElemWise,
+    Elu,
+    Erf,
+    Exp,
+    Identity,
+    Log,
+    Logistic,
+    Pool,
+    Reshape,
+    Softmax,
+    Softplus,
+    Sqrt,
+    Tanh,
+    Transpose,
+    Unpool,
+)
+from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
+
+SHAPE = (1, 3, 4, 4)
+
+
+def network(*layers, inputs=("x", "z"), shape=SHAPE, outputs=None, precisions=None) -> Graph:
+    """Layers (name, operator, inputs[, activation, parameters]); the network's outputs are what nothing reads."""
+    graph = Graph("net")
+    for name in inputs:
+        graph.add_input(name, shape)
+    for name, op, sources, *more in layers:
+        activation, params = (*more, None, None)[:2]
+        arrays = {key: np.asarray(value, np.float32) for key, value in (params or {}).items()}
+        graph.add(Node(name, op, sources.split(), [name], arrays, activation))
+    read = {name for node in graph.nodes for name in node.inputs}
+    graph.outputs = outputs or [node.output for node in graph.nodes if node.output not in read]
+    graph.precisions = dict(precisions or {})
+    graph.verify()
+    return graph
+
+
+FORMLESS = [
+    ("Softmax", [("y", Softmax(), "x")]),
+    ("LRN", [("y", LRN(3, 1e-4, 0.75, 1.0), "x")]),
+    ("EuclideanSum", [("y", ElemWise("EuclideanSum"), "x z")]),
+    ("weighted maximum", [("y", ElemWise("Max", (2.0, 1.0)), "x z")]),
+    ("maximum with negative weight", [("y", ElemWise("Max", (1.0, -1.0)), "x z")]),
+    ("shifted minimum", [("y", ElemWise("Min", (1.0, 1.0), (0.0, 0.5)), "x z")]),
+    ("weighted minimum", [("y", ElemWise("Min", (1.0, 3.0)), "x z")]),
+    ("Unpool with overlaps", [("p", Pool("Max", (2, 2), (1, 1)), "x"), ("y", Unpool((2, 2), (1, 1)), "p x")]),
+]
+FORMED = [
+    ("maximum", [("y", ElemWise("Max"), "x z")]),
+    ("minimum with weights of 1", [("y", ElemWise("Min", (1.0, 1.0), (0.0, 0.0)), "x z")]),
+    ("sum", [("y", ElemWise("Sum"), "x z")]),
+    ("weighted sum with shifts", [("y", ElemWise("Sum", (2.0, -0.5), (1.0, 0.0)), "x z")]),
+    ("sum of magnitudes", [("y", ElemWise("AbsSum", (2.0, 1.0)), "x z")]),
+    ("product", [("y", ElemWise("Prod"), "x z")]),
+    ("Unpool", [("p", Pool("Max", (2, 2), (2, 2)), "x"), ("y", Unpool((2, 2), (2, 2)), "p x")]),
+    ("function", [("y", Activation(Tanh()), "x")]),
+    ("mean", [("y", Pool("Average", (2, 2)), "x")]),
+]
+
+
+@pytest.mark.parametrize("layers", [layers for _, layers in FORMLESS], ids=[name for name, _ in FORMLESS])
+def test_without_integer_form(layers):
+    assert float_layers(network(*layers)) == {"y"}
+
+
+@pytest.mark.parametrize("layers", [layers for _, layers in FORMED], ids=[name for name, _ in FORMED])
+def test_with_integer_form(layers):
+    assert float_layers(network(*layers)) == set()
+
+
+FOLLOWERS = {
+    "Clip": (Activation(Clip(0.0, 6.0)), True),
+    "Tanh": (Activation(Tanh()), False),
+    "Concat": (Concat(), True),
+    "Pool Max": (Pool("Max", (2, 2)), True),
+    "Pool Average": (Pool("Average", (2, 2)), False),
+    "Reshape": (Reshape((48,)), True),
+    "Transpose": (Transpose((0, 1, 3, 2)), True),
+    "Identity": (Identity(), True),
+}
+PAIRS = {
+    "Sum": (ElemWise("Sum"), True),
+    "Sub": (ElemWise("Sum", (1.0, -1.0)), True),
+    "weighted sum": (ElemWise("Sum", (1.0, 2.0)), False),
+    "shifted sum": (ElemWise("Sum", (1.0, 1.0), (0.0, 1.0)), False),
+    "AbsSum": (ElemWise("AbsSum"), False),
+    "Prod": (ElemWise("Prod"), True),
+    "Max": (ElemWise("Max"), True),
+    "Min": (ElemWise("Min"), True),
+}
+
+
+@pytest.mark.parametrize("op, joins", FOLLOWERS.values(), ids=FOLLOWERS)
+def test_what_is_exact_follows(op, joins):
+    """Behind a layer without integer form; not behind one that was only asked to stay in floating point."""
+    graph = network(("s", Softmax(), "x"), ("y", op, "s"))
+    assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
+    asked = network(("s", Activation(Tanh()), "x"), ("y", op, "s"), precisions={"s": Precision(quantize=False)})
+    assert float_layers(asked) == {"s"}
+
+
+@pytest.mark.parametrize("op, joins", PAIRS.values(), ids=PAIRS)
+def test_what_combines_exactly_follows_where_both_are_real(op, joins):
+    graph = network(("s", Softmax(), "x"), ("t", Softmax(), "z"), ("y", op, "s t"))
+    assert float_layers(graph) == ({"s", "t", "y"} if joins else {"s", "t"})
+    half = network(("s", Softmax(), "x"), ("y", op, "s z"))
+    assert float_layers(half) == {"s"}
+
+
+@pytest.mark.parametrize(
+    "activation, joins", [(None, True), (Clip(0.0), True), (ChannelClip(0.0, (1.0, 2.0, 3.0)), False), (Tanh(), False)]
+)
+def test_activations_of_followers(activation, joins):
+    graph = network(("s", Softmax(), "x"), ("y", Pool("Max", (2, 2)), "s", activation))
+    assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
+
+
+def test_a_follower_that_was_asked_to_be_integer():
+    graph = network(("s", Softmax(), "x"), ("y", Pool("Max", (2, 2)), "s"), precisions={"y": Precision(quantize=True)})
+    assert float_layers(graph) == {"s"}
+
+
+def test_followers_of_followers():
+    graph = network(
+        ("s", Softmax(), "x"),
+        ("a", Identity(), "s"),
+        ("b", Pool("Max", (2, 2)), "a"),
+        ("c", Activation(Tanh()), "b"),
+        ("d", Identity(), "c"),
+    )
+    assert float_layers(graph) == {"s", "a", "b"}
+
+
+MAPS = {Logistic(): "Sigmoid", Exp(): "Exp", Log(): "Log", Erf(): "Erf", Softplus(): "Softplus", Sqrt(): "Sqrt"}
+
+
+def vectors(function, activation=None) -> Graph:
+    return network(("s", Softmax(), "x"), ("y", Activation(function), "s", activation), inputs=["x"], shape=(1, 7))
+
+
+@pytest.mark.parametrize("function", MAPS, ids=MAPS.values())
+def test_functions_of_vectors_are_maps_of_arrays(function):
+    """With the same bits everywhere, so they follow; of images they have tables."""
+    graph = vectors(function)
+    assert float_layers(graph) == {"s", "y"}
+    converted = insert_conversions(graph)
+    assert converted.node("y").op == ArrayMap(MAPS[function], (7,), ((7,),))
+    assert [node.name for node in converted.nodes] == ["x_float", "s", "y"]
+    image = network(("s", Softmax(), "x"), ("y", Activation(function), "s"))
+    assert float_layers(image) == {"s"} and insert_conversions(image).node("y").op == Activation(function)
+
+
+def test_other_functions_of_vectors_are_no_maps():
+    for graph in (vectors(Elu()), vectors(Exp(), Tanh()), vectors(Exp(), Clip(0.0, 2.0))):
+        assert float_layers(graph) == {"s"}
+
+
+def test_layers_that_move_values_between_floating_point():
+    asked = {name: Precision(quantize=False) for name in ("a", "d")}
+    layers = [
+        ("a", Activation(Tanh()), "x"),
+        ("b", Identity(), "a"),
+        ("c", Reshape((48,)), "b"),
+        ("d", Activation(Tanh()), "c"),
+    ]
+    assert float_layers(network(*layers, precisions={"a": asked["a"], "d": asked["d"]})) == {"a", "d"}  # two between them
+    layers = [("a", Activation(Tanh()), "x"), ("b", Identity(), "a"), ("d", Activation(Tanh()), "b")]
+    assert float_layers(network(*layers, precisions=asked)) == {"a", "b", "d"}
+    assert float_layers(network(*layers, precisions=asked, outputs=["d", "b"])) == {"a", "d"}
+    assert float_layers(network(*layers, precisions={"a": asked["a"]})) == {"a"}
+    assert float_layers(network(*layers, precisions={"d": asked["d"]})) == {"d"}
+    assert float_layers(network(*layers, precisions={**asked, "b": Precision(quantize=True)})) == {"a", "d"}
+    other = [*layers, ("e", Activation(Tanh()), "b")]
+    assert float_layers(network(*other, precisions=asked)) == {"a", "d"}
+    both = {**asked, "e": Precision(quantize=False)}
+    assert float_layers(network(*other, precisions=both)) == {"a", "b", "d", "e"}
+    computing = [("a", Activation(Tanh()), "x"), ("b", Pool("Average", (2, 2)), "a"), ("d", Activation(Tanh()), "b")]
+    assert float_layers(network(*computing, precisions=asked)) == {"a", "d"}
+
+
+def test_what_moves_a_network_input_stays_integer():
+    layers = [("b", Identity(), "x"), ("d", Activation(Tanh()), "b")]
+    assert float_layers(network(*layers, precisions={"d": Precision(quantize=False)})) == {"d"}
+
+
+def test_conversions_stand_at_the_borders():
+    layers = [
+        ("a", Activation(Tanh()), "x"),
+        ("s", Softmax(), "a"),
+        ("t", Softmax(), "a"),
+        ("b", Activation(Tanh()), "s"),
+        ("c", ElemWise("Sum"), "s a"),
+    ]
+    graph = network(*layers, inputs=["x"])
+    result = insert_conversions(graph)
+    assert [(node.name, node.inputs) for node in result.nodes] == [
+        ("a", ["x"]),
+        ("a_float", ["a"]),
+        ("s", ["a_float"]),
+        ("t", ["a_float"]),
+        ("s_integer", ["s"]),
+        ("b", ["s_integer"]),
+        ("c", ["s_integer", "a"]),
+    ]
+    assert [node.op.to_float for node in result.nodes if isinstance(node.op, Convert)] == [True, False]
+    assert all(node.helper == isinstance(node.op, Convert) for node in result.nodes)
+    assert float_tensors(result) == {"a_float", "s", "t"}
+    assert [node.inputs for node in graph.nodes] == [sources.split() for _, _, sources in layers]  # the graph is a copy
+
+
+def test_names_that_are_taken():
+    graph = network(("x_float", Activation(Tanh()), "z"), ("s", Softmax(), "x"), ("x_float_", Activation(Tanh()), "s"))
+    assert [node.name for node in insert_conversions(graph).nodes if isinstance(node.op, Convert)] == ["x_float__", "s_integer"]
+
+
+def test_the_notice_names_what_is_real(capsys):
+    log.setup()
+    insert_conversions(network(("s", Softmax(), "x"), ("y", Activation(Tanh()), "s"), ("t", Softmax(), "y")))
+    assert "in floating point: s, t\n" in capsys.readouterr().err
+
+
+def refused(*layers, **options) -> N2D2Error:
+    with pytest.raises(N2D2Error) as caught:
+        insert_conversions(network(*layers, **options))
+    assert caught.value.code == "E510"
+    return caught.value
+
+
+def test_neither_form_is_refused():
+    """No integer form, and no kernel with the same bits everywhere."""
+    assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", ElemWise("EuclideanSum"), "x z")).what
+    assert "layer 'y' (ElemWise Max)" in refused(("y", ElemWise("Max", (2.0, 1.0)), "x z")).what
+    pooled = ("p", Pool("Max", (2, 2), (1, 1)), "x")
+    assert "layer 'y' (Unpool)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
+    norm = {"scale": [1] * 3, "bias": [0] * 3, "mean": [0] * 3, "variance": [1] * 3}
+    assert "layer 'y' (BatchNorm)" in refused(("y", BatchNorm(), "x", None, norm)).what
+
+
+def test_asked_for_it_is_computed_in_floating_point():
+    graph = network(("y", ElemWise("EuclideanSum"), "x z"), precisions={"y": Precision(quantize=False)})
+    assert [node.name for node in insert_conversions(graph).nodes] == ["x_float", "z_float", "y"]
+
+
+def test_positions_of_extremes_are_found_among_the_integers():
+    """Of integers and of real numbers: nothing is converted for them."""
+    found = [ArrayReduce(name, (7,), (0,), "int64") for name in ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")]
+    for op in (*found, ArrayOrder(1, 7, 1, 2)):
+        graph = network(("y", op, "x"), inputs=["x"], shape=(1, 7))
+        assert float_layers(graph) == set() and insert_conversions(graph) is graph
+        graph = network(("s", Softmax(), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))
+        assert float_layers(graph) == {"s"}
+        assert [node.inputs for node in insert_conversions(graph).nodes] == [["x"], ["x_float"], ["s"]]
+    largest = network(("y", ArrayReduce("Max", (7,), (0,)), "x"), inputs=["x"], shape=(1, 7))
+    assert float_layers(largest) == {"y"}

@@ -1,0 +1,111 @@
+"""Tensors of very different ranges that one layer joins keep the precision of each, or a warning names them."""
+
+from __future__ import annotations
+
+import logging
+
+import joins
+import numpy as np
+import pytest
+
+from n2d2py.frontend.onnx import import_onnx
+from n2d2py.operators import Concat
+from n2d2py.passes import fuse
+from n2d2py.quant.islands import insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import quantize
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.reference import FloatEngine
+
+
+def quantized(net: joins.Joins, output: str, path, **options):
+    """(integer network, its outputs and the float ones (N, 8, 64))."""
+    graph, _ = fuse(import_onnx(net.save(path / "joins.onnx", output)), integer=True)
+    x = joins.stimuli(32)
+    expected = FloatEngine(graph).run(x)[graph.outputs[0]]
+    graph = insert_conversions(graph)
+    typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(8, **{"output_bits": 0, **options}))
+    (name,) = typed.outputs
+    found = typed.type(name).dequantize(simulate(typed, quantize_inputs(typed, [x]))[name])
+    return typed, *(values.reshape(len(x), -1, 64) for values in (found, expected))
+
+
+def decibels(found: np.ndarray, expected: np.ndarray) -> float:
+    return 10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / np.sum((found.astype(np.float64) - expected) ** 2))
+
+
+@pytest.mark.parametrize("make", joins.JOINS)
+def test_boxes_and_scores_keep_their_precision(make, tmp_path, caplog):
+    net = joins.Joins()
+    _, found, expected = quantized(net, make(net), tmp_path)
+    assert decibels(found[:, :4], expected[:, :4]) > 28
+    assert decibels(found[:, 4:], expected[:, 4:]) > 28
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("make", [joins.float_reader, joins.float_input, joins.row, joins.reshaped, joins.split])
+def test_a_concat_beside_floating_point_stays_there(make, tmp_path):
+    net = joins.Joins()
+    typed, _, _ = quantized(net, make(net), tmp_path)
+    assert all(typed.is_float(node) for node in typed.nodes if isinstance(node.op, Concat))
+
+
+def test_a_concat_of_integers_gets_16_bits_only_where_ranges_differ(tmp_path):
+    bits = []
+    for gain in (1.0, joins.WIDE):
+        net = joins.Joins()
+        net.boxes = net.conv("x", 4, 4, gain)
+        typed, _, _ = quantized(net, joins.integers(net), tmp_path)
+        bits.append([typed.type(node.output).bits for node in typed.nodes if isinstance(node.op, Concat)])
+    assert bits == [[8], [16]]
+
+
+@pytest.mark.parametrize(
+    "make, options, named",
+    [
+        (lambda net: net.conv(joins.integers(net), 8, 4), {}, "QuantBits=16"),
+        (lambda net: net.conv(joins.row_of_integers(net), 8, 4), {}, "QuantBits=16"),
+        (joins.integers, {"output_bits": 8}, "QuantBits=16"),
+        (joins.integers, {"wide_joins": False}, "QuantBits=16"),
+    ],
+)
+def test_ranges_that_8_bits_must_hold_together_are_named(make, options, named, tmp_path, caplog):
+    net = joins.Joins()
+    with caplog.at_level(logging.WARNING):
+        quantized(net, make(net), tmp_path, **options)
+    (record,) = caplog.records
+    assert "W505" in record.getMessage() and named in record.getMessage()
+    assert f"'{net.boxes}' reaches" in record.getMessage() and f"'{net.scores}" in record.getMessage()
+
+
+def test_16_bits_that_are_still_too_coarse_are_named(tmp_path, caplog):
+    net = joins.Joins()
+    net.boxes = net.conv("x", 4, 4, 3000.0)
+    with caplog.at_level(logging.WARNING):
+        quantized(net, joins.integers(net), tmp_path)
+    (record,) = caplog.records
+    assert "W505" in record.getMessage() and "in 16 bits" in record.getMessage()
+
+
+# ---- padding with a constant ------------------------------------------------------------------------
+def padded(value: float, path):
+    net = joins.Joins()
+    scores = net.add("Relu", net.conv("x", 4, 4))
+    y = net.add("Pad", scores, net.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1])), net.constant(np.float32(value)))
+    return quantized(net, net.part(y, 0, 8, axis=2), path)
+
+
+@pytest.mark.parametrize("value", [-1.5, 5.0, 12.0])
+def test_padding_near_the_range_is_kept(value, tmp_path, caplog):
+    _, found, _ = padded(value, tmp_path)
+    assert abs(found.reshape(32, 4, 8, 10)[:, :, 0] - value).max() < 0.06
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("value", [-1e4, 1e4])
+def test_padding_far_beyond_the_range_is_named(value, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        padded(value, tmp_path)
+    (record,) = caplog.records
+    assert "W506" in record.getMessage() and f"{value:g}" in record.getMessage()
