@@ -24,10 +24,12 @@ import kernel_cases as cases  # noqa: E402
 import kernel_harness as harness  # noqa: E402
 from kernel_cases import S8, U8  # noqa: E402
 
+from n2d2py.export.cpp import isa  # noqa: E402
+
 TARGETS = {
-    "aarch64": (["aarch64-linux-gnu-g++", "-march=armv8-a"], ["qemu-aarch64", "-cpu", "max"]),
-    "aarch64-dot": (["aarch64-linux-gnu-g++", "-march=armv8.2-a+dotprod"], ["qemu-aarch64", "-cpu", "max"]),
-    "armv7": (["arm-linux-gnueabihf-g++", "-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"], ["qemu-arm", "-cpu", "max"]),
+    one.name: ([f"{one.prefix}g++", *one.flags], [one.emulator[0], "-cpu", "max"])
+    for one in isa.TARGETS
+    if one.processor in ("aarch64", "arm")
 }
 REPEATS = 4
 
