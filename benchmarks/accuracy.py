@@ -206,7 +206,8 @@ def main() -> None:
         ways: list[tuple[str, Callable[[], np.ndarray]]] = [("float", lambda: case.real)]
         for text in arguments.way or WAYS:
             name, _, options = text.partition(":")
-            ways.append((name, lambda words=options.split(): ours(case, arguments.calib, words)))
+            words = options.split()
+            ways.append((name, lambda words=words: ours(case, arguments.calib, words)))
         if case.model is not None and not arguments.no_onnxruntime:
             ways += [(f"ONNX Runtime, {method}", lambda method=method: theirs(case, method)) for method in METHODS]
         for name, compute in ways:

@@ -34,6 +34,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks")]
@@ -360,7 +361,7 @@ def quantized(model: Path, folder: Path) -> Path:
     shapes = input_shapes(model)
 
     class Reader(CalibrationDataReader):
-        left = [
+        left: ClassVar[list[dict[str, np.ndarray]]] = [
             {name: np.random.default_rng(seed).random(shape, np.float32) for name, shape in shapes.items()} for seed in range(4)
         ]
 

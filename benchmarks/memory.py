@@ -76,7 +76,7 @@ def tflite_micro(problem: MemoryProblem) -> int:
             first[op.output] = clock
     placed: list[tuple[int, int, str]] = []
     sizes = {name: -(-problem.tensors[name].bytes // 16) * 16 for name in first}
-    for name in sorted(reversed(first), key=lambda name: -sizes[name]):
+    for name in sorted(reversed(first), key=lambda name: -sizes[name]):  # noqa: C414  the order of equals is turned
         offset = 0
         for begin, end, other in sorted(placed):
             if first[other] <= last.get(name, first[name]) and first[name] <= last.get(other, first[other]):

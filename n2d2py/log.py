@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Formatter(logging.Formatter):
-    _PREFIX = {logging.WARNING: "warning ", logging.ERROR: "error "}
+    _PREFIX: ClassVar[dict[int, str]] = {logging.WARNING: "warning ", logging.ERROR: "error "}
 
     def format(self, record: logging.LogRecord) -> str:
         return self._PREFIX.get(record.levelno, "") + record.getMessage()

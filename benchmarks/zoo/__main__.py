@@ -82,7 +82,7 @@ def main() -> None:
 
 def _speed(path: Path) -> str:
     """What the page says about speed, which speed.py measures."""
-    before, mark, after = path.read_text().partition("\n## Speed\n") if path.is_file() else ("", "", "")
+    _before, mark, after = path.read_text().partition("\n## Speed\n") if path.is_file() else ("", "", "")
     return mark + after
 
 

@@ -12,7 +12,6 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Union
 
 __all__ = ["FUNCTIONS", "ExpressionError", "evaluate"]
 
@@ -21,7 +20,7 @@ MAX_NESTING = 64
 MAX_DEPTH = 200
 MAX_BITS = 1024
 
-Value = Union[int, float, str]
+Value = int | float | str
 
 
 class ExpressionError(ValueError):

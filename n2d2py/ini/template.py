@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Union
 
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.lexer import SourceLine, read_lines
@@ -24,7 +23,7 @@ MAX_LINES = 100_000
 MAX_NESTING = 32
 MAX_INCLUDES = 16
 
-Parameter = Union[str, Callable[[], str]]
+Parameter = str | Callable[[], str]
 Finder = Callable[[str, Location], Path]
 
 _TAG = re.compile(

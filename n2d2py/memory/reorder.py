@@ -78,7 +78,7 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     inputs = [number[buffers.of[name]] for name in problem.inputs]
 
     def live(done: int) -> int:
-        present = [b for b in inputs] + [s.output for i, s in enumerate(steps) if done >> i & 1]
+        present = list(inputs) + [s.output for i, s in enumerate(steps) if done >> i & 1]
         return sum(sizes[b] for b in dict.fromkeys(present) if kept[b] or readers[b] & ~done)
 
     def peak(done: int, i: int, before: int) -> int:

@@ -45,7 +45,7 @@ class LineReplay:
     def accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Adds some lines to partial results, which must be as the step before left them; the last one stores."""
         name, source, output = op["name"], op["inputs"][0], op["output"]
-        height, width, _ = self.case.shape[source]
+        _height, width, _ = self.case.shape[source]
         first, stop = step["in_rows"]
         if not is_global(op, self.graph["tensors"]):
             self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)

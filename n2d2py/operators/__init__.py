@@ -101,10 +101,8 @@ for _op in (
 
 __all__ = [
     "FUNCTIONS",
-    "ONNX_FUNCTIONS",
-    "Functor",
-    "ini_functions",
     "LRN",
+    "ONNX_FUNCTIONS",
     "Abs",
     "Activation",
     "Affine",
@@ -134,6 +132,7 @@ __all__ = [
     "ElemWise",
     "Fc",
     "Function",
+    "Functor",
     "Identity",
     "LeakyRectifier",
     "Log",
@@ -154,6 +153,7 @@ __all__ = [
     "Transpose",
     "Unpool",
     "grid_of",
+    "ini_functions",
     "is_quantized",
     "moved_from",
     "operator_kinds",

@@ -89,7 +89,7 @@ class Deconv(Op):
 
     def _sums(self, x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
         """The result without bias, accumulated in `dtype`: each kernel position adds a strided image."""
-        n, channels, h, w = x.shape
+        n, _channels, h, w = x.shape
         weights = node.params["weights"].astype(dtype)
         outputs, per_group, kh, kw = weights.shape
         (sy, sx), (dy, dx) = self.stride, self.dilation

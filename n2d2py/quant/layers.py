@@ -293,7 +293,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
             params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)},
         )
     multipliers, unit = _multipliers(weights * scales / types.output.scale, 22 if types.wide else 14)
-    offset = int(round(float(shifts.sum()) / (unit * types.output.scale))) if op.operation == "Sum" else 0
+    offset = round(float(shifts.sum()) / (unit * types.output.scale)) if op.operation == "Sum" else 0
     bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
     acc_type = np.int32 if bound < 2**31 else np.int64
     rescale = _rescale(node, np.array([unit]), bound, options)

@@ -240,7 +240,7 @@ def _input_range(settings: Settings) -> tuple[float, float]:
     text = settings.arguments.input_range
     if text is None:
         return 0.0, 1.0
-    low, colon, high = text.partition(":")
+    low, _colon, high = text.partition(":")
     try:
         return float(low), float(high)
     except ValueError:

@@ -73,7 +73,7 @@ class StoredTensors:
 
     def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
         values = self._values(file)
-        if values.size > size and not values.size % size == 0 and not values[size:].any():
+        if values.size > size and values.size % size != 0 and not values[size:].any():
             values = values[:size]  # a vector written as a padded matrix
         if values.size % size or (place + 1) * size > values.size:
             raise N2D2Error(

@@ -10,7 +10,7 @@ from n2d2py.errors import InternalError
 
 
 def reference_conv(x, w, stride, dilation, groups):
-    n, c, h, width = x.shape
+    n, _c, h, width = x.shape
     o, per, kh, kw = w.shape
     oh = (h - (kh - 1) * dilation[0] - 1) // stride[0] + 1
     ow = (width - (kw - 1) * dilation[1] - 1) // stride[1] + 1

@@ -194,12 +194,10 @@ def test_cifar_100_coarse_labels(tmp_path, ini, monkeypatch):
 
 def test_cifar_damages(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"12345")
-    call = lambda: cifar_database(
-        tmp_path,
-        learn_files=(),
-        test_file="test_batch.bin",  # noqa: E731
-        names_file="batches.meta.txt",
-    )
+
+    def call():
+        return cifar_database(tmp_path, learn_files=(), test_file="test_batch.bin", names_file="batches.meta.txt")
+
     assert "test_batch.bin has 5 bytes, not a multiple of 3073" in _error(call)
     (tmp_path / "test_batch.bin").unlink()
     assert "N2D2-E401: " in _error(call)

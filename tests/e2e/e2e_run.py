@@ -158,7 +158,7 @@ def stored_stimuli(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     values, labels = [], []
     for name in names:
         data = (folder / name).read_bytes()
-        magic, dims, top, body = data.split(b"\n", 3)
+        magic, dims, _top, body = data.split(b"\n", 3)
         assert dims.split() == [str(width).encode(), str(height).encode()] and magic in (b"P5", b"P6")
         pixels = np.frombuffer(body, info.dtype, width * height * channels)
         values.append(pixels.reshape(height, width, channels).transpose(2, 0, 1).reshape(info.shape[1:]))

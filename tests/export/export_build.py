@@ -28,13 +28,7 @@ def make(folder: Path, *arguments: str) -> str:
 
 
 def run_export(folder: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [folder / "bin" / "run_export", *arguments],
-        cwd=cwd or folder,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return subprocess.run([folder / "bin" / "run_export", *arguments], cwd=cwd or folder, text=True, capture_output=True)
 
 
 def compare_outputs(folder: Path, graph: QuantGraph, inputs: list[np.ndarray]) -> None:

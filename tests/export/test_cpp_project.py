@@ -241,7 +241,7 @@ def test_odd_names_are_no_trouble(tmp_path):
     names = ["env", "ENV", "main", "forward", "1/2:x", "int", "a\\", "*/", "é\n??/", "network", "Input", "x" * 300]
     build = Builder('Network "1" \\ */', (1, 2, 3, 3), True)
     source = "env"
-    for index, name in enumerate(names):
+    for name in names:
         node_name = name if name != "env" else "env layer"
         source = build.weighted(node_name, Conv(), source, (2, 2, 1, 1), U8)
     graph = build.finish(source)

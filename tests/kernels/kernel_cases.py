@@ -367,7 +367,7 @@ def pointwise(sweep: Sweep) -> list[Case]:
     cases.append(sweep.elemwise("Sum", (1, 19), 2, (U8, U8), "apart"))
     cases.append(sweep.elemwise("Sum", (1, 16, 3, 8), 2, (U8, S8), "apart"))  # lines of whole tiles of 64
     cases.append(sweep.affine((1, 64, 2, 2), (U8, U8), "apart"))
-    for i, shape in enumerate([*shapes, (1, 70, 3, 3), (1, 12)]):
+    for shape in [*shapes, (1, 70, 3, 3), (1, 12)]:
         cases.append(sweep.affine(shape, next(sweep.kinds), next(placed)))
     cases.append(in_place(sweep.affine((1, 24, 5, 5), (U8, S8), "apart"), "x", 3))
     for kinds_, shape in zip([(U8, U8), (S8, U8), (U8, S8), (S8, S16), (U16, S16), (S16, U8)], shapes, strict=True):

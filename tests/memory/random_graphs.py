@@ -14,7 +14,7 @@ def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: b
     rng = random.Random(seed)
     net = Net(rng.randint(1, 9), rng.randint(1, 9), rng.randint(1, 5), 1 if uniform else rng.choice((1, 1, 2, 4)))
     tensors = [net.input]
-    for index in range(rng.randint(3, ops)):
+    for _ in range(rng.randint(3, ops)):
         if not uniform and rng.random() < 0.2:
             net.element_bytes = rng.choice((1, 1, 2, 4))
         recent = tensors[-3:] if rng.random() < 0.8 else tensors

@@ -37,7 +37,15 @@ def small_relu(abi: str = "v12", c: int = 3, h: int = 2, w: int = 5, atom: int =
     surfaces = -(-c // atom)
     size = surfaces * h * w * atom
     table = firmware.ABIS[abi]
-    cube = dict(type=0, size=size, width=w, height=h, channel=c, line_stride=w * atom, surf_stride=h * w * atom)
+    cube = {
+        "type": 0,
+        "size": size,
+        "width": w,
+        "height": h,
+        "channel": c,
+        "line_stride": w * atom,
+        "surf_stride": h * w * atom,
+    }
     surface = np.zeros((), table.surfaces[firmware.SDP])
     for name, address in (("src_data", 1), ("dst_data", 2)):
         for key, value in {**cube, "address": address}.items():

@@ -86,7 +86,7 @@ def run_one(
     cubes: dict[str, Cube],
     data: dict[str, bytes],
     luts: list[np.void] = (),
-    planes: dict[str, int] = {},
+    planes: dict[str, int] | None = None,
     surface: np.void | None = None,
     exact: bool = True,
 ) -> bytes:
@@ -97,6 +97,8 @@ def run_one(
         planes: plane strides by name of the cube.
         surface: a filled surface descriptor in place of `cubes`; address 1 is "src_data", 2 is "dst_data".
     """
+    if planes is None:
+        planes = {}
     abi = ABIS["v12"]
     names = ["src_data", "dst_data", *(name for name in data if name not in ("src_data", "dst_data"))]
     if surface is None:

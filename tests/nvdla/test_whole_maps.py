@@ -73,7 +73,7 @@ def test_fully_connected_layers_on_wide_maps_of_halves(outputs, shape):
 
 def test_kernels_that_fill_the_buffer_are_computed_a_few_at_a_time():
     net = Net((32, 30, 30))
-    _, lowered, program = compiled(net.done(connected(10)(net)), "nv_small", INT8, samples((32, 30, 30)))
+    _, _lowered, program = compiled(net.done(connected(10)(net)), "nv_small", INT8, samples((32, 30, 30)))
     ops = [op for _, op in program.dla_operations() if op.engine == CONV]
     assert len(ops) > 3 and max(int(op.op["bytes_per_kernel"]) for op in ops) == 32 * 30 * 30
     assert steps(connected(10), (32, 30, 30), "nv_small")[0].max() < 1.001

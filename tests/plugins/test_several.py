@@ -81,7 +81,7 @@ def test_onnx_attributes_and_constants():
             y = test.L2Pool <kernel_shape = [2, 2], strides = [2, 2]> (c)
         }""")
     )
-    soft, shuffle, dot, pool = [node for node in graph.nodes]
+    soft, shuffle, dot, pool = list(graph.nodes)
     assert soft.op.function.limit == 2.0 and shuffle.op.groups == 2
     assert pool.op.kernel == (2, 2) and graph.shape("y") == (1, 4, 3, 4)
     assert dot.inputs == ["a", "b"] and dot.params["weight"].tolist() == [0.5, 2.0]

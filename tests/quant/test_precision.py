@@ -71,7 +71,7 @@ def test_an_island_computes_in_floating_point_and_helps(correct):
 
 
 def test_an_output_of_an_island_stays_a_real_number():
-    graph, typed, _ = quantized(network({"pool": Precision(quantize=False)}))
+    _graph, typed, _ = quantized(network({"pool": Precision(quantize=False)}))
     assert typed.type("pool") == FLOAT32 and not typed.type("c").is_float
     assert simulate(typed, quantize_inputs(typed, [data(3)]))["pool"].dtype == np.float32
 

@@ -66,7 +66,7 @@ def test_a_layer_in_floating_point_loses_nothing():
 
 
 def test_costs_add_up_to_what_all_roundings_cost_together():
-    graph, typed, types = quantized(network(), output_bits=16)
+    graph, _typed, types = quantized(network(), output_bits=16)
     costs = rounding_costs(graph, types, data(16, 3))
     assert set(costs) == {"a", "b"} and min(costs.values()) > 0
     x = data(16, 3)

@@ -248,8 +248,10 @@ def _moved(rng: random.Random, shape: Shape) -> Block:
     )
     if kind == "pad" and min(h, w) > 2:
         mode = rng.choice(["constant", "reflect", "edge"])
-        t, l, b, r = (rng.randint(0, 2) for _ in range(4))
-        return Block(f'z = Pad <mode = "{mode}"> (x, pads)', (h + t + b, w + l + r, c), _ints("pads", [0, 0, t, l, 0, 0, b, r]))
+        t, left, b, r = (rng.randint(0, 2) for _ in range(4))
+        return Block(
+            f'z = Pad <mode = "{mode}"> (x, pads)', (h + t + b, w + left + r, c), _ints("pads", [0, 0, t, left, 0, 0, b, r])
+        )
     if kind == "slice" and w > 3 and h > 1:
         return Block(
             "z = Slice(x, starts, ends, axes, steps)",

@@ -64,7 +64,7 @@ def _smaller(spec: Spec) -> Iterator[Spec]:
         kept = _ancestors(layers, layers[index].name)
         if len(kept) < len(layers):
             yield replace(spec, layers=kept)
-    for index, layer in enumerate(layers):  # a layer alone, its readers reading its first parent
+    for layer in layers:  # a layer alone, its readers reading its first parent
         if len(layers) > 1:
             rest = [
                 replace(

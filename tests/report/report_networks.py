@@ -170,21 +170,21 @@ def report_data(graph: Graph, *, bits: int = 8, classes: int = 4, stimuli: int =
         )
         for k in range(3)
     ]
-    fields = dict(
-        network=graph.name,
-        graph=graph,
-        qgraph=qgraph,
-        quant=options,
-        histograms=histograms,
-        thresholds=thresholds,
-        problem=problem,
-        plan=plan_memory(problem),
-        scores=scores,
-        comparisons=comparisons,
-        options={"-nbbits": bits, "-calib": -1, "-act-clipping-mode": "MSE"},
-        fusion=["BatchNorm bn1 into conv1"],
-        pipeline=["Rescale 16x16", "ColorSpace RGB"],
-        warnings=["W502: an example"],
-        stimuli=worst,
-    )
+    fields = {
+        "network": graph.name,
+        "graph": graph,
+        "qgraph": qgraph,
+        "quant": options,
+        "histograms": histograms,
+        "thresholds": thresholds,
+        "problem": problem,
+        "plan": plan_memory(problem),
+        "scores": scores,
+        "comparisons": comparisons,
+        "options": {"-nbbits": bits, "-calib": -1, "-act-clipping-mode": "MSE"},
+        "fusion": ["BatchNorm bn1 into conv1"],
+        "pipeline": ["Rescale 16x16", "ColorSpace RGB"],
+        "warnings": ["W502: an example"],
+        "stimuli": worst,
+    }
     return ReportData(**{**fields, **changes})

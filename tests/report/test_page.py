@@ -61,7 +61,7 @@ def written(tmp_path_factory):
 
 
 def test_files_of_a_report(written):
-    data, folder = written
+    _data, folder = written
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
     assert names == {
@@ -86,7 +86,7 @@ def test_files_of_a_report(written):
 
 
 def test_equal_data_give_equal_bytes(written, tmp_path):
-    data, folder = written
+    _data, folder = written
     write_report(networks.report_data(networks.small()), tmp_path)
     for path in folder.rglob("*"):
         if path.is_file():
@@ -163,7 +163,7 @@ def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):
 
 
 def test_histogram_pictures_are_drawings(written):
-    data, folder = written
+    _data, folder = written
     root = ElementTree.parse(folder / "calibration" / "outputs_histogram" / "point.svg").getroot()
     lines = [e for e in root.iter(f"{SVG}line") if e.get("class") == "threshold"]
     assert len(lines) == 2  # both signs

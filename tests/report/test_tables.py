@@ -197,7 +197,7 @@ def test_calibration_files(data, tmp_path):
     write_calibration(tmp_path, data, ranges)
     lines = (tmp_path / "outputs_range.dat").read_text().splitlines()
     assert len(lines) == 1 + len(data.histograms)
-    name, low, high, mean, deviation = next(line for line in lines if line.startswith("dw ")).split()
+    _name, low, high, mean, deviation = next(line for line in lines if line.startswith("dw ")).split()
     histogram = data.histograms["dw"]
     assert float(high) == pytest.approx(histogram.maximum) and float(low) == 0.0
     assert float(mean) == pytest.approx(histogram.mean) and float(deviation) == pytest.approx(histogram.deviation)

@@ -14,11 +14,11 @@ from n2d2py.operators import Clip, Function, Tanh, ini_functions, rectifier
 
 __all__ = [
     "ACTIVATED",
+    "CONFIGURATION",
     "FLOATS",
     "LAYER",
     "NB_OUTPUTS",
     "THIRD_AXIS",
-    "CONFIGURATION",
     "read_activation",
     "read_window",
     "window_keys",

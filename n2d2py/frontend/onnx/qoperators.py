@@ -80,7 +80,7 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
         reals.append(fresh(f"{proto.output[0]}_bias"))
         constants[reals[-1]] = _bias(proto, form, constants)
     attributes = [a for a in proto.attribute if a.name not in _OWN]
-    result = [name for name in proto.input[form.result : form.result + 2]]
+    result = list(proto.input[form.result : form.result + 2])
     real = fresh(f"{proto.output[0]}_real") if result and result[0] else proto.output[0]
     inner = helper.make_node(form.operator, reals, [real])
     inner.attribute.extend(attributes)

@@ -29,7 +29,7 @@ def accumulate(x: np.ndarray, weights: np.ndarray, geometry: Geometry, exact: bo
     `rows`: for images, the kernel rows that are multiplied together with all columns and channels; 0 for features,
     where `group` channels of one kernel position are.
     """
-    k, c, r, s = weights.shape
+    k, _c, r, s = weights.shape
     h, w = geometry.size
     if not exact:
         wide, matrix = _wide(x), _wide(weights)
@@ -62,7 +62,7 @@ def _tap(x: np.ndarray, geometry: Geometry, row: int, column: int) -> np.ndarray
 
 def _atoms(x: np.ndarray, weights: np.ndarray, geometry: Geometry, rows: int, group: int):
     """(columns (N, P), weights (K, N)) of what is multiplied in one step, in the hardware's order."""
-    k, c, r, s = weights.shape
+    _k, c, r, s = weights.shape
     if rows:
         for first in range(0, r, rows):
             taps = [(row, column) for row in range(first, min(first + rows, r)) for column in range(s)]

@@ -178,7 +178,7 @@ class Scheduler:
 
     def _deadlock(self) -> N2D2Error:
         waiting = []
-        for engine, groups in enumerate(self._groups):
+        for _engine, groups in enumerate(self._groups):
             for group in groups:
                 state = (
                     "is not programmed"

@@ -86,7 +86,7 @@ class ArrayScatter(ArrayOp):
             lines = indices[n].astype(np.int64)
             lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
             if self.each:
-                outer, inner = self.region
+                _outer, inner = self.region
                 for position, (line, value) in enumerate(zip(lines, updates[n], strict=True)):
                     o, i = position // (self.count * inner), position % inner
                     result[n, o, line, i] = apply(result[n, o, line, i], value)

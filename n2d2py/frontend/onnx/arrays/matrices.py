@@ -80,7 +80,7 @@ def _einsum(a: Arrays) -> None:
     sizes = {**dict(zip(left, x.dims, strict=True)), **dict(zip(right, y.dims, strict=True))}
     batch = [c for c in left if c in right and c in result]
     shared = [c for c in left if c in right and c not in result]
-    for letters, other, index in ((left, right, 0), (right, left, 1)):
+    for letters, other in ((left, right), (right, left)):
         gone = [i for i, c in enumerate(letters) if c not in other and c not in result]
         if gone:
             raise Unsupported("its equation sums an operand alone")

@@ -66,7 +66,7 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
                 sizes[axis], scales[axis] = size, ratio
             else:
                 scales[axis] = min(ratios) if policy == "not_larger" else max(ratios)
-                sizes[axis] = int(floor(scales[axis] * x.dims[axis] + 0.5))
+                sizes[axis] = floor(scales[axis] * x.dims[axis] + 0.5)
         return sizes, scales
     given = a.node.attribute("scales")
     given = a.node.constant(scales_at, "scales").reshape(-1).tolist() if given is None else given
