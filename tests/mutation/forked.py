@@ -55,7 +55,7 @@ def _child(work: Callable[[Path], Any], folder: Path, result: Path, text: Path, 
         with text.open("wb") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         value = pickle.dumps(work(folder / "tests"))
