@@ -38,7 +38,7 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
             many connections to be listed.
     """
     total = outputs * sum(channels for _, channels in parents)
-    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section):
+    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
         raise N2D2Error(
             "E229",
             f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are supported",
