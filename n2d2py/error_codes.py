@@ -156,7 +156,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E420": ("weights that do not exist", "check -w"),
     "E421": ("a layer whose weights are not among the given ones", "give the right -w, or -w-ignore"),
     "E422": ("a file of weights that is damaged or holds no numbers", "write it again"),
-    "E423": ("weights of another size than the layer needs", "check that they belong to the network"),
+    "E423": ("weights of another size or shape than the layer needs", "check that they belong to the network"),
     "E424": ("weights that are not finite", "check the training"),
     "E450": ("a label that is mapped to no output", "add it to the LabelsMapping"),
     "E451": ("a label beyond the network's outputs", "check the network, or set LabelsMapping"),

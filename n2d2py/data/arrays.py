@@ -30,7 +30,7 @@ def open_npy(path: Path, name: str | None = None) -> np.ndarray:
 
 
 def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by key, in file order.
+    """The arrays of an .npz file by key, in file order; their checksums are compared.
 
     Members stored without compression (np.savez) are mapped; compressed ones are read to memory.
 

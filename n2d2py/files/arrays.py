@@ -30,6 +30,7 @@ _LONGEST_AXIS = 1 << 40
 _KINDS = "?bBiufUSc"
 """Kinds of elements (numpy.dtype.kind): numbers, truth values, texts."""
 _LOCAL_HEADER = 30
+_BLOCK = 1 << 20
 _BROKEN = (
     ValueError,
     EOFError,
@@ -148,7 +149,20 @@ def _mapped_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
         start = info.header_offset + _LOCAL_HEADER + names
         file.seek(start)
         header = _header(file, min(info.file_size, length - start))
-        return _mapped(path, header, start + header.start) if header.size else None
+        if not header.size:
+            return None
+        file.seek(start)
+        _check_sum(file, info)
+        return _mapped(path, header, start + header.start)
+
+
+def _check_sum(file: IO[bytes], info: zipfile.ZipInfo) -> None:
+    """Compares the CRC-32 of a stored member, from where the file stands, with that of the archive."""
+    found, left = 0, info.file_size
+    while left > 0 and (block := file.read(min(_BLOCK, left))):
+        found, left = zlib.crc32(block, found), left - len(block)
+    if left or found != info.CRC:
+        raise DamagedArray(f"the checksum of {info.filename!r} is wrong")
 
 
 def _mapped(path: Path, header: _Header, start: int) -> np.ndarray:
@@ -178,7 +192,7 @@ def _check_room(size: int) -> None:
 
 def _header(file: IO[bytes], length: int) -> _Header:
     """Reads and checks the header; `length` is that of the whole file or member."""
-    magic = file.read(8)
+    magic = file.read(min(8, length))
     if magic[:6] != _MAGIC:
         raise DamagedArray("it is a zip archive" if magic[:2] == b"PK" else "it does not begin as NumPy's files do")
     if len(magic) < 8 or magic[6] not in (1, 2, 3):

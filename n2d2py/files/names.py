@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 
 __all__ = ["file_names", "marked_file_name", "plain_file_name"]
@@ -32,6 +33,11 @@ def marked_file_name(name: str) -> str:
     return f"{plain_file_name(name).encode()[:room].decode(errors='ignore')}_{digest}"
 
 
+def _folded(text: str) -> str:
+    """What file systems compare that count neither case nor the two ways to write an accent."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
 def file_names(names: Iterable[str]) -> dict[str, str]:
     """The file name of each name: the plain one, marked where it is too long or taken, case not counted."""
     found: dict[str, str] = {}
@@ -40,8 +46,8 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
         if name in found:
             continue
         text = plain_file_name(name)
-        if text.lower() in taken or len(text.encode()) > _LONGEST:
+        if _folded(text) in taken or len(text.encode()) > _LONGEST:
             text = marked_file_name(name)
-        taken.add(text.lower())
+        taken.add(_folded(text))
         found[name] = text
     return found

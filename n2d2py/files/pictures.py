@@ -33,11 +33,15 @@ def open_picture(path: Path) -> Iterator[Image]:
 
     # Pillow would warn on stderr of sizes that are refused here anyway
     warnings.filterwarnings("error", category=Image.DecompressionBombWarning)
-    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
-        width, height = image.size
-        if width * height > MAX_PIXELS:
-            raise ValueError(f"it has {width} x {height} pixels, at most {MAX_PIXELS:,} are taken")
-        yield image
+    with open_regular(path) as file:
+        try:
+            image = Image.open(file, formats=FORMATS)
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+            raise ValueError(f"it has more than {MAX_PIXELS:,} pixels") from None
+        with image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")
+            yield image
 
 
 @contextmanager

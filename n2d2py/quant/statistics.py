@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,7 @@ _BATCH_ELEMENTS = 16_000_000
 
 @dataclass
 class Statistics:
-    """Histograms by tensor over `stimuli` stimuli; `key` identifies network, data and pipeline.
+    """Histograms by tensor over `stimuli` stimuli; `key` identifies network and pipeline, `data` the values of the stimuli.
 
     `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py).
     """
@@ -35,6 +35,7 @@ class Statistics:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     stimuli: int = 0
     key: str = ""
+    data: str = ""
     factors: dict[str, np.ndarray] = field(default_factory=dict)
 
     def merge(self, other: Statistics) -> None:
@@ -47,6 +48,7 @@ class Statistics:
         """Writes an .npz with a fixed content for fixed statistics."""
         arrays = {
             "key": np.array(self.key),
+            "data": np.array(self.data),
             "stimuli": np.array(self.stimuli),
             "names": np.array(list(self.histograms)),
             "scaled": np.array(list(self.factors), np.str_),
@@ -61,7 +63,7 @@ class Statistics:
         """Reads what `save` wrote.
 
         Raises:
-            N2D2Error: E501 absent, E502 unreadable, E503 collected on something else.
+            N2D2Error: E501 absent, E502 unreadable, E503 of another network or pipeline.
         """
         if not path.is_file():
             raise N2D2Error(
@@ -72,7 +74,7 @@ class Statistics:
             )
         try:
             stored = read_npz(path)
-            result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]))
+            result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]), data=str(stored["data"]))
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
             for index, name in enumerate(stored["names"]):
                 parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
@@ -82,13 +84,44 @@ class Statistics:
                 "E502", f"unreadable statistics ({error})", where=Location(str(path)), remedy="calibrate without -calib-reload"
             ) from None
         if result.key != key:
-            raise N2D2Error(
-                "E503",
-                "these statistics are of another network, other data or another pipeline",
-                where=Location(str(path)),
-                remedy="calibrate without -calib-reload",
-            )
+            raise _others(path, "another network, other kinds of data or another pipeline")
         return result
+
+    def check_data(self, path: Path, batches: Iterable[np.ndarray]) -> None:
+        """Compares the values of the calibration stimuli, in order, with those that were collected.
+
+        Raises:
+            N2D2Error: E503 where they are others.
+        """
+        digest = DataDigest()
+        for x in batches:
+            digest.add(x)
+        if digest.text() != self.data:
+            raise _others(path, "other stimuli")
+
+
+class DataDigest:
+    """SHA-256 of the values of stimuli, which does not depend on how they are split into batches."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, x: np.ndarray) -> None:
+        """Takes a batch (n, ...) in."""
+        self._digest.update(np.ascontiguousarray(x))
+
+    def text(self) -> str:
+        """64 hexadecimal digits."""
+        return self._digest.hexdigest()
+
+
+def _others(path: Path, what: str) -> N2D2Error:
+    return N2D2Error(
+        "E503",
+        f"these statistics are of {what}",
+        where=Location(str(path)),
+        remedy="give the network and the data of that calibration, or calibrate without -calib-reload",
+    )
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
@@ -136,9 +169,17 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             part.histograms[name] = _histogram(values.pop(name), name)
         return part
 
+    digest = DataDigest()
+
+    def digested() -> Iterator[np.ndarray]:
+        for batch in batches:
+            digest.add(batch)
+            yield batch
+
     result = Statistics(key=key)
-    for part in ordered_map(measure, batches):
+    for part in ordered_map(measure, digested()):
         result.merge(part)
+    result.data = digest.text()
     if not result.stimuli:
         raise N2D2Error("E508", "no stimuli to calibrate on", remedy="check the database, or give -calib-data")
     return result

@@ -73,8 +73,7 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
     by_channel = options.equalize and options.per_output
     key = network_key(graph, network.data.origin, f"equalized by channel: {by_channel}")
     if settings.arguments.calib_reload:
-        statistics = Statistics.load(previous_statistics(network, settings), key)
-        log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
+        statistics, network = _reloaded(network, settings, key)
         samples = (
             correction_samples(graph, network, settings, statistics.stimuli) if (options.needs_samples or options.mixed) else []
         )
@@ -165,6 +164,23 @@ def _wide(
     log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
     log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
     return wide
+
+
+def _reloaded(network: Network, settings: Settings, key: str) -> tuple[Statistics, Network]:
+    """(statistics of the last calibration, the network with the stimuli of that): E503 where they are of other data.
+
+    Without data there is nothing to compare.
+    """
+    path = previous_statistics(network, settings)
+    statistics = Statistics.load(path, key)
+    if network.data.noise is not None:
+        noise = network.data.noise(statistics.stimuli)
+        network = replace(network, data=replace(network.data, sets={"Validation": noise}))
+    stimuli = set_to_calibrate(network)
+    if stimuli is not None:
+        statistics.check_data(path, (x for x, _, _ in spread(stimuli, statistics.stimuli).batches(SAMPLE_BATCH)))
+    log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
+    return statistics, network
 
 
 def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from n2d2py import log
@@ -39,7 +40,8 @@ class DataSet:
         classes: class names by label, may be empty.
         value_range: range of the real values when it is known without looking, else None.
         steps: the pipeline in words, a line per step.
-        origin: what the data are, for the key of stored statistics.
+        origin: what the data are, for the key of stored statistics; their values have a digest of their own.
+        noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
 
     sets: dict[str, Stimuli]
@@ -47,6 +49,7 @@ class DataSet:
     value_range: tuple[float, float] | None = None
     steps: tuple[str, ...] = ()
     origin: str = ""
+    noise: Callable[[int], Stimuli] | None = None
 
     def get(self, name: str) -> Stimuli | None:
         """The set of that name when it holds any stimulus."""
@@ -228,11 +231,8 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
-    return DataSet(
-        sets,
-        steps=(f"{len(stimuli)} stimuli of {readable(Path(path).name)}",),
-        origin=f"{readable(Path(path).name)} {len(stimuli)} {_input_range(settings)}",
-    )
+    name = readable(Path(path).name)
+    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {name}",), origin=f"given {_input_range(settings)}")
 
 
 def _input_range(settings: Settings) -> tuple[float, float]:
@@ -255,17 +255,19 @@ def _load_onnx(path: Path, settings: Settings) -> Network:
     targets = [Target(f"{name}.Target", name) for name in graph.outputs]
     data = DataSet({})
     if settings.needs_data:
-        shape = stimulus_shape(graph)
         if settings.arguments.calib_data:
             data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
-        elif settings.calibrates and not settings.arguments.calib_reload and not is_quantized(graph):
-            count = settings.arguments.calib if settings.arguments.calib > 0 else 32
-            low, high = _input_range(settings)
-            noise = synthetic(shape, count, settings.arguments.seed, (low, high))
-            data = DataSet(
-                {"Validation": noise},
-                value_range=(low, high),
-                steps=(f"{count} synthetic stimuli",),
-                origin=f"synthetic {count} {settings.arguments.seed} {low} {high}",
-            )
+        elif settings.calibrates and not is_quantized(graph):
+            data = _synthetic(stimulus_shape(graph), settings)
     return Network(graph, targets, data, [path])
+
+
+def _synthetic(shape: tuple[int, ...], settings: Settings) -> DataSet:
+    """Noise to calibrate on; as many as were calibrated on before where that is reloaded."""
+    arguments, (low, high) = settings.arguments, _input_range(settings)
+    noise = partial(synthetic, shape, seed=arguments.seed, input_range=(low, high))
+    data = DataSet({}, value_range=(low, high), origin=f"synthetic {arguments.seed} {low} {high}")
+    if arguments.calib_reload:
+        return replace(data, noise=noise)
+    count = arguments.calib if arguments.calib > 0 else 32
+    return replace(data, sets={"Validation": noise(count)}, steps=(f"{count} synthetic stimuli",))

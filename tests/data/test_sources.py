@@ -95,3 +95,17 @@ def test_synthetic_data_warn_and_depend_on_the_seed():
     assert not np.array_equal(first, other) and not np.array_equal(first[0], first[1])
     assert -1 <= first.min() < -0.9 and 0.9 < first.max() <= 1
     assert [one.code for one in log.warnings_seen()] == ["W402"] * 3
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_changed_byte_of_an_archive_is_noticed(tmp_path, save):
+    x = np.random.default_rng(2).random((40, 3, 5, 4), np.float32)
+    save(tmp_path / "x.npz", x=x)
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    for place in range(400, len(content) - 400, 997):
+        content[place] ^= 1
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(N2D2Error, match="E402"):
+            open_source(tmp_path / "bad.npz", (3, 5, 4))
+        content[place] ^= 1
+    np.testing.assert_array_equal(open_source(tmp_path / "x.npz", (3, 5, 4))[7], x[7])

@@ -75,6 +75,39 @@ def test_statistics_of_another_network_are_refused(tmp_path, capsys):
     assert_same_tree(before, tree(tmp_path))
 
 
+def test_a_synthetic_calibration_is_reloaded(tmp_path, capsys):
+    options = ["-export", "CPP", "-db-export", "0", "-quiet", "-o", str(tmp_path)]
+    assert main([str(ONNX), "-calib", "9", *options]) == 0
+    before = tree(tmp_path / "export_CPP_int8")
+    assert main([str(ONNX), "-calib-reload", *options]) == 0
+    assert_same_tree(before, tree(tmp_path / "export_CPP_int8"), ignore=LISTS_OPTIONS)
+    assert "9 synthetic stimuli" in capsys.readouterr().err
+    assert main([str(ONNX), "-calib-reload", "-seed", "7", *options]) == 1
+    assert "error N2D2-E503" in capsys.readouterr().err
+
+
+def test_statistics_of_other_data_of_the_same_name_are_refused(tmp_path, capsys):
+    x, _ = digits(12)
+    options = [
+        "-export",
+        "CPP",
+        "-db-export",
+        "0",
+        "-quiet",
+        "-calib-data",
+        str(tmp_path / "x.npy"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    np.save(tmp_path / "x.npy", x)
+    assert main([str(ONNX), "-calib", "-1", *options]) == 0
+    assert main([str(ONNX), "-calib-reload", *options]) == 0
+    x[-1, 0, 16, 16] ^= 1
+    np.save(tmp_path / "x.npy", x)
+    assert main([str(ONNX), "-calib-reload", *options]) == 1
+    assert "error N2D2-E503" in capsys.readouterr().err
+
+
 def test_outputs_of_a_stimulus_are_written_as_text(tmp_path):
     folder = export("LeNet", tmp_path, "-calib", "40", "-db-export", "-1", "-log-outputs", "3")
     logged = folder / "statistics" / "outputs_export_3"

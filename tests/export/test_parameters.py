@@ -19,7 +19,7 @@ VALUES = {
     "OptimizeNoBranchConcat": "0",
     "FuseResidualAdd": "0",
     "MemoryAlignment": "32",
-    "BufferAlignment": "64",
+    "BufferAlignment": "1024",
     "MemoryManagerStrategy": "OptimizeStream",
     "MemoryMode": "Small",
     "MemoryBudget": "0",

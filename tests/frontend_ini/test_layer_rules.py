@@ -118,3 +118,9 @@ def test_vectors_and_maps_of_one_pixel_go_together(build):
     )
     built = build(text)
     assert [node.op.kind for node in built.graph.nodes].count("Reshape") == 1 and built.dims("y") == [1, 1, 2]
+
+
+def test_a_transformation_of_a_vector(build, stimulus):
+    text = "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[y]\nInput=v\nType=Transformation\nTransformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2 3 4\nNbOutputs=4\n"
+    vector, found = build(text).run(stimulus, "v", "y")
+    np.testing.assert_allclose(found.reshape(2, 4), vector.reshape(2, 4) + [1, 2, 3, 4], rtol=1e-6)

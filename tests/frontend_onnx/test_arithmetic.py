@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.operators import Activation, Affine, Clip, ElemWise, HardSwish, Identity, Sqrt
+from n2d2py.operators import Activation, Affine, Clip, ElemWise, Identity, Sqrt
+from n2d2py.operators.functions import HardSwish
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

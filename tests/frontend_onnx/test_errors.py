@@ -127,6 +127,37 @@ def test_weights_that_are_not_finite(model):
     assert error.code == "E306" and "[y]" in error.line()
 
 
+@pytest.mark.parametrize(
+    "text, constants",
+    [
+        ("y = Add(x, c)", {"c": np.array(np.nan, np.float32)}),
+        ("y = Mul(x, c)", {"c": np.array([1, 2, np.nan, 4, 5, 6, 7], np.float32)}),
+        ("y = Max(x, c)", {"c": np.array([[np.nan]], np.float32)}),
+        ("y = Clip(x, c)", {"c": np.array(np.nan, np.float32)}),
+        ("y = Pad(x, p, c)", {"p": np.array([0, 1, 0, 1]), "c": np.array(np.nan, np.float32)}),
+        ("z = Sqrt(c)\ny = Add(x, z)", {"c": np.array(-1, np.float32)}),
+        ("y = LeakyRelu <alpha = nan> (x)", {}),
+        (
+            "i = IsNaN(c)\nz = Cast <to = 1> (i)\ny = Where(b, x, c)",
+            {"b": np.arange(7) > 3, "c": np.full(7, np.nan, np.float32)},
+        ),
+    ],
+)
+def test_constants_that_are_no_numbers(model, text, constants):
+    if "nan>" in text.replace(" ", ""):
+        built = model("float[N,7] x => float[N,7] y", text.replace("nan", "1.5"))
+        built.graph.node[0].attribute[0].f = np.nan
+    else:
+        built = model("float[N,7] x => float[N,9] y" if "Pad" in text else "float[N,7] x => float[N,7] y", text, **constants)
+    assert failure(lambda: import_onnx(built)).code == "E306"
+
+
+def test_infinite_limits_and_masks_are_taken(model):
+    mask = np.where(np.arange(7) > 4, -np.inf, 0).astype(np.float32)
+    import_onnx(model("float[N,7] x => float[N,7] y", "y = Where(b, x, c)", b=np.arange(7) > 3, c=mask))
+    import_onnx(model("float[N,7] x => float[N,7] y", "y = Clip(x, c)", c=np.array(-np.inf, np.float32)))
+
+
 def test_constant_output(model):
     graph = import_onnx(model("float[N,7] x => float[2] y", "y = Abs(w)", w=np.array([-3, 4], np.float32)))
     assert run_graph(graph, {"x": np.ones((2, 7), np.float32)})["y"].tolist() == [[3, 4], [3, 4]]

@@ -6,7 +6,9 @@ import os
 import re
 import resource
 import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,12 +66,8 @@ def _child(work: Callable[[], int], folder: Path, stream: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         status = work()
     except BaseException:
-        import traceback
-
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode(errors="backslashreplace"))
     finally:
-        import sys
-
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

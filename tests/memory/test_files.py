@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import networks
 import pytest
@@ -206,10 +207,30 @@ def test_addresses_grow_upwards_in_the_picture(monkeypatch, tmp_path):
     shown = []
     original = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: (shown.append(self), original(self, *given, **more))[1])
-    problem = networks.squeezenet11()
+    net = Net(16, 16, 8)
+    net.conv(net.input, 16, 3)
+    problem = net.done()
     plan = plan_memory(problem, strategy=networks.N2D2)
     write_memory_files(tmp_path, problem, plan)
     (axes,) = shown[0].axes
     assert axes.get_ylim() == (0, plan.arena_bytes) and axes.get_xlim()[0] == 0 < axes.get_xlim()[1]
     (legend,) = (patch for patch in axes.get_legend().get_patches() if patch.get_label() == "wrapped part")
     assert legend.get_hatch() and (legend.get_width(), legend.get_height()) != (0, 0)
+
+
+def test_the_legend_of_the_picture_says_what_is_scratch(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    shown = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: shown.append(self))
+    for scratch in (0, 64):
+        net = Net(4, 4, 2)
+        net.conv(net.input, 3, 3)
+        net.ops[0] = replace(net.ops[0], scratch_bytes=scratch)
+        problem = net.done()
+        write_memory_files(tmp_path, problem, plan_memory(problem))
+    without, given = (figure.axes[0].get_legend() for figure in shown)
+    assert without is None
+    assert [text.get_text() for text in given.get_texts()] == ["scratch"]
+    assert [patch.get_edgecolor()[:3] for patch in given.get_patches()] == [(1.0, 0.0, 0.0)]

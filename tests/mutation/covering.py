@@ -10,18 +10,21 @@ import ast
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from forked import forked
 from imports import replace_code
 from mutants import Mutant, SourceFile
 
-__all__ = ["Covering", "collect"]
+__all__ = ["Covering", "collect", "ran_at_import"]
 
 Statement = tuple[str, str, int]
 """File, qualified name of the function, lines from its head."""
@@ -53,13 +56,13 @@ class _Notes:
                 self._note(child, file, function, head)
         if not function or isinstance(node, ast.ClassDef):
             return
-        for field in ("body", "orelse", "finalbody"):
-            body = getattr(node, field, None)
+        for part in ("body", "orelse", "finalbody"):
+            body = getattr(node, part, None)
             if isinstance(body, list):
                 noted = []
                 for statement in body:
                     noted += [self._mark(file, function, statement.lineno - head), statement]
-                setattr(node, field, noted)
+                setattr(node, part, noted)
 
     def _mark(self, file: str, function: str, offset: int) -> ast.stmt:
         self.statements.append((file, function, offset))
@@ -122,15 +125,17 @@ class _Plugin:
             self.bad.add(report.nodeid)
 
 
-def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path) -> dict:
-    import sys
-    from types import ModuleType
-
-    notes = _Notes(root, package)
-    module = ModuleType("covering_notes")
+def _noting(root: Path, package: str) -> _Notes:
+    """The notes of this process, from now on."""
+    notes, module = _Notes(root, package), ModuleType("covering_notes")
     module.ran = notes.ran
     sys.modules["covering_notes"] = module
     replace_code(package, notes.code)
+    return notes
+
+
+def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path) -> dict:
+    notes = _noting(root, package)
     plugin = _Plugin(notes)
     options = ["-q", "-m", marks, "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", str(folder)]
     pytest.main([*options, test_file], plugins=[plugin])
@@ -144,6 +149,21 @@ def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path
             if test not in plugin.bad and ran
         },
     }
+
+
+def _import_all(root: Path, package: str, modules: Iterable[str], folder: Path) -> list[Statement]:
+    notes = _noting(root, package)
+    for name in modules:
+        import_module(name)
+    return [notes.statements[each] for each in sorted(notes.ran)]
+
+
+def ran_at_import(root: Path, package: str, modules: Iterable[str]) -> set[Statement]:
+    """The statements of functions that run when the modules are imported, whichever test comes first."""
+    done = forked(partial(_import_all, root, package, list(modules)), 600.0)
+    if done.value is None:
+        raise RuntimeError(f"the package cannot be imported:\n{done.text[-3000:]}")
+    return set(done.value)
 
 
 def collect(
@@ -181,6 +201,7 @@ class Covering:
     by_statement: dict[Statement, list[str]]
     by_function: dict[tuple[str, str], set[str]]
     by_file: dict[str, set[str]]
+    at_import: set[Statement] = field(default_factory=set)
 
     @classmethod
     def read(cls, records: Iterable[Path]) -> Covering:
@@ -198,16 +219,22 @@ class Covering:
                     found.by_file.setdefault(file, set()).add(test)
         return found
 
+    def runs_at_import(self, mutant: Mutant) -> bool:
+        """Whether what is mutated runs, or may run, when its file is imported."""
+        place = (mutant.file, mutant.function, mutant.offset)
+        return bool(mutant.names) or not mutant.function or place in self.at_import
+
     def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
         """The tests that run what is mutated, the fastest first, as many as take `budget` seconds together.
 
         A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file.
+        So are they for what such a statement calls.
         """
         found: Iterable[str] = ()
         if mutant.names or not mutant.function:
             users = source.users(mutant.names)
             found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
-        else:
+        elif not self.runs_at_import(mutant):
             found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
             found = found or self.by_function.get((mutant.file, mutant.function), ())
         return list(self._within(found or self.by_file.get(mutant.file, ()), budget))

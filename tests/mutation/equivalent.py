@@ -63,6 +63,20 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "A Constant whose first attribute is `value` has no other.",
     ),
     Equivalent(
+        "n2d2py/memory/picture.py",
+        "draw_plan",
+        "Rectangle((0, 0), 1, 1, facecolor='none', edgecolor='red', linestyle=':', label='scratch')",
+        "Rectangle(1, (0, 0), 1, facecolor='none', edgecolor='red', linestyle=':', label='scratch')",
+        "The legend draws its marks in a place and size of its own.",
+    ),
+    Equivalent(
+        "n2d2py/memory/picture.py",
+        "draw_plan",
+        "Rectangle((0, 0), 1, 1, facecolor='white', edgecolor='black', hatch=hatch, label=label)",
+        "Rectangle(1, (0, 0), 1, facecolor='white', edgecolor='black', hatch=hatch, label=label)",
+        "The legend draws its marks in a place and size of its own.",
+    ),
+    Equivalent(
         "n2d2py/operators/arrays/window.py",
         "ArrayWindow._convolve",
         "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",

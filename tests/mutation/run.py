@@ -32,7 +32,7 @@ import onnx.reference  # noqa: E402, F401
 import onnxruntime  # noqa: E402, F401
 import PIL.Image  # noqa: E402, F401
 import tqdm  # noqa: E402, F401
-from covering import Covering, collect  # noqa: E402
+from covering import Covering, collect, ran_at_import  # noqa: E402
 from equivalent import EQUIVALENT  # noqa: E402
 from mutants import Mutant, SourceFile  # noqa: E402
 from trial import Outcome, Result, Trials  # noqa: E402
@@ -86,6 +86,7 @@ def main() -> int:
     folders = [f"tests/{name}" for name in arguments.tests.split(",")]
     covering = Covering.read(collect(ROOT, PACKAGE, folders, arguments.cache, COLLECTING, say, SLOW))
     sources = [SourceFile(ROOT, path) for part in PARTS for path in sorted((ROOT / PACKAGE / part).rglob("*.py"))]
+    covering.at_import = ran_at_import(ROOT, PACKAGE, [source.module for source in sources])
     drawn = draw(sources, arguments.only, arguments.n, arguments.seed)
     lived = arguments.cache / f"lived-{arguments.n}-{arguments.seed}-{arguments.only.replace('/', '+')}.txt"
     if arguments.again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from covering import Covering, collect
+from covering import Covering, collect, ran_at_import
 from equivalent import EQUIVALENT
 from mutants import SourceFile
 from trial import Outcome, Trials
@@ -110,13 +110,20 @@ def test_equivalent_mutants_have_reasons():
 
 SAMPLE = '''"""A package."""
 
-LIMIT = 3
+LIMIT = 1
+
+
+def table(size):
+    return [2] * size
+
+
+TABLE = table(2)
 
 
 def clamp(value):
     if value < 0:
         return 0
-    return min(value, LIMIT)
+    return min(value, LIMIT + TABLE[1])
 
 
 def unseen(value):
@@ -173,6 +180,8 @@ def test_what_tests_notice(tmp_path, monkeypatch):
     assert covering.by_function["sample/module.py", "clamp"] == {
         f"tests/test_sample.py::test_{name}" for name in ("high", "low")
     }
+    covering.at_import = ran_at_import(tmp_path, "sample", ["sample.module"])
+    assert covering.at_import == {("sample/module.py", "table", 1)}
     source, trials = SourceFile(tmp_path, module), Trials("sample", covering, 10.0, least=0.5)
     told.clear()
     drawn = [(source, mutant) for mutant in source.mutants]
@@ -184,10 +193,13 @@ def test_what_tests_notice(tmp_path, monkeypatch):
         ("clamp", "value < 0", "value <= 0"),
         ("clamp", "value < 0", "value < 1"),
         ("clamp", "value < 0", "value < -1"),
+        ("clamp", "min(value, LIMIT + TABLE[1])", "min(value, LIMIT + TABLE[0])"),
+        ("", "table(2)", "table(3)"),
         ("endless", "value", "False"),
         ("endless", "value // 2", "value // 3"),
     }
-    assert results["", "3", "4"].by == "tests/test_sample.py::test_high"
+    assert results["", "1", "2"].by == "tests/test_sample.py::test_high"
+    assert results["table", "[2] * size", "[3] * size"].by == "tests/test_sample.py::test_high"
     assert results["clamp", "value < 0", "False"].by == "tests/test_sample.py::test_low"
     assert results["endless", "value // 2", "value * 2"].outcome is Outcome.LATE
     assert module.read_text() == SAMPLE

@@ -1,7 +1,7 @@
 """Mutants under the tests that run them.
 
-First inside of one session of pytest, where everything is imported and collected: each mutant is a fork of it whose functions are
-patched. What lives there, and what is no function's code, is tried again in a process that imports the changed file anew.
+Inside of one session of pytest, where everything is imported and collected: each mutant is a fork of it whose functions are
+patched. What runs when its file is imported is tried in a process that imports the changed file instead.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from patching import patch
 __all__ = ["Outcome", "Result", "Trials"]
 
 OPTIONS = ["-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
+
+
+_UNPATCHED = "nothing to patch"
 
 
 class Outcome(enum.Enum):
@@ -89,8 +92,8 @@ class Change:
 
 def _in_session(items: dict[str, pytest.Item]) -> Runner:
     def run(tests: list[str], folder: Path, change: Change | None) -> str:
-        if change is not None:
-            patch(change.path, change.before, change.after)
+        if change is not None and not patch(change.path, change.before, change.after):
+            return _UNPATCHED
         chosen = [items[test] for test in tests if test in items]
         config, plugin = chosen[0].config, _FirstFailure()
         config._tmp_path_factory._given_basetemp = folder
@@ -124,7 +127,7 @@ class Trials:
         self._sound: dict[str, bool] = {}
 
     def run_all(self, drawn: list[tuple[SourceFile, Mutant]], say: Callable[[int, Result], None]) -> list[Result]:
-        """A result for each mutant; `say` hears it with its number, of a survivor twice."""
+        """A result for each mutant; `say` hears it with its number."""
         start = time.perf_counter()
 
         def work(folder: Path) -> list[Result | None]:
@@ -134,9 +137,10 @@ class Trials:
                 for name in {source.module for source, _ in drawn}:  # the tool loads some of its modules late
                     import_module(name)
                 for at, (source, mutant) in enumerate(drawn):
-                    if mutant.function and not mutant.names:
+                    if not self.covering.runs_at_import(mutant):
                         results[at] = result = self._run(source, mutant, _in_session(items))
-                        say(at, result)
+                        if result is not None:
+                            say(at, result)
 
             files = sorted({test.split("::")[0] for test in self.covering.seconds})
             pytest.main([*OPTIONS, "-s", "--continue-on-collection-errors", *files], plugins=[_Session(loop)])
@@ -148,14 +152,14 @@ class Trials:
         self._sound.clear()
         results: list[Result] = []
         for at, ((source, mutant), result) in enumerate(zip(drawn, done.value, strict=True)):
-            if result is None or result.outcome is Outcome.LIVES:
+            if result is None:
                 result = self._run(source, mutant, _afresh(self.package))
                 say(at, result)
             results.append(result)
         return results
 
-    def _run(self, source: SourceFile, mutant: Mutant, runner: Runner) -> Result:
-        """The mutant under its tests, the fastest first, until one fails."""
+    def _run(self, source: SourceFile, mutant: Mutant, runner: Runner) -> Result | None:
+        """The mutant under its tests, the fastest first, until one fails; None where no function runs its code."""
         start = time.perf_counter()
         tests = self.covering.tests(mutant, source, self.budget)
         before = source.code()
@@ -166,6 +170,8 @@ class Trials:
                 return Result(Outcome.KILLED, "compiling", len(tests), 0.0)
         while tests:
             failed, late = self._fork(runner, tests, change)
+            if failed == _UNPATCHED:
+                return None
             if not failed and not late:
                 break
             if late and self._fork(runner, tests, None) == ("", False):

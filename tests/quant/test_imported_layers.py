@@ -21,11 +21,11 @@ from n2d2py.operators import (
     Identity,
     LeakyRectifier,
     Log,
-    Logistic,
     Pool,
     Quantize,
     Tanh,
 )
+from n2d2py.operators.functions import Logistic
 from n2d2py.quant.imported_layers import import_layer
 from n2d2py.quant.layers import LayerTypes
 from n2d2py.quant.options import QuantOptions

@@ -20,21 +20,17 @@ from n2d2py.operators import (
     Concat,
     Convert,
     ElemWise,
-    Elu,
-    Erf,
-    Exp,
     Identity,
     Log,
-    Logistic,
     Pool,
     Reshape,
     Softmax,
-    Softplus,
     Sqrt,
     Tanh,
     Transpose,
     Unpool,
 )
+from n2d2py.operators.functions import Elu, Erf, Exp, Logistic, Softplus
 from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
 
 SHAPE = (1, 3, 4, 4)

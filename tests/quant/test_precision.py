@@ -10,7 +10,10 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.graph import Node, Precision
 from n2d2py.operators import Concat, Pool
 from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
 from n2d2py.reference import FloatEngine
 
 
@@ -120,3 +123,16 @@ def test_a_concatenation_has_the_widest_range_of_its_inputs():
     _, typed, _ = quantized(graph)
     reach = {name: typed.type(name).scale * typed.type(name).qmax for name in ("b", "c", "cat")}
     assert reach["c"] < reach["b"] / 5 and np.isclose(reach["cat"], reach["b"])
+
+
+@pytest.mark.parametrize("mode", ["KL-Divergence", "Quantile"])
+def test_inputs_and_outputs_are_never_clipped(mode):
+    """Tensors between them are, where one value lies far from the others."""
+    graph = network()
+    x = data(16)
+    x[3, 1, 2, 2] = 40.0
+    typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(act_clipping=mode, quantile=0.99), {"x": None}, [])
+    real = FloatEngine(graph).run(x)
+    for name, largest in (("x", 40.0), ("add", np.abs(real["add"]).max())):
+        assert np.isclose(typed.type(name).scale * typed.type(name).qmax, largest, rtol=0.01)
+    assert typed.type("a").scale * typed.type("a").qmax < 30

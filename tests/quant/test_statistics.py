@@ -59,3 +59,16 @@ def test_another_key_is_refused(tmp_path):
     assert Statistics.load(tmp_path / "s.npz", "one").stimuli == 2
     with pytest.raises(N2D2Error, match="E503"):
         Statistics.load(tmp_path / "s.npz", "two")
+
+
+@pytest.mark.parametrize("size", [1, 3, 64])
+def test_the_values_of_the_stimuli_are_compared(tmp_path, size):
+    x, path = data(50), tmp_path / "s.npz"
+    collect(network(), [x[:20], x[20:]], "one").save(path)
+    statistics = Statistics.load(path, "one")
+    statistics.check_data(path, (x[start : start + size] for start in range(0, 50, size)))
+    changed = x.copy()
+    changed[-1, 0, 0, 0] += 1e-3
+    for other in (changed, x[:-1], x[::-1]):
+        with pytest.raises(N2D2Error, match=r"E503.*other stimuli"):
+            statistics.check_data(path, [other])

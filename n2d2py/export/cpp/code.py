@@ -15,6 +15,7 @@ import numpy as np
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.isa import condition, tagged
+from n2d2py.export.cpp.structs import PORTABLE, Config
 from n2d2py.export.cpp.text import comment
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane
 
 __all__ = [
-    "NATIVE",
-    "PORTABLE",
-    "REAL_NATIVE",
     "Array",
     "Form",
     "LayerCode",
@@ -38,9 +36,6 @@ __all__ = [
     "plane_struct",
     "register_layer",
 ]
-
-PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
-"""The instruction sets of a config: portable C++, or what the project is compiled for."""
 
 _DTYPES = {
     "std::int8_t": "i1",
@@ -127,8 +122,8 @@ class LayerCode:
     Attributes:
         layer, identifier: the layer's name and its C identifier.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
-        config: the structs of the layer, inside the network's namespace, after the planes and the
-            declarations of `arrays`.
+        structs: what the layer is made with, inside the network's namespace, after the planes and the
+            declarations of `arrays`: the configs of its kernels, and other structs as text.
         call: a statement over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
         arrays: the constant data.
         serial: the output lies over an input, so lines are stored in order.
@@ -143,7 +138,7 @@ class LayerCode:
     layer: str
     identifier: str
     headers: tuple[str, ...]
-    config: str
+    structs: tuple[Config | str, ...]
     call: str
     arrays: tuple[Array, ...]
     serial: bool
@@ -154,6 +149,15 @@ class LayerCode:
     accumulates: bool = False
     winograd: Winograd | None = None
     sum: str = ""
+
+    @property
+    def config(self) -> str:
+        """`structs` in C++."""
+        return "\n".join(each.text if isinstance(each, Config) else each for each in self.structs)
+
+    def configured(self, change: Callable[[Config], Config]) -> LayerCode:
+        """The same layer with other configs."""
+        return replace(self, structs=tuple(change(each) if isinstance(each, Config) else each for each in self.structs))
 
     @property
     def statement(self) -> str:
@@ -214,21 +218,13 @@ class LayerCode:
 
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
-        head = "    enum : int {\n        KernelHeight ="
-        text = "".join(f"        {name} = {value},\n" for name, value in constants.items())
-        return replace(self, config=self.config.replace(head, f"    enum : int {{\n{text}        KernelHeight ="))
+        return self.configured(lambda config: config.tiled(constants))
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
-        return replace(
-            self,
-            config=self.config.replace(NATIVE, PORTABLE).replace(REAL_NATIVE, PORTABLE),
-            kernel="",
-            sets=(),
-            reason="SIMD=none",
-            winograd=None,
-            arrays=tuple(replace(array, forms=()) for array in self.arrays),
-        )
+        code = self.configured(lambda config: replace(config, isa=PORTABLE))
+        arrays = tuple(replace(array, forms=()) for array in self.arrays)
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays)
 
 
 LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
@@ -272,14 +268,10 @@ def _overridden(code: LayerCode, node: QuantNode) -> LayerCode:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             code = replace(code, reason="; ".join(filter(None, (code.reason, f"no {tag}: {reason}"))))
             continue
-        special = tag if not isa else f"n2d2::Choose<n2d2::{isa}, {tag}, %s>::Isa"
-        config = code.config
-        for old in (NATIVE, REAL_NATIVE, PORTABLE):
-            config = config.replace(f"typedef {old} Isa;", f"typedef {special.replace('%s', old)} Isa;")
+        code = code.configured(lambda config, one=(isa, tag): replace(config, special=(*config.special, one)))
         others = f", elsewhere {code.kernel}" if isa and code.kernel else ""
         code = replace(
             code,
-            config=config,
             headers=(*code.headers, header),
             kernel=f"{tag}{others}",
             sets=tuple(dict.fromkeys((tagged(isa).name, *code.sets))) if isa else ("all",),

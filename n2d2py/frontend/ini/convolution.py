@@ -133,8 +133,9 @@ def _weights(
     values = context.values
     if mapping is None or groups is not None:
         shape = (outputs, count // (groups or 1), *kernel)
-        stored = context.parameter("weights", shape)
-        if values["WeightsExportFormat"] == "HWCO":
+        by_place = values["WeightsExportFormat"] == "HWCO"
+        stored = context.parameter("weights", shape, order=(2, 3, 1, 0) if by_place else ())
+        if by_place:
             stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
     else:
         connected = context.parameter(

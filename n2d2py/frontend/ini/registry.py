@@ -89,11 +89,17 @@ class LayerContext:
         return self.graph.add(Node(self.name, op, inputs, [self.name], given, activation, where, unbiased=unbiased))
 
     def parameter(
-        self, name: str, shape: tuple[int, ...], default: np.ndarray | None = None, rows: Sequence[int] | None = None
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        default: np.ndarray | None = None,
+        rows: Sequence[int] | None = None,
+        order: Sequence[int] = (),
     ) -> np.ndarray:
         """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
 
-        `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`.
+        `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`. `order`: which axis of
+        `shape` each axis of a stored array is; its values come in the order in which they are stored.
 
         Raises:
             N2D2Error: E229 for a shape that is too large, and what loading raises.
@@ -112,7 +118,7 @@ class LayerContext:
             default = fill(self.values, role, shape, seed=self.seed, name=self.name)
         if name == "weights":
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
-        return self.weights.load(self.name, name, default, self.values.section.location, self.rows)
+        return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
         """The error for this section, at the line of `key` when given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,15 +35,24 @@ class WeightStore:
         if path is not None and path.is_file():
             self._arrays = _read_npz(path)
 
-    def load(self, layer: str, name: str, initial: np.ndarray, where: Location | None, rows: Sequence[int] = ()) -> np.ndarray:
+    def load(
+        self,
+        layer: str,
+        name: str,
+        initial: np.ndarray,
+        where: Location | None,
+        rows: Sequence[int] = (),
+        order: Sequence[int] = (),
+    ) -> np.ndarray:
         """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
 
         `rows`: how many weights each output of the layer has. In place of <layer>_weights and <layer>_biases there may
-        be one file <layer>.syntxt, with the weights of each output followed by its bias.
+        be one file <layer>.syntxt, with the weights of each output followed by its bias. `order`: which axis of `initial`
+        each axis of the stored array is; its values are given in the order in which they are stored.
 
         Raises:
-            N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, E424 values that
-                are not finite.
+            N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, or an array of
+                another shape (but for axes of 1), E424 values that are not finite.
         """
         if self.path is None:
             self.initial.append(layer)
@@ -67,6 +77,14 @@ class WeightStore:
                 f"{initial.size} ({'x'.join(map(str, initial.shape))})",
                 where=where,
                 remedy="check that the weights belong to this network",
+            )
+        wanted = [initial.shape[axis] for axis in order] if order else initial.shape
+        if not _is_text(source) and _long_axes(array.shape) != _long_axes(wanted):
+            raise N2D2Error(
+                "E423",
+                f"{source} has the shape {_text(array.shape)}, but layer '{layer}' needs {_text(wanted)}",
+                where=where,
+                remedy="transpose the array into the order of these axes; WeightsExportFormat names the order of the file",
             )
         if array.dtype.kind not in "biuf":
             raise N2D2Error("E422", f"{source} holds {array.dtype}, not numbers", where=where, remedy="store float32 values")
@@ -122,6 +140,19 @@ def _stems(layer: str) -> Iterator[str]:
         yield plain
 
 
+def _is_text(source: str) -> bool:
+    """Whether an array is of a file that holds numbers without a shape."""
+    return source.endswith(".syntxt")
+
+
+def _long_axes(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _text(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
 def _read_npz(file: Path) -> dict[str, np.ndarray]:
     try:
         return read_npz(file)
@@ -171,4 +202,6 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
             where=Location(option),
             remedy="give an existing folder or .npz file, or -w /dev/null",
         )
+    if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
+        raise N2D2Error("E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or -w /dev/null")
     return WeightStore(path, ignore_missing=ignore_missing)

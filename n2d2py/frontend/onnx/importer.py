@@ -7,6 +7,7 @@ other unsupported node is found too, and one error lists them all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.registry import ArrayConverter, Converter, Unsupported, find_array_converter, find_converter
 from n2d2py.frontend.onnx.validation import Validator
 from n2d2py.graph import Graph, Tensor
+from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import ONNX_FUNCTIONS
 
@@ -110,7 +112,27 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     if other:
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     builder.graph.verify()
+    _refuse_not_numbers(builder)
     return builder.graph
+
+
+_CONSTANT = re.compile(r"operand\d+")
+"""What a constant operand of a layer on arrays is called."""
+
+
+def _refuse_not_numbers(builder: Builder) -> None:
+    found = {node.name: (node, what) for node, what in reversed(list(not_numbers(builder.graph)))}
+    ErrorList.raise_if(
+        [
+            N2D2Error(
+                "E306",
+                f"not all values of the layer's {_CONSTANT.sub('constant', what)} are numbers (NaN)",
+                where=node.location,
+                remedy="check the training and the export",
+            )
+            for node, what in reversed(found.values())
+        ]
+    )
 
 
 class _Walk:
@@ -133,8 +155,6 @@ class _Walk:
         builder = self.builder
         if not proto.output or not any(builder.is_read(name) for name in proto.output if name):
             return
-        if not proto.output[0]:
-            proto = _with_first_output(proto, builder.fresh(f"{next(filter(None, proto.output))}_first"))
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)
             return
@@ -330,11 +350,3 @@ class _Walk:
             else:
                 builder.graph.tensors[name] = Tensor(name, shape)
                 builder.names[name] = name
-
-
-def _with_first_output(proto: onnx.NodeProto, name: str) -> onnx.NodeProto:
-    """The node with a name for its first output, by which layers are called."""
-    named = onnx.NodeProto()
-    named.CopyFrom(proto)
-    named.output[0] = name
-    return named

@@ -10,11 +10,11 @@ import numpy as np
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
-from n2d2py.export.cpp.code import NATIVE, PORTABLE, REAL_NATIVE, Array, Form, LayerCode, float_literal
+from n2d2py.export.cpp.code import Array, Form, LayerCode, float_literal
 from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
-from n2d2py.export.cpp.text import comment
+from n2d2py.export.cpp.structs import NATIVE, PORTABLE, REAL_NATIVE, Config
 from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Implementation, Panels, choose
 from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 from n2d2py.graph import QuantGraph, QuantNode
@@ -72,7 +72,7 @@ class LayerBuilder:
         done = planes[node.output].sum
         sums = [each for each in graph.nodes if each.name == done] if done else []
         self.total = LayerBuilder(sums[0], graph, planes, identifiers) if sums else None
-        self._structs: list[str] = []
+        self._structs: list[Config | str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
         self._implementation: Implementation | None = None
@@ -243,14 +243,7 @@ class LayerBuilder:
                 "Streamed": self.streamed,
             }
         self._structs.append(
-            templates()
-            .get_template("layers/config.hpp.j2")
-            .render(
-                name=name,
-                description=comment(description),
-                types={**types, "Isa": self._isa()},
-                constants={key: int(value) for key, value in constants.items()},
-            )
+            Config(name, description, types, {key: int(value) for key, value in constants.items()}, self._isa())
         )
         return name
 
@@ -394,7 +387,7 @@ class LayerBuilder:
             self.node.name,
             self.identifier,
             (first, *self._headers),
-            "\n".join(self._structs),
+            tuple(self._structs),
             call,
             tuple(self._arrays),
             self.serial,

@@ -48,8 +48,9 @@ def _flattened(context: LayerContext) -> str:
 def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     count = sum(elements(shape) for shape in context.shapes)
-    weights = context.parameter("weights", (outputs, count))
-    if values["WeightsExportFormat"] == "CO":
+    by_input = values["WeightsExportFormat"] == "CO"
+    weights = context.parameter("weights", (outputs, count), order=(1, 0) if by_input else ())
+    if by_input:
         weights = weights.reshape(count, outputs).T.copy()
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
     remap = outputs_remap(context, outputs)

@@ -1,0 +1,137 @@
+"""Nodes against the definitions of the standard, before a converter reads them; and where data in other files may lie."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import import_onnx, importer
+
+HEADER = '<ir_version: 8, opset_import: ["" : 18, "own" : 1, "com.microsoft" : 1]>\ng (float[1,4,6,6] x) => (float[N,M,H,W] y) '
+
+
+def refusal(text: str) -> N2D2Error:
+    with pytest.raises(N2D2Error) as caught:
+        import_onnx(parser.parse_model(HEADER + text))
+    return getattr(caught.value, "errors", [caught.value])[-1]
+
+
+UNKNOWN = "q = Nothing (x)\n "
+"""An operator at which the check of the whole model ends."""
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        (UNKNOWN + 's, y = Split <axis = "a"> (x)', "Expected: 'INT', actual: 'STRING'"),
+        (UNKNOWN + "y = QuantizeLinear ()", "input size 0 not in range"),
+        (UNKNOWN + "y = Relu (x, x, x)", "input size 3 not in range"),
+        (UNKNOWN + "y, z = Relu (x)", "output size 2 not in range"),
+        (UNKNOWN + "y = Relu <alpha = 1.0> (x)", "Unrecognized attribute: alpha"),
+        (UNKNOWN + "y = Transpose <perm = 1> (x)", "attribute"),
+        (UNKNOWN + "y = Concat (x, x)", "Required attribute 'axis' is missing"),
+    ],
+)
+def test_inputs_outputs_and_attributes(text, what):
+    """The nodes are read although the operator beside them is unknown; errors of kinds come first, so q is not read."""
+    error = refusal("{ " + text + "}")
+    assert error.code == "E314" and what in error.what
+
+
+@pytest.mark.parametrize(
+    "constants, body, code, what",
+    [
+        ("float[3] w = {1,2,3}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)', "E314", "Rank of input 1"),
+        ("float[1] i = {0}", "y = Gather (x, i)", "E314", "its input 'i' holds float, not int32 or int64"),
+        ("int64[2] a = {0,1}", "y = CumSum (x, a)", "E314", "'a' is no single value"),
+        ("", "y = LeakyRelu <alpha = inf> (x)", "E314", "its attribute alpha is not finite"),
+        ("", "y = Cast <to = 99> (x)", "E314", "its attribute to is 99"),
+        ("int64[2] k = {4611686018427387904,1}", "y = Reshape (x, k)", "E240", "4,611,686,018,427,387,904 elements"),
+        ("int64[4] r = {1,1,1000000,1000000}", "y = Tile (x, r)", "E240", "144,000,000,000,000 elements"),
+        (
+            "int64[4] r = {1,1,1000000,1000000}",
+            "c = ConstantOfShape (r)\n y = Add (x, c)",
+            "E310",
+            "its constant value would have",
+        ),
+        ("int8 z = {0}", "y = com.microsoft.QLinearAdd (x, z)", "E310", "too few"),
+        ("", "y = LRN <size = 0> (x)", "E310", "size"),
+        ("", "y = MaxPool <kernel_shape = [2,2], pads = [5000,0,0,0]> (x)", "E310", "larger than any image"),
+    ],
+)
+def test_types_values_and_sizes(constants, body, code, what):
+    error = refusal((f"<{constants}>" if constants else "") + "{ " + body + " }")
+    assert (error.code, what in error.what) == (code, True), str(error)
+
+
+def test_a_stumbling_converter_is_a_defect_that_names_the_node(monkeypatch):
+    def stumble(*_):
+        raise IndexError("x")
+
+    monkeypatch.setattr(importer, "find_converter", lambda *_: stumble)
+    with pytest.raises(importer.InternalError, match="Relu 'y': IndexError: x"):
+        import_onnx(parser.parse_model(HEADER + "{ y = Relu (x) }"))
+
+
+@pytest.mark.parametrize("size", [9, 2**40])
+def test_a_window_beyond_the_channels_holds_all_of_them(size):
+    graph = import_onnx(parser.parse_model(HEADER + f"{{ y = LRN <size = {size}, alpha = 1.0> (x) }}"))
+    assert graph.nodes[0].op.size == 7
+    assert graph.nodes[0].op.alpha == 1.0 / size
+
+
+def external(place: str) -> TensorProto:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=place)
+    return tensor
+
+
+def in_function(place: str) -> onnx.ModelProto:
+    opset = helper.make_opsetid("", 18)
+    nodes = [helper.make_node("Constant", [], ["w"], value=external(place)), helper.make_node("Add", ["a", "w"], ["b"])]
+    model = parser.parse_model(HEADER + "{ y = own.Body (x) }")
+    model.functions.append(helper.make_function("own", "Body", ["a"], ["b"], nodes, [opset]))
+    return model
+
+
+def in_branch(place: str) -> onnx.ModelProto:
+    text = "{ y = If (c) <then_branch = t () => (float[1,4,6,6] a) { a = Add (x, w) }, else_branch = e () => (float[1,4,6,6] b) { b = Abs (x) }> }"
+    model = parser.parse_model(HEADER + "<bool c = {1}>" + text)
+    model.graph.node[0].attribute[0].g.initializer.append(external(place))
+    return model
+
+
+@pytest.mark.parametrize("model", [in_function, in_branch])
+def test_data_of_functions_and_branches_lie_beside_the_model(tmp_path, monkeypatch, model):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    for folder in (tmp_path, tmp_path / "elsewhere"):
+        np.ones(1, np.float32).tofile(folder / "secret.bin")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "models" / "link.bin").symlink_to(tmp_path / "secret.bin")
+    path = tmp_path / "models" / "net.onnx"
+    for place in ("secret.bin", "../secret.bin", str(tmp_path / "secret.bin"), "link.bin", "\0", "x" * 5000, ""):
+        path.write_bytes(model(place).SerializeToString())
+        with pytest.raises(N2D2Error, match="E304"):
+            import_onnx(path)
+    with pytest.raises(N2D2Error, match="E304.*not known"):
+        import_onnx(model("secret.bin"))
+    os.replace(tmp_path / "secret.bin", tmp_path / "models" / "secret.bin")
+    path.write_bytes(model("secret.bin").SerializeToString())
+    graph = import_onnx(path)
+    assert any(np.array_equal(array.reshape(-1)[:1], [1]) for node in graph.nodes for array in node.params.values())
+
+
+def test_names_that_are_no_text(tmp_path):
+    model = parser.parse_model(HEADER + "{ y = Relu (x) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), "unread"))
+    for old in (b"unread", b"Relu"):
+        path = tmp_path / "net.onnx"
+        path.write_bytes(model.SerializeToString().replace(old, b"\xff" + old[1:]))
+        with pytest.raises(N2D2Error, match="E302.*not UTF-8"):
+            import_onnx(path)
