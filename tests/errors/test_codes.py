@@ -22,6 +22,7 @@ PARTS = {
     "E301": {"frontend"},
     "E401": {"data", "stages"},
     "E451": {"stages", "targets"},
+    "E124": {"data", "ini"},
     "E508": {"quant", "stages"},
     "E510": {"operators", "plugin", "quant"},
     "W102": {"ini", "stages"},
@@ -75,7 +76,11 @@ def test_codes_are_in_the_families_of_their_modules():
         "runtime": "8",
         "plugin": "05",
     }
-    wrong = [(file, line, code) for part, file, line, code, _ in USES if part in families and code[1] not in families[part]]
+    wrong = [
+        (file, line, code)
+        for part, file, line, code, _ in USES
+        if part in families and code[1] not in families[part] and part not in PARTS.get(code, ())
+    ]
     assert wrong == []
 
 

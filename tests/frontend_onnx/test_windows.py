@@ -257,12 +257,11 @@ def test_random_pools(one_node, check, seed):
     [
         ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides are for 2 axes, not for 3"),
         ({"kernel_shape": [2, 2]}, "kernel_shape are for 2 axes, not for 3"),
-        ({"kernel_shape": [2, 2, 2], "dilations": [1]}, "dilations are for 1 axes, not for 3"),
         ({"kernel_shape": [2, 0, 2]}, "kernel_shape are not positive"),
         ({"kernel_shape": [2, 2, 2], "strides": [1, 2, 2**40]}, "strides are larger than any image"),
         ({"kernel_shape": [2, 2, 2], "pads": [1, 1, 1, 1]}, "pads are 4 values, not 6"),
         ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, -1, 0]}, "negative pads"),
-        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 2**40, 0]}, "pads are larger than any image"),
+        ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 2**40, 0]}, "at most 67,108,864 are supported"),
         ({"kernel_shape": [7, 2, 2]}, "its result has no elements"),
         ({"kernel_shape": [2, 2, 2], "pads": [2, 0, 0, 0, 0, 0]}, "some of its windows lie outside the image"),
         ({"kernel_shape": [2, 2, 2], "pads": [0, 0, 0, 0, 0, 2]}, "some of its windows lie outside the image"),

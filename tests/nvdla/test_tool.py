@@ -109,7 +109,7 @@ def test_a_pipe_and_a_picture_of_another_size(folder, capsys):
     Image.new("RGB", (9, 9)).save("picture.png")
     assert main(["run", "net.nvdla", "--image", "picture.png"]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3 and all("no regular file" in line for line in lines[:2]) and "9x9 pixels" in lines[2]
+    assert len(lines) == 3 and all("regular file" in line for line in lines[:2]) and "9x9 pixels" in lines[2]
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def test_a_convolution_of_a_vector_reads_one_pixel(tmp_path):
 
 @pytest.mark.parametrize("kind, extra", [("Conv", "KernelSize=1"), ("Deconv", "KernelSize=1"), ("Fc", "")])
 def test_outputs_remap_permutes_stored_outputs(tmp_path, kind, extra):
-    size = 4 * 6 * 8 if kind == "Fc" else 4
-    stored = np.arange(6 * size, dtype=np.float32)
+    shape = (6, 4 * 6 * 8) if kind == "Fc" else (6, 4, 1, 1)
+    stored = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     np.savez(tmp_path / "w.npz", y_weights=stored, y_biases=np.arange(6.0))
     graph = layer(
         tmp_path,
@@ -370,7 +370,7 @@ def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, str(tmp_path / "m.onnx"))
-    np.savez(tmp_path / "w.npz", b_weights=np.arange(8.0))
+    np.savez(tmp_path / "w.npz", b_weights=np.arange(8.0).reshape(2, 4, 1, 1))
     built = build(tmp_path, f"[net]\nInput=sp\nType=ONNX\nFile={tmp_path / 'm.onnx'}", weights=WeightStore(tmp_path / "w.npz"))
     assert built.node("a").params["weights"].ravel().tolist() == [1] * 8
     assert built.node("b").params["weights"].ravel().tolist() == list(range(8))

@@ -113,7 +113,7 @@ def test_what_is_exact_follows(op, joins):
     graph = network(("s", Softmax(), "x"), ("y", op, "s"))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
     asked = network(("s", Activation(Tanh()), "x"), ("y", op, "s"), precisions={"s": Precision(quantize=False)})
-    assert float_layers(asked) == {"s"}
+    assert float_layers(asked) == ({"s", "y"} if isinstance(op, Concat) else {"s"})  # a concatenation of reals stays real
 
 
 @pytest.mark.parametrize("op, joins", PAIRS.values(), ids=PAIRS)

@@ -8,6 +8,7 @@ knows no shapes; here each node is checked with the shapes that its inputs have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +68,22 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 
 def _version(operator: str, opset: int) -> int:
-    """The operator set whose definition counts: the model's, or the first that has the operator."""
-    if onnx.defs.has(operator, opset, "") or not onnx.defs.has(operator):
+    """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
+    before that does not, or the first one after."""
+    versions = _definitions().get(operator, [])
+    if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
         return opset
-    return onnx.defs.get_schema(operator).since_version
+    return next((version for version in reversed(versions) if version <= opset), versions[0])
+
+
+@cache
+def _definitions() -> dict[str, list[int]]:
+    """The operator sets that define each operator without deprecating it, in order."""
+    found: dict[str, list[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "" and not schema.deprecated:
+            found.setdefault(schema.name, []).append(schema.since_version)
+    return {name: sorted(versions) for name, versions in found.items()}
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
