@@ -101,6 +101,8 @@ def _map(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.function == "Cast":
         _flat(writer, writer.emit("Cast", _operands(writer, node, op.shapes), to=_element(op.result)), output)
         return
+    if op.function in ("Div", "Mod") and op.result and not np.all(node.params.get("operand1", 0)):
+        raise NoSpelling("ONNX Runtime stops at a whole number divided by 0")
     if op.function == "Mod" and all(kinds) and op.result != "bool":
         _flat(writer, writer.emit("Mod", _operands(writer, node, op.shapes)), output)
         return

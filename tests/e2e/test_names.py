@@ -7,6 +7,7 @@ import xml.dom.minidom
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -57,3 +58,24 @@ def test_compiled(network, monkeypatch, capsys):
     assert main(["net.onnx", *words]) == 0
     assert f"{len(NAMES)} layers: compiled values identical" in capsys.readouterr().out
     assert len(list((network / "o").rglob("outputs_export_1/*.dat"))) == len(NAMES) + 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@pytest.mark.parametrize("name", ["div", "y1", "index", "size_t", "log2f", "net_t"])
+def test_networks_called_like_the_library(network, monkeypatch, capsys, name):
+    monkeypatch.chdir(network)
+    (network / "net.onnx").rename(network / f"{name}.onnx")
+    assert main([f"{name}.onnx", "-export", "CPP", "-calib", "2", "-compare", "1", "-quiet", "-o", "o"]) == 0
+    assert f"{len(NAMES)} layers: compiled values identical" in capsys.readouterr().out
+
+
+def test_whole_numbers_divided_by_zero(tmp_path, monkeypatch):
+    """Calibrated on whatever the stimuli are."""
+    monkeypatch.chdir(tmp_path)
+    for operator in ("Div", "Mod"):
+        text = (
+            f'<ir_version: 8, opset_import: ["" : 18]> g (int16[3] x, int16[3] y) => (int16[3] z) {{ z = {operator} (x, y) }}'
+        )
+        onnx.save(onnx.parser.parse_model(text), tmp_path / "net.onnx")
+        assert main(["net.onnx", "-export", "CPP", "-calib", "2", "-quiet", "-o", operator]) == 0

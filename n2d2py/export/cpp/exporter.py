@@ -9,7 +9,7 @@ from typing import Any
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
 from n2d2py.export.cpp.code import LayerCode, layer_code
-from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import LayerView
@@ -149,12 +149,12 @@ def _tile_problems(request: ExportRequest) -> list[N2D2Error]:
 def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
     found = []
     namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
-    if sanitise(namespace) != namespace:
+    if namespace_name(namespace) != namespace:
         found.append(
             N2D2Error(
                 "E705",
                 f"Namespace={namespace} cannot name a C++ namespace",
-                remedy=f"use letters, digits and single underscores, such as {sanitise(namespace)}",
+                remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
             )
         )
     for layer, parameters in request.layer_parameters.items():

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from n2d2py.export.cpp.library_names import is_library_name
 from n2d2py.graph import QuantGraph
 
-__all__ = ["Identifiers", "sanitise"]
+__all__ = ["Identifiers", "namespace_name", "sanitise"]
 
 MAX_LENGTH = 64
 _KEYWORDS = frozenset(
@@ -145,6 +146,12 @@ def sanitise(name: str) -> str:
     if not text or text[0].isdigit() or text.lower() in _KEYWORDS:
         text = f"x{text}"
     return text
+
+
+def namespace_name(name: str) -> str:
+    """The nearest identifier that can name a namespace beside C's library: `div` becomes `div_net`."""
+    text = sanitise(name)
+    return f"{text[: MAX_LENGTH - 4]}_net" if is_library_name(text) else text
 
 
 def _unique(names: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
 from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.headers import copy_headers
-from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.identifiers import Identifiers, namespace_name, sanitise
 from n2d2py.export.cpp.isa import FAMILIES, PORTABLE, TARGETS, dispatched, instruction_sets
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.text import comment, file_stems, literal
@@ -50,7 +50,7 @@ _GROUP = 8
 
 def namespace_of(request: ExportRequest) -> str:
     """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
-    return request.parameters.get("Namespace") or sanitise(request.graph.name)
+    return request.parameters.get("Namespace") or namespace_name(request.graph.name)
 
 
 def _groups(layers: list[LayerView]) -> list[list[LayerView]]:

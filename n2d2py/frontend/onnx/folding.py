@@ -60,7 +60,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type in ("Concat", "ConcatFromSequence"):
             count = sum(value.size for value in given)
         elif proto.op_type in ("Gather", "GatherElements", "GatherND"):
-            count = given[1].size * max(1, given[0].size // given[0].shape[0])
+            count = given[1].size * max(1, given[0].size // max(1, given[0].shape[0]))
         elif proto.op_type == "Tile":
             count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
         elif proto.op_type == "Range":
