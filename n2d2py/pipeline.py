@@ -8,8 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
 from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter, refuse_replacement
+from n2d2py.export.stimuli import Stimuli as StoredStimuli
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
@@ -77,9 +82,7 @@ def _float_test(network: Network, settings: Settings) -> None:
         write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
 
 
-def _required_stimuli(network: Network, settings: Settings):
-    from n2d2py.errors import N2D2Error
-
+def _required_stimuli(network: Network, settings: Settings) -> Stimuli:
     stimuli = test_stimuli(network, settings)
     if stimuli is None:
         raise N2D2Error(
@@ -111,13 +114,7 @@ def _export(network: Network, settings: Settings) -> None:
     path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
     _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
-    tested = (
-        _required_stimuli(network, settings)
-        if (arguments.test or arguments.compare or arguments.sensitivity)
-        else test_stimuli(network, settings)
-        if settings.needs_data
-        else None
-    )
+    tested = _tested_stimuli(network, settings)
     calibration = calibrate_stage(network, settings)
     target, tester = exporter(arguments.export), runner(arguments.export)
     memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
@@ -134,14 +131,8 @@ def _export(network: Network, settings: Settings) -> None:
             kernels = export_stage(request, arguments.export, folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
-        if arguments.test:
-            scores = test_stage(
-                network, calibration.float_graph, calibration.graph, tested, folder / "statistics", settings.arguments.log_json
-            )
-        if arguments.log_outputs:
-            write_outputs(
-                calibration.float_graph, calibration.graph, tested, arguments.log_outputs, folder / "statistics", "export"
-            )
+        if tested is not None:
+            scores = _simulate(network, calibration, tested, settings, folder / "statistics")
         if arguments.test or arguments.compare:
             compared = _check_compiled(
                 tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
@@ -166,9 +157,28 @@ def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
         refuse_replacement(path, network.graph.name, settings.arguments.force)
 
 
+def _tested_stimuli(network: Network, settings: Settings) -> Stimuli | None:
+    """What an export is tested with; None where that is neither there nor needed."""
+    arguments = settings.arguments
+    if arguments.test or arguments.compare or arguments.sensitivity or arguments.log_outputs:
+        return _required_stimuli(network, settings)
+    return test_stimuli(network, settings) if settings.needs_data else None
+
+
+def _simulate(network: Network, calibration: Calibration, stimuli: Stimuli, settings: Settings, folder: Path) -> Scores:
+    """The scores of -test in Python; writes its files and those of -log-outputs into `folder`."""
+    arguments, graphs = settings.arguments, (calibration.float_graph, calibration.graph)
+    scores = test_stage(network, *graphs, stimuli, folder, arguments.log_json) if arguments.test else Scores()
+    if arguments.log_outputs:
+        write_outputs(*graphs, stimuli, arguments.log_outputs, folder, "export")
+    return scores
+
+
 def _tuned(request: ExportRequest, settings: Settings, folder: Path, tiled: set[str]) -> ExportRequest:
     """The request with the best tile of each of the layers that work in tiles."""
-    tiles = tune_export(folder, list(request.plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command)
+    tiles = tune_export(
+        folder, list(request.memory_plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command
+    )
     return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
@@ -177,16 +187,16 @@ def _check_compiled(
     network: Network,
     calibration: Calibration,
     settings: Settings,
-    tested,
-    stored,
-    positions,
+    tested: Stimuli | None,
+    stored: StoredStimuli,
+    positions: np.ndarray,
     scores: Scores,
     folder: Path,
     manifest: Manifest,
 ) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
     arguments = settings.arguments
-    compared = spread(tested, arguments.compare) if arguments.compare else None
+    compared = spread(tested, arguments.compare) if arguments.compare and tested is not None else None
     if tester is not None and tester.missing():
         log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None

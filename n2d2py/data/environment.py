@@ -159,8 +159,11 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
 
 def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
     """Expected outputs of other dimensions than the input's would be scored in another way."""
-    wanted = {f"TargetSize{axis}": value for axis, value in size.items()} | {"TargetNbChannels": channels}
-    wanted["TargetSize"] = values["Size"] or (size["X"], size["Y"])
+    wanted: dict[str, object] = {
+        **{f"TargetSize{axis}": value for axis, value in size.items()},
+        "TargetNbChannels": channels,
+        "TargetSize": values["Size"] or (size["X"], size["Y"]),
+    }
     for key, value in wanted.items():
         if values.given(key) and values[key] != value:
             raise N2D2Error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,11 @@ class Statistics:
         )
 
 
+def _each(choose: Callable[[int, int], int], one: Size, other: Size) -> Size:
+    width, height, channels = map(choose, one, other)
+    return width, height, channels
+
+
 def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False) -> Statistics | None:
     """The statistics of images (H, W, C), in one pass in float64; None for no image.
 
@@ -58,8 +63,7 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
     for image in images:
         wide = image.astype(np.float64)
         sides = (image.shape[1], image.shape[0], image.shape[2])
-        smallest = sides if not count else tuple(map(min, smallest, sides))  # type: ignore
-        largest = tuple(map(max, largest, sides))  # type: ignore[assignment]
+        smallest, largest = _each(min, smallest, sides) if count else sides, _each(max, largest, sides)
         count += 1
         low, high = min(low, float(wide.min())), max(high, float(wide.max()))
         own = float(wide.mean())

@@ -81,6 +81,13 @@ class ExportRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """`plan`, of a target that needs one."""
+        if self.plan is None:
+            raise InternalError("an export without its memory plan")
+        return self.plan
+
 
 class Exporter:
     """Writes a network for one target.

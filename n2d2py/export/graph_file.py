@@ -59,7 +59,7 @@ def read_graph(path: Path) -> QuantGraph:
         arrays = read_npz(path)
         digest = arrays.pop("digest", None)
         text = json.loads(arrays["graph"].tobytes())
-        if text["format"] == _FORMAT and not np.array_equal(digest, _digest(arrays)):
+        if text["format"] == _FORMAT and (digest is None or not np.array_equal(digest, _digest(arrays))):
             raise ValueError("it was changed since it was written")
         if text["format"] != _FORMAT:
             raise ValueError(f"format {text['format']} instead of {_FORMAT}")

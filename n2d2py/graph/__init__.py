@@ -1,7 +1,7 @@
 """The network between the stages: Graph (floating point) and QuantGraph (a number type on every edge)."""
 
-from n2d2py.graph.graph import Graph, Node, Tensor
+from n2d2py.graph.graph import Graph, Node, Tensor, complete_params
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor
 
-__all__ = ["Graph", "Node", "Precision", "QuantGraph", "QuantNode", "QuantTensor", "Tensor"]
+__all__ = ["Graph", "Node", "Precision", "QuantGraph", "QuantNode", "QuantTensor", "Tensor", "complete_params"]

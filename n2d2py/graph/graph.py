@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import Function
 
-__all__ = ["Graph", "Node", "Tensor", "check_size"]
+__all__ = ["Graph", "Node", "Tensor", "check_size", "complete_params"]
 
 OpT = TypeVar("OpT", bound="Op")
 
@@ -42,7 +43,7 @@ class Node(Generic[OpT]):
         op: what it computes (attributes only).
         inputs, outputs: tensor names.
         params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
-        unbiased: its bias, given as None, is zeros that stand for none.
+        unbiased: its bias is zeros that stand for none (`complete_params`).
         activation: function applied to the result, or None; only element-wise.
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
@@ -61,9 +62,6 @@ class Node(Generic[OpT]):
     unbiased: bool = False
 
     def __post_init__(self) -> None:
-        if "bias" in self.params and self.params["bias"] is None:
-            self.params = {**self.params, "bias": np.zeros(len(self.params["weights"]), np.float32)}
-            self.unbiased = True
         if not self.source:
             self.source = [self.name]
 
@@ -78,6 +76,19 @@ class Node(Generic[OpT]):
         if len(self.outputs) != 1:
             raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
         return self.outputs[0]
+
+
+def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, np.ndarray], bool]:
+    """(the parameters of a node, zeros for a bias of None; whether its bias is none: `Node.unbiased`).
+
+    Raises:
+        InternalError: for another role without values.
+    """
+    found = {role: array for role, array in params.items() if array is not None}
+    missing = [role for role in params if role not in found]
+    if any(role != "bias" for role in missing):
+        raise InternalError(f"parameters without values: {', '.join(missing)}")
+    return found | {role: np.zeros(len(found["weights"]), np.float32) for role in missing}, bool(missing)
 
 
 class Graph:

@@ -60,7 +60,7 @@ class MergedSection:
     def add(self, section: Section) -> None:
         """Puts the properties of a section over those added before."""
         section.mark_used()
-        for key in section:
+        for key in section.keys():
             self._owners[key] = section
 
     def keys(self) -> list[str]:

@@ -48,6 +48,12 @@ def expand_text(reader: Section, text: str, where: Location) -> str:
     return _Expansion(reader).text(text, where)
 
 
+def _start(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
+    """What `pattern` matches at a place of the text; "" for nothing."""
+    found = pattern.match(text, place)
+    return found.group() if found else ""
+
+
 class _Expansion:
     """One read: the chain of definitions being expanded and the work done so far."""
 
@@ -161,13 +167,13 @@ class _Expansion:
         section = self._document.referable(name)
         if section is None:
             return "[", start
-        run = _PROPERTY.match(text, end + 1).group()
+        run = _start(_PROPERTY, text, end + 1)
         for length in range(len(run), 0, -1):
             stop = end + 1 + length
             if section.has(run[:length]) and not _CONTINUES.match(text, stop):
                 section.mark_used()
                 return self.property(section, run[:length]), stop
-        key = _PLAIN_NAME.match(run).group()
+        key = _start(_PLAIN_NAME, run)
         if not key:
             raise N2D2Error("E115", f"the reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
         raise section.missing(key, where)

@@ -12,6 +12,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["FUNCTIONS", "ExpressionError", "evaluate"]
 
@@ -68,24 +69,25 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _power(base: Value, exponent: Value) -> Value:
+def _power(base: Any, exponent: Any) -> Value:
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
         if base.bit_length() * exponent > 2 * MAX_BITS and abs(base) > 1:
             raise ExpressionError("the power is too large")
     return base**exponent
 
 
-def _round(value: Value, digits: int = 0) -> Value:
+def _round(value: Any, digits: int = 0) -> Value:
     if not isinstance(digits, int) or abs(digits) > 20:
         raise ExpressionError("round() takes between -20 and 20 digits")
     return round(value, digits) if digits else round(value)
 
 
-def _add(left: Value, right: Value) -> Value:
+def _add(left: Any, right: Any) -> Value:
     return left + right
 
 
-_BINARY: dict[type, Callable[[Value, Value], Value]] = {
+# The operators themselves refuse values of a wrong type.
+_BINARY: dict[type, Callable[[Any, Any], Value]] = {
     ast.Add: _add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -94,7 +96,7 @@ _BINARY: dict[type, Callable[[Value, Value], Value]] = {
     ast.Mod: operator.mod,
     ast.Pow: _power,
 }
-_COMPARE: dict[type, Callable[[Value, Value], bool]] = {
+_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -102,10 +104,10 @@ _COMPARE: dict[type, Callable[[Value, Value], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_UNARY: dict[type, Callable[[Value], Value]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+_UNARY: dict[type, Callable[[Any], Value]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
 
 # Name of a callable: function, fewest and most arguments.
-FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "abs": (abs, 1, 1),
     "ceil": (math.ceil, 1, 1),
     "float": (float, 1, 1),
@@ -197,8 +199,7 @@ class _Interpreter:
 
     def _Call(self, node: ast.Call) -> Value:
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
-            named = isinstance(node.func, ast.Name)
-            call = f"the call of '{node.func.id}'" if named else "this call"
+            call = f"the call of '{node.func.id}'" if isinstance(node.func, ast.Name) else "this call"
             raise ExpressionError(f"{call} is not allowed (known: {', '.join(FUNCTIONS)})")
         function, fewest, most = FUNCTIONS[node.func.id]
         if node.keywords or not fewest <= len(node.args) <= most:

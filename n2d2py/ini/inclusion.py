@@ -57,7 +57,7 @@ class Inclusions:
                 remedy="remove the recursion",
             )
         for name in _RESERVED:
-            if name in section:
+            if name in section.keys():
                 raise N2D2Error(
                     "E120",
                     f"'{name}' cannot be given: the tool sets it for templates",
@@ -67,7 +67,7 @@ class Inclusions:
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
         path = self._find(name, header.where)
-        parameters: dict[str, Parameter] = {key: _reader(section, key) for key in section}
+        parameters: dict[str, Parameter] = {key: _reader(section, key) for key in section.keys()}
         parameters["SECTION_NAME"] = section.name
         parameters["SECTION_FILE_NAME"] = str(path)
         return self._renderer.render(path, parameters, section.name)

@@ -292,16 +292,15 @@ def load_params(path: Path | str | None) -> Params:
     places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
     ignored = IgnoredKeys()
-    for name in text.config.scalars:
+    for name, written in text.scalars().items():
         places[name] = text.where(name)
         try:
-            _read(name, lexer.unquote(text.config[name]), places[name], values, ignored)
+            _read(name, written, places[name], values, ignored)
         except Unreadable as problem:
             errors.append(problem.error(places[name]))
-    layers = {}
-    for layer in text.config.sections:
+    layers = text.sections()
+    for layer in layers:
         places[f"[{layer}]"] = text.where_layer(layer)
-        layers[layer] = {key: lexer.unquote(value) for key, value in text.config[layer].items()}
         for key in (key for key in PRECISION_KEYS if key.name in layers[layer]):
             try:
                 key.read(key.name, layers[layer][key.name])
@@ -415,9 +414,22 @@ class _Text:
         self._sections: dict[str, int] = {}
         self._scan(lines)
         try:
-            self.config = ConfigObj(list(self._lines), list_values=False, interpolation=False, raise_errors=True)
+            read = ConfigObj(list(self._lines), list_values=False, interpolation=False, raise_errors=True)
         except ConfigObjError as error:
             raise self._malformed(error) from None
+        self._config: dict[str, Any] = read.dict()
+
+    def scalars(self) -> dict[str, str]:
+        """The values outside of sections, without quotes."""
+        return {name: lexer.unquote(value) for name, value in self._config.items() if not isinstance(value, dict)}
+
+    def sections(self) -> dict[str, dict[str, str]]:
+        """The values of each section, without quotes."""
+        return {
+            name: {key: lexer.unquote(value) for key, value in one.items()}
+            for name, one in self._config.items()
+            if isinstance(one, dict)
+        }
 
     def _scan(self, lines: list[lexer.SourceLine]) -> None:
         """Keeps each line without comment, and the line of each key and section."""

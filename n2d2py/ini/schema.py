@@ -172,7 +172,7 @@ def _read_keys(
                 errors.append(_absent(schema, key, section))
             else:
                 entries[key.name] = _Entry(key.default, None)
-    for name in section:
+    for name in section.keys():
         key = schema.key(name)
         if key is not None:
             try:
@@ -231,7 +231,7 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
 
 
 def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2Error:
-    unknown = [name for name in section if schema.key(name) is None and not schema.accepts(name)]
+    unknown = [name for name in section.keys() if schema.key(name) is None and not schema.accepts(name)]
     like = nearest(key.name, unknown)
     remedy = f"is '{like}' meant?" if like else f"add {key.name}=<{key.kind.value}>"
     if not like and key.choices:

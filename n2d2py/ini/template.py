@@ -284,7 +284,7 @@ def _lines(pieces: Iterator[_Piece]) -> list[SourceLine]:
     """The pieces cut into lines, each with the place of the first piece on it."""
     result: list[SourceLine] = []
     parts: list[str] = []
-    place = None
+    place: tuple[str, int] | None = None
     for piece in pieces:
         for offset, text in enumerate(piece.text.split("\n")):
             if offset:
@@ -293,6 +293,6 @@ def _lines(pieces: Iterator[_Piece]) -> list[SourceLine]:
             if text:
                 parts.append(text)
                 place = place or (piece.file, piece.line + (0 if piece.value else offset))
-    if parts:
+    if place is not None:
         result.append(SourceLine("".join(parts), *place))
     return result

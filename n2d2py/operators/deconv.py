@@ -29,16 +29,16 @@ def spread_extent(
     Raises:
         N2D2Error: E203 when the pads leave nothing.
     """
-    result = tuple((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
-    if min(result) < 1:
+    height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
+    if min(height, width) < 1:
         raise N2D2Error(
             "E203",
             f"{node.op.kind} '{node.name}': its padding leaves nothing of an output of "
-            f"{result[1] + pads[1] + pads[3]}x{result[0] + pads[0] + pads[2]} (width x height)",
+            f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
             where=node.location,
             remedy="reduce the padding",
         )
-    return result  # type: ignore[return-value]
+    return height, width
 
 
 @dataclass(frozen=True)

@@ -47,4 +47,5 @@ def output_extent(
             where=node.location,
             remedy="reduce the kernel or the strides before it, or enlarge the input",
         )
-    return tuple((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))  # type: ignore[return-value]
+    height, width = ((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))
+    return height, width

@@ -105,8 +105,8 @@ class Pass:
         requires, ensures: properties of the graph before and after.
     """
 
-    name: ClassVar[str] = ""
-    summary: ClassVar[str] = ""
+    name: str = ""
+    summary: str = ""
     requires: ClassVar[tuple[Check, ...]] = (shapes_known,)
     ensures: ClassVar[tuple[Check, ...]] = (shapes_known,)
 

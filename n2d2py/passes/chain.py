@@ -24,7 +24,7 @@ class ChainPass(Pass):
     """The chain of `kinds`, first to last, replaced by what `becomes` makes of its nodes."""
 
     def __init__(self, name: str, summary: str, kinds: Sequence[str], becomes: Becomes):
-        self.name, self.summary = name, summary  # type: ignore[misc]
+        self.name, self.summary = name, summary
         self._kinds, self._becomes = tuple(kinds), becomes
 
     def match(self, graph: Graph, node: Node) -> Match | None:

@@ -23,7 +23,8 @@ __all__ = ["FusePadding"]
 
 
 def _sum(a: Pads, b: Pads) -> Pads:
-    return tuple(p + q for p, q in zip(a, b, strict=True))  # type: ignore[return-value]
+    top, left, bottom, right = (p + q for p, q in zip(a, b, strict=True))
+    return top, left, bottom, right
 
 
 class FusePadding(Pass):

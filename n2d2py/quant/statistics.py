@@ -108,7 +108,7 @@ class DataDigest:
 
     def add(self, x: np.ndarray) -> None:
         """Takes a batch (n, ...) in."""
-        self._digest.update(np.ascontiguousarray(x))
+        self._digest.update(np.ascontiguousarray(x).data)
 
     def text(self) -> str:
         """64 hexadecimal digits."""

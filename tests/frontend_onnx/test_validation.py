@@ -46,7 +46,7 @@ def test_inputs_outputs_and_attributes(text, what):
 @pytest.mark.parametrize(
     "constants, body, code, what",
     [
-        ("float[3] w = {1,2,3}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)', "E314", "Rank of input 1"),
+        ("float[3] w = {1,2,3}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)', "E310", "other ranks"),
         ("float[1] i = {0}", "y = Gather (x, i)", "E314", "its input 'i' holds float, not int32 or int64"),
         ("int64[2] a = {0,1}", "y = CumSum (x, a)", "E314", "'a' is no single value"),
         ("", "y = LeakyRelu <alpha = inf> (x)", "E314", "its attribute alpha is not finite"),
@@ -135,3 +135,42 @@ def test_names_that_are_no_text(tmp_path):
         path.write_bytes(model.SerializeToString().replace(old, b"\xff" + old[1:]))
         with pytest.raises(N2D2Error, match="E302.*not UTF-8"):
             import_onnx(path)
+        with pytest.raises(N2D2Error, match="E302.*not UTF-8"):
+            import_onnx(onnx.load(path))
+
+
+@pytest.mark.parametrize(
+    "equation", ["ab", "abcd->abcdd", "abcd->abce", "abcd,ab->abcd", "abc->abc", "->", "", ",", "abcd->a,b"]
+)
+def test_equations_that_do_not_fit(equation):
+    assert refusal(f'{{ y = Einsum <equation = "{equation}"> (x) }}').code in ("E310", "E314")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = LayerNormalization <axis = 9223372036854775807> (x, x)",
+        "y = LayerNormalization <axis = 2147483648> (x, x)",
+        "y = GatherND <batch_dims = -7> (x, i)",
+        "y, z = Split <num_outputs = 2147483647> (x)",
+        "y, z, v = Split <num_outputs = 2> (x)",
+        "y = EyeLike ()",
+    ],
+)
+@pytest.mark.parametrize("beside", ["", UNKNOWN])
+def test_what_ends_the_process_in_the_rules_of_shapes(body, beside):
+    """The onnx package leaves its memory, or fills it, over these attributes."""
+    error = refusal("<int64[1,2] i = {0,1}>{ " + beside + body + " }")
+    assert error.code in ("E302", "E314")
+
+
+def test_an_operator_that_the_declared_set_does_not_have_yet():
+    """It is compared with its first definition."""
+    model = parser.parse_model('<ir_version: 8, opset_import: ["" : 15]>\ng (float[2,3] x) => (float[2,3] y) { y = Mish (x) }')
+    assert import_onnx(model).outputs == ["y"]
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 15]>\ng (float[2,3] x) => (float[2,3] y) <float[3] w = {1,1,1}>'
+        '{ y = LayerNormalization <axis = "a"> (x, w) }'
+    )
+    with pytest.raises(N2D2Error, match="E314.*actual: 'STRING'"):
+        import_onnx(model)

@@ -85,7 +85,7 @@ def read_all() -> None:
             READER.read(section)
         except N2D2Error as error:
             assert error.code.startswith("E1") and "\n" not in error.line()
-        for key in section:
+        for key in section.keys():
             try:
                 section.text(key)
             except N2D2Error as error:

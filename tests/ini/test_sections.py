@@ -21,7 +21,7 @@ def test_order_places_and_names(load):
 def test_first_listed_base_wins_and_own_properties_override(load, warned):
     document = load("[x]\nP=x\nQ=x\nR=x\n[y]\nP=y\nQ=y\nS=y\n[z] x y\nQ=z\n")
     section = document.section("z")
-    assert {key: section.text(key) for key in section} == {"P": "x", "Q": "z", "R": "x", "S": "y"}
+    assert {key: section.text(key) for key in section.keys()} == {"P": "x", "Q": "z", "R": "x", "S": "y"}
     assert warned() == []
 
 

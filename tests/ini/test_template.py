@@ -167,7 +167,7 @@ def test_inclusion_in_place_with_parameters(load):
     names = [section.name for section in document.sections]
     assert names == ["conv_def", "conv1", "blk", "blk_a", "blk_sum", "after"]
     section = document.section("blk_a")
-    assert {key: section.text(key) for key in section} == {
+    assert {key: section.text(key) for key in section.keys()} == {
         "Type": "Conv",
         "Input": "conv1",
         "NbOutputs": "32",

@@ -119,7 +119,7 @@ def python_of_version(tools: Path, name: str, version: str, *, has_venv: bool = 
     )
 
 
-@pytest.mark.parametrize("name", ["test", "n2d2py"])
+@pytest.mark.parametrize("name", ["test", "lint", "n2d2py"])
 def test_no_python(checkout, tools, name):
     done = run(checkout / "bin" / name, tools=tools)
     assert done.returncode == 1
@@ -220,3 +220,13 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     log = (tmp_path / "batch_export" / "broken__p__8" / "run.log").read_text()
     assert log == "error N2D2-E101: broken\n"
     assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")
+
+
+@pytest.mark.parametrize("failing", ["", "ruff", "pyright"])
+def test_lint_runs_every_check(ready, failing):
+    shutil.copy(ROOT / "setup.cfg", ready / ".venv" / ".installed-lint")
+    for name in ("ruff", "pyright"):
+        script(ready / ".venv" / "bin" / name, f'echo "{name} $*"; exit {int(name == failing)}')
+    done = run(ready / "bin" / "lint", cwd=ready)
+    assert done.returncode == bool(failing)
+    assert [line.strip() for line in done.stdout.splitlines()] == ["ruff format --check", "ruff check", "pyright"]

@@ -24,6 +24,9 @@ from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
 __all__ = ["numpy_database", "read_arrays"]
 
+_LARGEST_ID = 1_000_000
+"""Each id up to the largest one has a name."""
+
 
 @dataclass(frozen=True)
 class ArrayMaps:
@@ -88,6 +91,12 @@ def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         raise N2D2Error(
             "E410", f"{path}: y holds values that are no label ids", remedy="store integers from 0, or -1 for no label"
+        )
+    if ids.max(initial=0) > _LARGEST_ID:
+        raise N2D2Error(
+            "E410",
+            f"{path}: y holds the label id {ids.max()}, at most {_LARGEST_ID:,} is taken",
+            remedy="number the labels from 0",
         )
     if ids.ndim > 1 and y.dtype == np.uint8:
         ids[ids == 255] = -1

@@ -199,9 +199,14 @@ class LayerCode:
         return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
 
     @property
+    def winograd_sets(self) -> tuple[str, ...]:
+        """The instruction sets that use its Winograd form."""
+        return self.winograd.sets if self.winograd else ()
+
+    @property
     def implementation(self) -> str:
         """The kernels beside the portable one, by name."""
-        used = self.winograd.sets if self.winograd else ()
+        used = self.winograd_sets
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 
     def choosing(self, choices: Mapping[str, bool]) -> LayerCode:

@@ -75,7 +75,7 @@ class CppExporter(Exporter):
     def check(self, request: ExportRequest) -> None:
         """Also raises InternalError where graph, plan, targets and stimuli do not fit each other."""
         super().check(request)
-        graph, plan = request.graph, request.plan
+        graph, plan = request.graph, request.memory_plan
         request.stimuli.check(graph)
         if sorted(plan.order) != sorted(node.name for node in graph.nodes):
             raise InternalError("the memory plan schedules other layers than the network has")

@@ -64,8 +64,7 @@ class Project:
     """Turns a checked request into files."""
 
     def __init__(self, request: ExportRequest):
-        assert request.plan is not None
-        self.request, self.graph, self.plan = request, request.graph, request.plan
+        self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
         self.weights_format = request.parameters.get("WeightsFormat", "auto")
@@ -232,8 +231,8 @@ class Project:
             "constant_bytes": constants,
             "added_bytes": "".join(f" + {code.added}" for code in transformed),
             "constants_of_sets": {
-                one: constants + sum(code.added_bytes for code in transformed if one in code.winograd.sets)
-                for one in dict.fromkeys(one for code in transformed for one in code.winograd.sets)
+                one: constants + sum(code.added_bytes for code in transformed if one in code.winograd_sets)
+                for one in dict.fromkeys(one for code in transformed for one in code.winograd_sets)
             },
             "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
             "parameters": ", ".join(
@@ -272,7 +271,7 @@ class Project:
     def _guarded(self, part: Part) -> dict[str, Any]:
         """The bytes in use while a part of the schedule runs, for the build that checks them."""
         ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
-        names = ", ".join(turn.view.node.name for turn in part.turns if not turn.arrives) or "the input"
+        names = ", ".join(turn.view.node.name for turn in part.turns if isinstance(turn.view, LayerView)) or "the input"
         return {
             "layers": literal(names),
             "ranges": len(ranges),

@@ -243,10 +243,9 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
 
 
 def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
-    order = depthwise_order(len(weights))
-    return Panels(
-        packed_depthwise(weights), _moved_bias(weights, bias, facts)[order], order, _signed_bias(weights, bias, facts)[order]
-    )
+    order, signed = depthwise_order(len(weights)), _signed_bias(weights, bias, facts)
+    moved = _moved_bias(weights, bias, facts)[order]
+    return Panels(packed_depthwise(weights), moved, order, None if signed is None else signed[order])
 
 
 IMPLEMENTATIONS: tuple[Implementation, ...] = (

@@ -38,7 +38,7 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
             many connections to be listed.
     """
     total = outputs * sum(channels for _, channels in parents)
-    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section):
+    if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
         raise N2D2Error(
             "E229",
             f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are supported",
@@ -66,8 +66,10 @@ def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.
             where=values.where("Mapping.NbGroups"),
             remedy="keep one of them",
         )
-    if groups is not None or per_group is not None:
-        return _grouped(values, groups, per_group, channels, outputs)
+    if groups is not None:
+        return _grouped(values, "Mapping.NbGroups", groups, channels, outputs)
+    if per_group is not None:
+        return _grouped(values, "Mapping.ChannelsPerGroup", per_group, channels, outputs)
     explicit = f"Mapping({parent})"
     if values.given(explicit):
         return _explicit(values, explicit, channels, outputs)
@@ -87,9 +89,7 @@ def _unsigned(values: Values, key: str, text: str) -> int:
     return int(text)
 
 
-def _grouped(values: Values, groups: int | None, per_group: int | None, channels: int, outputs: int) -> np.ndarray:
-    key = "Mapping.NbGroups" if groups is not None else "Mapping.ChannelsPerGroup"
-    divisor = groups or per_group
+def _grouped(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
     if channels % divisor:
         raise N2D2Error(
             "E213",
@@ -97,7 +97,7 @@ def _grouped(values: Values, groups: int | None, per_group: int | None, channels
             where=values.where(key),
             remedy="choose a divisor of the number of channels",
         )
-    count = groups or channels // per_group
+    count = divisor if key == "Mapping.NbGroups" else channels // divisor
     small, larger = outputs // count, outputs % count
     members = np.full(count, small)
     members[count - larger :] += 1

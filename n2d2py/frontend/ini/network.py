@@ -199,15 +199,13 @@ def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[st
         missing[layer.section.name] = len(parents)
         for name in sorted(parents):
             children[name].append(layer)
-    ready = [layer for layer in layers if not missing[layer.section.name]]
-    for layer in ready:
-        layer.level = 1
-    for layer in ready:
+    ready = [(layer, 1) for layer in layers if not missing[layer.section.name]]
+    for layer, level in ready:
+        layer.level = level
         for child in children[layer.section.name]:
             missing[child.section.name] -= 1
             if not missing[child.section.name]:
-                child.level = layer.level + 1
-                ready.append(child)
+                ready.append((child, level + 1))
 
 
 def _is_onnx(section: Section) -> bool:
@@ -289,7 +287,7 @@ def _build_layer(
         insert_batchnorm(context)
     if attached:
         _add_outputs(graph, before)
-    asked = Precision.of(values)
+    asked = Precision.of(values.as_dict())
     if asked != Precision():
         graph.precisions.update({node.name: asked for node in graph.nodes[before:]})
     _set_automatic(document, graph, section.name, parents)

@@ -109,7 +109,7 @@ def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node]
         if section.name.startswith(f"{title}:") and section.name.endswith("_def"):
             _DEFAULTS.read(section, _CONFIG, model)
         elif section.name in names:
-            asked = Precision.of(ONNX_LAYER.read(section, _CONFIG, model))
+            asked = Precision.of(ONNX_LAYER.read(section, _CONFIG, model).as_dict())
             tensor = graph.resolve(section.name)
             made = graph.producer(tensor) if tensor is not None else None
             if made is not None and asked != Precision():

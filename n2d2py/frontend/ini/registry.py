@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators import Concat, Function, Reshape
@@ -77,11 +77,16 @@ class LayerContext:
         ).output
 
     def add(
-        self, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None, activation: Function | None = None
+        self,
+        op: Op,
+        inputs: list[str],
+        params: Mapping[str, np.ndarray | None] | None = None,
+        activation: Function | None = None,
     ) -> Node:
         """Appends the layer's node."""
         where = self.values.section.location
-        return self.graph.add(Node(self.name, op, inputs, [self.name], params or {}, activation, where))
+        given, unbiased = complete_params(params or {})
+        return self.graph.add(Node(self.name, op, inputs, [self.name], given, activation, where, unbiased=unbiased))
 
     def parameter(
         self,

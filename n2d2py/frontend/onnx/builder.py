@@ -16,7 +16,7 @@ from n2d2py.frontend.onnx.initial import initial_values
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Graph, Node, Tensor, complete_params
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators import Conv, Deconv, Fc, Op, Reshape
 
@@ -76,20 +76,15 @@ class Builder:
         }
         if not self.model.load_weights:
             checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
+        given, unbiased = complete_params(checked)
         if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:
-            scales = grids.weight_scales(self.grids[node.inputs[1]], len(checked["weights"]))
-            checked |= {} if scales is None else {"weight_scales": scales}
+            scales = grids.weight_scales(self.grids[node.inputs[1]], len(given["weights"]))
+            given |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(name)
-        if (
-            len(
-                op.output_shapes(
-                    [self.graph.shape(tensor) for tensor in inputs], Node(name, op, [], [name], checked, location=place)
-                )[0]
-            )
-            > 4
-        ):
+        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased)
+        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)[0]) > 4:
             raise Unsupported("its result has more axes than channels, height and width")
-        self.graph.add(Node(name, op, list(inputs), [name], checked, location=place))
+        self.graph.add(made)
         if part is None:
             self.names[name] = name
         return name
@@ -164,19 +159,21 @@ class Builder:
             return
         last = self.graph.nodes[-1] if self.graph.nodes else None
         own = (
-            last is not None
+            last
+            if last is not None
             and last.outputs == [value.tensor]
             and value.tensor not in self.arrays.values()
             and value.tensor not in self.names.values()
+            else None
         )
-        if own and name not in self.graph.tensors:
+        if own is not None and name not in self.graph.tensors:
             tensor = self.graph.tensors.pop(value.tensor)
             self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
-            last.name, last.outputs, last.source = name, [name], [name]
-            last.location = self.model.place(name)
+            own.name, own.outputs, own.source = name, [name], [name]
+            own.location = self.model.place(name)
         elif name not in self.graph.tensors:
             self.graph.aliases[name] = value.tensor
-        self.arrays[name] = name if own and name in self.graph.tensors else value.tensor
+        self.arrays[name] = name if own is not None and name in self.graph.tensors else value.tensor
         self.dims[name] = value.dims
 
     def rename(self, source: str, result: str) -> None:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
@@ -55,7 +55,8 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
     dims = tuple(value.dims)
     if len(dims) > 1 and dims[0] is None:
         dims = (1, *dims[1:])
-    if None in dims:
+    known = tuple(size for size in dims if size is not None)
+    if len(known) < len(dims):
         text = "x".join("?" if size is None else str(size) for size in dims)
         raise N2D2Error(
             "E305",
@@ -63,14 +64,15 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
             where=builder.model.place(),
             remedy="fix the sizes when exporting the model",
         )
-    return dims  # type: ignore[return-value]
+    return known
 
 
 def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes: Mapping[str, Shape]) -> Shape:
     if value.name in input_shapes:
         return tuple(input_shapes[value.name])
     declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
-    if None in declared:
+    known = tuple(size for size in declared if size is not None)
+    if len(known) < len(declared):
         text = "x".join("?" if size is None else str(size) for size in declared[1:])
         raise N2D2Error(
             "E305",
@@ -78,7 +80,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
             where=builder.model.place(),
             remedy="fix the sizes when exporting the model, or feed it from a stimuli provider of known size",
         )
-    return declared  # type: ignore[return-value]
+    return known
 
 
 def set_outputs(builder: Builder) -> None:
@@ -136,7 +138,9 @@ def _constant_output(builder: Builder, name: str) -> str:
     one = builder.fresh(f"{name}_first")
     builder.graph.add(Node(one, ArrayTake(size, ((0,),)), [first], [one], location=builder.model.place(name)))
     made = name if name not in builder.graph.tensors else builder.fresh(name)
-    constant = value.constant.astype(value.kind or np.float32)  # type: ignore[union-attr]
+    if value.constant is None:
+        raise InternalError(f"{name} is no constant")
+    constant = value.constant.astype(value.kind or np.float32)
     builder.graph.add(Node(made, op, [one], [made], {"operand1": constant}, location=builder.model.place(name)))
     return made
 

@@ -42,4 +42,4 @@ def _is_expandable(node: onnx.NodeProto, opset: int) -> bool:
         schema = onnx.defs.get_schema(node.op_type, opset, "")
     except onnx.defs.SchemaError:
         return False
-    return schema.has_function or schema.has_context_dependent_function
+    return schema.has_function or schema.has_context_dependent_function  # pyright: ignore[reportAttributeAccessIssue]  (not in its stub)

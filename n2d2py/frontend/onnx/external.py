@@ -15,7 +15,7 @@ from n2d2py.graph.shapes import MAX_ELEMENTS
 
 __all__ = ["load_external_data", "refuse_external_data"]
 
-_PACKED = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
+_PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:

@@ -344,7 +344,7 @@ class _Walk:
         for name in filter(None, proto.output):
             if builder.is_tensor(name):
                 continue
-            shape = self._preflight.inferred_shape(name)
+            shape = self._validator.shapes.get(name)
             if shape is None:
                 self._blocked.add(name)
             else:

@@ -22,11 +22,11 @@ def initial_values(op: Op, params: Mapping[str, np.ndarray | None], seed: int) -
         return dict(params)
     result = {}
     for role, array in params.items():
-        if role == "weights":
+        if array is None:
+            values = None
+        elif role == "weights":
             deviation = np.sqrt(2.0 / max(1, int(np.prod(array.shape[1:]))))
             values = np.random.default_rng(seed).normal(0.0, deviation, array.shape).astype(np.float32)
-        elif array is None:
-            values = None
         else:
             values = np.full(array.shape, _NEUTRAL[role], np.float32)
         result[role] = values

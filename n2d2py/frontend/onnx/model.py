@@ -16,7 +16,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.frontend.onnx.validation import TOLERATED, check_texts
+from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 
 __all__ = ["MAX_OPSET", "MIN_OPSET", "OnnxInput", "OnnxModel", "load_onnx", "to_array"]
 
@@ -109,11 +109,12 @@ def load_onnx(
 
     Raises:
         N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
-            E305 inputs that cannot be used.
+            E305 inputs that cannot be used, E314 nodes that are not as their operators are defined.
     """
     if isinstance(path, onnx.ModelProto):
-        name, proto = path.graph.name or "model", onnx.ModelProto()
+        name, proto = str(path.graph.name or "model"), onnx.ModelProto()
         proto.CopyFrom(path)
+        _check_texts(proto, name)
         refuse_external_data(proto, name)
     else:
         name, proto = str(path), _read(Path(path))
@@ -121,8 +122,10 @@ def load_onnx(
     if len(proto.graph.node) > _MOST_NODES:
         raise _too_many(name, len(proto.graph.node))
     _check(proto, name)
+    check_bounds(proto, name)
     if proto.functions:
         proto = _inline(proto, name)
+    check_structure(proto, name, opset)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
     inputs, batch = _inputs(proto, name, set(constants), input_names)
     _check_ignored(proto, name, ignore)
@@ -182,11 +185,15 @@ def _read(path: Path) -> onnx.ModelProto:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise _invalid(str(path), "the file holds no ONNX graph")
-    text = check_texts(proto)
-    if text is not None:
-        raise _invalid(str(path), f"the text '{text[:60]}' in it is not UTF-8")
+    _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
+
+
+def _check_texts(proto: onnx.ModelProto, path: str) -> None:
+    text = check_texts(proto)
+    if text is not None:
+        raise _invalid(path, f"the text '{text[:60]}' in it is not UTF-8")
 
 
 def _too_many(path: str, count: int) -> N2D2Error:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import onnx
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 __all__ = ["Preflight"]
 
@@ -45,7 +42,6 @@ class Preflight:
         self._model = model
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._failures: list[N2D2Error] = []
-        self._inferred: dict[str, Shape] | None = None
 
     def refuse(self, proto: onnx.NodeProto, refusal: Unsupported) -> None:
         """Notes a node that no converter can take."""
@@ -75,27 +71,3 @@ class Preflight:
                 )
             )
         return found or self._failures
-
-    def inferred_shape(self, name: str) -> Shape | None:
-        """The shape of a tensor for batch 1 as ONNX infers it, None when that is not known."""
-        if self._inferred is None:
-            self._inferred = self._infer()
-        return self._inferred.get(name)
-
-    def _infer(self) -> dict[str, Shape]:
-        proto = skeleton(self._model.proto)
-        for value in proto.graph.input:
-            dims = value.type.tensor_type.shape.dim
-            if value.name in {entry.name for entry in self._model.inputs} and len(dims):
-                dims[0].dim_value = 1
-        try:
-            proto = onnx.shape_inference.infer_shapes(proto)
-        except Exception:  # inference may fail in any way; it only serves to find more errors
-            return {}
-        shapes = {}
-        for value in (*proto.graph.value_info, *proto.graph.output):
-            tensor = value.type.tensor_type
-            dims = [d.dim_value for d in tensor.shape.dim] if tensor.HasField("shape") else []
-            if len(dims) >= 2 and min(dims[1:]) > 0 and prod(dims[1:]) <= MAX_TENSOR:
-                shapes[value.name] = (1, *dims[1:])
-        return shapes

@@ -3,7 +3,7 @@ floating point, QuantizeLinear."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +78,7 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
         nodes.append(helper.make_node("DequantizeLinear", proto.input[index : index + 3], [reals[-1]], axis=axis))
     if form.bias is not None and len(proto.input) > form.bias and proto.input[form.bias]:
         reals.append(fresh(f"{proto.output[0]}_bias"))
-        constants[reals[-1]] = _bias(proto, form, constants)
+        constants[reals[-1]] = _bias(proto, (form.bias, *(index + 1 for index in form.operands)), constants)
     attributes = [a for a in proto.attribute if a.name not in _OWN]
     result = list(proto.input[form.result : form.result + 2])
     real = fresh(f"{proto.output[0]}_real") if result and result[0] else proto.output[0]
@@ -90,9 +90,9 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
     return nodes
 
 
-def _bias(proto: onnx.NodeProto, form: _Form, constants: Mapping[str, np.ndarray]) -> np.ndarray:
-    """B * scale_x * scale_w in float64."""
-    names = [proto.input[form.bias], *(proto.input[index + 1] for index in form.operands)]
+def _bias(proto: onnx.NodeProto, places: Sequence[int], constants: Mapping[str, np.ndarray]) -> np.ndarray:
+    """B * scale_x * scale_w in float64; `places` are those of the three among the inputs."""
+    names = [proto.input[index] for index in places]
     if any(name not in constants for name in names):
         raise Unsupported("its bias or its scales are not constant", "quantize the model with static scales")
     bias, x, w = (constants[name].astype(np.float64).reshape(-1) for name in names)

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import isfinite, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.graph import check_size
-from n2d2py.graph.shapes import MAX_TENSOR
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.builder import Builder
 
-__all__ = ["TOLERATED", "Validator", "check_texts"]
+__all__ = ["TOLERATED", "Validator", "check_bounds", "check_structure", "check_texts"]
 
 TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
 """What the check of the standard refuses although the import lists it better, or does not need it."""
@@ -34,71 +34,139 @@ _SHAPING = 1 << 12
 """Elements of the largest constant that the shape of a result depends on."""
 _INFINITE = ("Clip", "Constant", "Pad")
 """Operators whose attributes may be infinite."""
-_TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_dtype": 0}
+_TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_datatype": 1, "output_dtype": 0}
 """Attributes that name a type of elements, and the first that they may: 0 stands for none."""
 _SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
 """Inputs that hold one value, which the rules of shapes do not look at."""
+_BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)}
+"""Least and greatest value of attributes of some operators, of any number of axes: their rules of shapes leave the memory, or
+fill it, on others."""
 _WILD = 1 << 24
 """Numbers beyond it make no sense in shapes."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 
 
+def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
+    """Compares number of inputs and outputs, and attributes, of all nodes with the definitions of their operators.
+
+    To be called before any inference of shapes by the onnx package, which leaves the process on some wrong attributes.
+
+    Raises:
+        ErrorList, N2D2Error: E314 for the nodes that are not as their operators are defined.
+    """
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = proto.ir_version
+    imports = {entry.domain: entry.version for entry in proto.opset_import}
+    wrong = []
+    for node in _nodes(proto.graph.node):
+        context.opset_imports = imports | {"": _version(node.op_type, opset)}
+        text = _misfit(node, context)
+        if text is not None:
+            wrong.append(_error(node, path, text))
+    ErrorList.raise_if(wrong)
+
+
+def _version(operator: str, opset: int) -> int:
+    """The operator set whose definition counts: the model's, or the first that has the operator."""
+    if onnx.defs.has(operator, opset, "") or not onnx.defs.has(operator):
+        return opset
+    return onnx.defs.get_schema(operator).since_version
+
+
+def check_bounds(proto: onnx.ModelProto, path: str) -> None:
+    """Checks the axes and counts of all nodes, those of functions included, as `check_structure` does.
+
+    Raises:
+        ErrorList, N2D2Error: E314.
+    """
+    bodies = [proto.graph.node, *(function.node for function in proto.functions)]
+    wrong = [
+        _error(node, path, f"its attribute {attribute.name} is {attribute.i}")
+        for nodes in bodies
+        for node in _nodes(nodes)
+        for attribute in node.attribute
+        if attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1]
+    ]
+    ErrorList.raise_if(wrong)
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes, and those of the graphs within them."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _nodes(graph.node)
+
+
+def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
+    if any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute):
+        return None  # its graphs would be checked without the names around them
+    node = onnx.NodeProto()
+    node.CopyFrom(proto)
+    node.domain = "" if proto.domain == "ai.onnx" else proto.domain
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError as error:
+        text = " ".join(str(error).split())
+        return None if any(phrase in text for phrase in TOLERATED) else text.split(" ==> ")[0]
+    for attribute in node.attribute:
+        if attribute.name == "num_outputs" and attribute.i != len(node.output):
+            return f"its num_outputs are {attribute.i}, it has {len(node.output)} outputs"
+        if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
+            return f"its attribute {attribute.name} is not finite"
+        if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
+            return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
+    return None
+
+
+def _error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
+    return N2D2Error(
+        "E314",
+        f"the node {proto.op_type} is not as the operator is defined ({text[:200]})",
+        where=Location(path, None, next(filter(None, proto.output), proto.name)),
+        remedy="export the model again, or look at it with onnx.checker",
+    )
+
+
 class Validator:
-    """Checks the nodes of one model, with what `builder` knows of their inputs."""
+    """Checks types and shapes at the nodes of one model, with what `builder` knows of their inputs.
+
+    `shapes` holds those of the results of all nodes that were checked, as far as they are known (batch 1).
+    """
 
     def __init__(self, builder: Builder):
         self._builder = builder
-        self._context = onnx.checker.C.CheckerContext()
-        self._context.ir_version = builder.model.proto.ir_version
-        self._context.opset_imports = {entry.domain: entry.version for entry in builder.model.proto.opset_import} | {
-            "": builder.model.opset
-        }
+        self.shapes: dict[str, Shape] = {}
 
     def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
-        """Compares inputs, outputs and attributes with the definition, then types and shapes.
+        """Compares types and shapes with the definition of the operator.
 
         Returns:
             What is wrong with types or shapes (E314), or None; the converter may say it better.
 
         Raises:
-            N2D2Error: E314 for other inputs, outputs or attributes than the definition has; E240 for a result beyond
-                what a tensor may have.
+            N2D2Error: E314 where one value is wanted, or where numbers make no sense; E240 for a result beyond what a
+                tensor may have.
             Unsupported: for such a constant.
         """
         node = onnx.NodeProto()
         node.CopyFrom(proto)
         node.domain = "" if proto.domain == "ai.onnx" else proto.domain
-        if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
-            return None  # its graphs are read by the walk, when a branch is taken
-        try:
-            onnx.checker.check_node(node, self._context)
-        except onnx.checker.ValidationError as error:
-            text = " ".join(str(error).split())
-            if any(phrase in text for phrase in TOLERATED):
-                return None
-            raise self._error(proto, text.split(" ==> ")[0]) from None
-        if node.domain:
+        has_graphs = any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute)
+        if has_graphs or node.domain or not onnx.defs.has(node.op_type):
             return None
-        for attribute in node.attribute:
-            if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
-                raise self._error(proto, f"its attribute {attribute.name} is not finite")
-            if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
-                raise self._error(proto, f"its attribute {attribute.name} is {attribute.i}, which is no type of elements")
+        schema = onnx.defs.get_schema(node.op_type, _version(node.op_type, self._builder.model.opset), "")
         for index in _SINGLE.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._builder.constants and self._builder.constants[name].size != 1:
                 raise self._error(proto, f"its input '{name}' is no single value")
-        parameters = list(_parameters(proto, onnx.defs.get_schema(node.op_type, self._builder.model.opset, "")))
+        parameters = list(_parameters(proto, schema))
         wrong = self._wrong_types(proto, parameters)
-        return wrong or self._wrong_shapes(node, proto, parameters)
+        return wrong or self._wrong_shapes(node, schema, parameters)
 
     def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
-        return N2D2Error(
-            "E314",
-            f"the node {proto.op_type} is not as the operator is defined ({text[:200]})",
-            where=self._builder.model.place(next(filter(None, proto.output), proto.name)),
-            remedy="export the model again, or look at it with onnx.checker",
-        )
+        return _error(proto, self._builder.model.path, text)
 
     # ---- types ----------------------------------------------------------------------------
     def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
@@ -131,7 +199,7 @@ class Validator:
         return (builder.kind_of(name) or None) if builder.is_tensor(name) else None
 
     # ---- shapes ---------------------------------------------------------------------------
-    def _wrong_shapes(self, node: onnx.NodeProto, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+    def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
         """Infers the shapes of the results; the widths of types play no part."""
         builder = self._builder
         types: dict[str, TypeProto] = {}
@@ -155,29 +223,31 @@ class Validator:
                 types[name] = helper.make_tensor_type_proto(element, builder.dims_of(name))
             else:
                 return None
-        opset = builder.model.opset
         try:
             results = shape_inference.infer_node_outputs(
-                onnx.defs.get_schema(node.op_type, opset, ""),
+                schema,
                 node,
                 types,
                 data,
-                opset_imports=[helper.make_opsetid("", opset)],
+                opset_imports=[helper.make_opsetid("", builder.model.opset)],
                 ir_version=max(builder.model.proto.ir_version, 4),
             )
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-            wrong = self._error(proto, " ".join(str(error).split()))
+            wrong = self._error(node, " ".join(str(error).split()))
             if _is_wild(node, data.values()):
                 raise wrong from None
             return None if builder.is_batched else wrong
         for name, result in results.items():
+            known = result.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in result.tensor_type.shape.dim)
             dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
             if any(size < 0 for size in dims):
-                return self._error(proto, f"its result '{name}' has the shape {dims}")
+                return self._error(node, f"its result '{name}' has the shape {dims}")
             if prod(dims) > MAX_TENSOR and all(given in builder.constants for given in types):
                 raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
             if prod(dims) > MAX_TENSOR:
-                check_size(f"the output of {proto.op_type} '{name}'", (1, *dims), builder.model.place(name))
+                check_size(f"the output of {node.op_type} '{name}'", (1, *dims), builder.model.place(name))
+            if known and len(dims) >= 2 and min(dims[1:]) > 0:
+                self.shapes[name] = (1, *dims[1:])
         return None
 
 

@@ -305,7 +305,7 @@ class LayerBuilder:
             return f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>"
         low, high = self._clamp()
         return (
-            f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescale)}, {low}, {high}, "
+            f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescaling)}, {low}, {high}, "
             f"{source.zero_point}, {target.zero_point}>"
         )
 
@@ -339,12 +339,11 @@ class LayerBuilder:
         if isinstance(rescale, StepRescale):
             bounded = ", true" if self._real_reach() / float(rescale.step) < 2**21 else ""
             return f"n2d2::StepRescale<{self.constants('step', 'float', {'step': rescale.step}, {})}{bounded}>"
-        multipliers = rescale.multipliers if isinstance(rescale, (FixedPointRescale, ShiftRescale)) else None
         if isinstance(rescale, FixedPointRescale):
-            name = self._per_output("multipliers" + suffix, multipliers, "std::int32_t")
+            name = self._per_output("multipliers" + suffix, rescale.multipliers, "std::int32_t")
             return f"n2d2::FixedPointRescale<{name}, {rescale.count}, {rescale.shift}>"
         if isinstance(rescale, ShiftRescale):
-            name = self._per_output("multipliers" + suffix, multipliers, "std::int64_t")
+            name = self._per_output("multipliers" + suffix, rescale.multipliers, "std::int64_t")
             shifts = self._per_output("shifts" + suffix, rescale.second, "std::uint8_t")
             return f"n2d2::ShiftRescale<{name}, {shifts}, {rescale.count}>"
         raise InternalError(f"{self.node.name}: no C++ form of {type(rescale).__name__}")

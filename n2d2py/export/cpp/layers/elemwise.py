@@ -54,7 +54,7 @@ def code(*layer) -> LayerCode:
         )
     terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *operands])
     build.vectors()
-    per_channel = build.integer and build.node.rescale.count > 1
+    per_channel = build.integer and build.node.rescaling.count > 1
     config = build.config(
         f"{build.node.name}: {operation} of {len(operands)}",
         {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Epilogue": build.epilogue()},

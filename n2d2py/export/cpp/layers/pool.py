@@ -35,7 +35,7 @@ def code(*layer) -> LayerCode:
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
         types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=build.epilogue())
         constants.update(
-            InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescale.count > 1
+            InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescaling.count > 1
         )
     if build.kept is not None:
         kernel, constants["Kept"] = f"{kernel}Lines", build.kept

@@ -27,8 +27,8 @@ def code(*layer) -> LayerCode:
         {"Serial": build.serial},
     )
     axes = [
-        _axis(build, role, *sizes, weight)
-        for role, *sizes in zip(("lines", "columns"), build.input_shape[2:], op.size, strict=True)
+        _axis(build, role, before, after, weight)
+        for role, before, after in zip(("lines", "columns"), build.input_shape[2:], op.size, strict=True)
     ]
     declared = "\n".join(axes)
     return build.code("resize", f"{declared}\nn2d2::resizeBilinear<{config}>(in0, out, lines, columns);")

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.arrays.shapes import GATHER
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines, strides
 from n2d2py.frontend.onnx.registry import Unsupported
@@ -72,7 +73,9 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
         )
         part = a.map("Mul", wrapped, a.const(step, part))
         total = part if total is None else a.map("Add", total, part)
-    return a.reshape(total, total.dims[:-1])  # type: ignore[union-attr]
+    if total is None:
+        raise InternalError(f"{a.node.name} has indices of no axis")
+    return a.reshape(total, total.dims[:-1])
 
 
 def _gather_nd(a: Arrays) -> None:

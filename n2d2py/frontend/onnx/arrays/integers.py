@@ -93,7 +93,7 @@ def _along(a: Arrays, value: Value, x: Value) -> Value:
 def _scale(a: Arrays, x: Value) -> Value:
     """The scale of the node, input 1, so that it broadcasts to x."""
     scale = a.value(1)
-    if scale.is_constant and not np.all(scale.constant > 0):
+    if scale.constant is not None and not np.all(scale.constant > 0):
         raise Unsupported("its scale is not a positive number", "quantize the model again")
     return _along(a, a.cast(scale, ""), x)
 

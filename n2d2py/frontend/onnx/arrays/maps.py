@@ -77,7 +77,7 @@ def _shift(a: Arrays) -> None:
 
 def _power(a: Arrays) -> None:
     base, exponent = a.values()
-    if exponent.is_constant and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
+    if exponent.constant is not None and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
         number = float(exponent.constant.reshape(-1)[0])
         if number == 2:
             a.bind(a.map("Mul", base, base))

@@ -67,7 +67,9 @@ def _einsum(a: Arrays) -> None:
         raise Unsupported("its equation takes a diagonal")
     values = a.values()
     if [len(name) for name in names] != [len(value.dims) for value in values]:
-        raise Unsupported("its equation does not name each axis of its operands")
+        raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
+    if len(set(result)) != len(result) or not set(result) <= set(terms) - {","}:
+        raise Unsupported("its equation has letters in its result that no operand has, or twice")
     if len(values) == 1:
         gone = [index for index, c in enumerate(names[0]) if c not in result]
         kept = [c for c in names[0] if c in result]

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.arrays.reductions import reduced
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
@@ -83,6 +84,8 @@ def _lrn(a: Arrays) -> None:
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
         moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
         total = moved if total is None else a.map("Add", total, moved)
+    if total is None:
+        raise InternalError(f"{a.node.name} has no channels")
     scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
     base = a.map("Add", scaled, a.const(a.node.attribute("bias", 1.0), x))
     a.bind(a.map("Div", x, a.map("Pow", base, a.const(a.node.attribute("beta", 0.75), x))))

@@ -84,9 +84,11 @@ def _list(a: Arrays, index: int, name: str, default: list[int] | None = None) ->
     values = a.node.attribute(name)
     if values is None and a.has(index):
         values = a.node.constant(index, f"list of {name}").reshape(-1).tolist()
-    if values is None and default is None:
+    if values is None:
+        values = default
+    if values is None:
         raise Unsupported(f"it has no {name}")
-    return [int(value) for value in (default if values is None else values)]
+    return [int(value) for value in values]
 
 
 def _split(a: Arrays) -> None:
@@ -174,8 +176,9 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
     ):
         raise Unsupported("its inputs have shapes that do not fit each other")
     values = [value for value in values if value.dims[axis]]
-    if all(value.is_constant for value in values):
-        made = np.concatenate([value.constant for value in values], axis)
+    constants = [value.constant for value in values if value.constant is not None]
+    if len(constants) == len(values):
+        made = np.concatenate(constants, axis)
         return Value(made.shape, values[0].kind, None, made)
     if len(values) == 1:
         return values[0]

@@ -96,15 +96,18 @@ class Arrays:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
         builder = self.builder
         check_size(dims)
-        params = {f"operand{index}": self._parameter(value) for index, value in enumerate(inputs) if value.is_constant}
+        params = {
+            f"operand{index}": self._parameter(value.constant)
+            for index, value in enumerate(inputs)
+            if value.constant is not None
+        }
         name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
-        tensors = [value.tensor for value in inputs if not value.is_constant]
-        node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))  # type: ignore
+        tensors = [value.tensor for value in inputs if value.tensor is not None]
+        node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
         builder.graph.add(node)
         return Value(tuple(int(d) for d in dims), builder.graph.kind(name) if isinstance(op, ArrayOp) else kind, name)
 
-    def _parameter(self, value: Value) -> np.ndarray:
-        array = value.constant
+    def _parameter(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
             return self.builder.parameter(self.node.name, "constant", array, finite=False)
         return np.ascontiguousarray(array)
@@ -138,7 +141,7 @@ class Arrays:
         """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_lines(len(axis) for axis in offsets)
         op = ArrayTake(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
-        if value.is_constant:
+        if value.constant is not None:
             positions, filled = op.positions()
             made = value.constant.reshape(-1)[positions].copy()
             if filled.any():

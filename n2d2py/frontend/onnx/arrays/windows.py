@@ -69,7 +69,7 @@ def window(
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
-    dims = (*x.dims[:2], *_three(x.dims[2:]))
+    dims = (x.dims[0], x.dims[1], *_three(x.dims[2:]))
     op = ArrayWindow(
         function,
         dims,

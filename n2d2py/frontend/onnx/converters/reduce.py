@@ -39,7 +39,7 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | Non
             tensor = builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square")
         elif before == "negative":
             tensor = _gain(node, builder, tensor, -1.0, "negative")
-        steps = [("gain", count if gain is None else gain)] if gain != 1.0 else []
+        steps: list[tuple[str, float | Function]] = [("gain", count if gain is None else gain)] if gain != 1.0 else []
         steps += [("after", after)] if after is not None else []
         keep = bool(node.attribute("keepdims", 1))
         dims = tuple(1 if axis in axes else shape[axis] for axis in range(1, len(shape)) if keep or axis not in axes)
@@ -55,10 +55,10 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | Non
             tensor = builder.layer(node, Reshape(dims), [tensor], part="result" if steps else None)
         for index, (name, step) in enumerate(steps):
             part = name if index < len(steps) - 1 else None
-            if name == "gain":
-                tensor = _gain(node, builder, tensor, float(step), part)  # type: ignore[arg-type]
+            if isinstance(step, Function):
+                tensor = builder.layer(node, Activation(step), [tensor], part=part)
             else:
-                tensor = builder.layer(node, Activation(step), [tensor], part=part)  # type: ignore[arg-type]
+                tensor = _gain(node, builder, tensor, float(step), part)
         if tensor != node.name:
             builder.layer(node, Reshape(dims), [tensor])
 
@@ -74,8 +74,8 @@ def _pool(node: OnnxNode, builder: Builder, mode: str, tensor: str, reduced: lis
     """The reduced axes at length 1, or (kept, 1, 1) where they are not height and width; the node's result if `last`."""
     shape = builder.graph.shape(tensor)
     if len(shape) == 4 and set(reduced) <= {2, 3}:
-        kernel = tuple(shape[axis] if axis in reduced else 1 for axis in (2, 3))
-        return builder.layer(node, Pool(mode, kernel), [tensor], part=None if last else "pool")
+        lines, columns = (shape[axis] if axis in reduced else 1 for axis in (2, 3))
+        return builder.layer(node, Pool(mode, (lines, columns)), [tensor], part=None if last else "pool")
     kept = [axis for axis in range(1, len(shape)) if axis not in reduced]
     order = (0, *kept, *reduced)
     if order != tuple(range(len(shape))):

@@ -63,7 +63,8 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
             raise Unsupported("its pads are larger than any image")
         if min(pads) < 0:
             raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
-        return tuple(pads)  # type: ignore[return-value]
+        top, left, bottom, right = pads
+        return top, left, bottom, right
     if mode == "VALID":
         return 0, 0, 0, 0
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
