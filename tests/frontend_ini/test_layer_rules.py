@@ -124,3 +124,7 @@ def test_a_transformation_of_a_vector(build, stimulus):
     text = "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[y]\nInput=v\nType=Transformation\nTransformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2 3 4\nNbOutputs=4\n"
     vector, found = build(text).run(stimulus, "v", "y")
     np.testing.assert_allclose(found.reshape(2, 4), vector.reshape(2, 4) + [1, 2, 3, 4], rtol=1e-6)
+
+
+def test_more_weights_than_memory_holds_are_refused(refusal):
+    assert "N2D2-E229" in refusal("[y]\nInput=sp\nType=Fc\nNbOutputs=2000000\n")

@@ -8,6 +8,8 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from n2d2py.frontend.onnx import import_onnx, load_onnx
+from n2d2py.frontend.onnx.folding import evaluate
+from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators import Transpose
 from n2d2py.reference import FloatEngine, original_engine
 
@@ -142,3 +144,16 @@ def test_half_weights(model, check):
 def test_inputs_can_be_reordered(model):
     built = model("float[N,3] a, float[N,3] b => float[N,3] y", "y = Sub(a, b)")
     assert import_onnx(load_onnx(built, input_names=["b", "a"])).inputs == ["b", "a"]
+
+
+@pytest.mark.parametrize("pads, refused", [((0, 0, 1, 2), False), ((0, 0, 10**6, 10**6), True), ((0, 10**12, 0), False)])
+def test_the_size_of_a_padded_constant_is_known_before_it_is_made(pads, refused):
+    """Numbers of pads that do not fit the rank are left to the evaluation."""
+    node = helper.make_node("Pad", ["x", "p"], ["y"])
+    values = [np.ones((2, 3), np.float32), np.array(pads, np.int64)]
+    if len(pads) == 4 and not refused:
+        assert evaluate(node, values, 17)[0].shape == (3, 5)
+        return
+    with pytest.raises(Unsupported) as caught:
+        evaluate(node, values, 17)
+    assert ("would have 1,000,005,000,006 elements" in str(caught.value)) == refused

@@ -145,3 +145,27 @@ def test_blocks_of_more_axes(model, check):
         body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
         dims = {"s": np.array([2, 8, 3, 2]), "t": np.array([1, 96])}
         check(model("float[1,96] x => float[1,96] y", body, **dims))
+
+
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+def test_the_first_or_the_last_of_equal_extremes(model, check, operator, last):
+    body = f"s = Sign(x)\n i = {operator}<axis = 1, select_last_index = {last}>(s)\n y = Cast<to = 1>(i)"
+    check(model("float[N,7,5,3] x => float[N,1,5,3] y", body))
+
+
+def test_computed_positions_in_a_constant(model, check):
+    body = "i = ArgMax<axis = 1, keepdims = 0>(x)\n y = Gather<axis = 0>(t, i)"
+    check(model("float[1,4,3] x => float[1,3,6] y", body, t=np.arange(24, dtype=F).reshape(4, 6)))
+
+
+def test_the_maximum_of_each_channel_of_a_constant(model, check):
+    values = np.random.default_rng(0).normal(size=(1, 2, 9)).astype(F)
+    check(model("float[1,2,1] x => float[1,2,1] y", "m = GlobalMaxPool(c)\n y = Add(m, x)", c=values))
+
+
+def test_a_constant_that_is_scaled_by_computed_gains(model, check):
+    """The normalization has no input of the network but its gains; the constant keeps its shape."""
+    values = np.random.default_rng(0).normal(size=(1, 6)).astype(F)
+    body = "s = Squeeze(x, a)\n y = LayerNormalization<axis = 1>(c, s)"
+    check(model("float[1,6] x => float[1,6] y", body, c=values, a=np.array([0])))

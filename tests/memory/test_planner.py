@@ -275,3 +275,21 @@ def test_an_operator_may_ask_for_the_callers_buffer():
     )
     arenas = [plan_memory(problem, include_output=way).arena_bytes for way in (True, None, False)]
     assert arenas == [152, 72, 72]
+
+
+@pytest.mark.parametrize("include_output", [True, False, None])
+def test_a_pool_that_may_keep_partial_results_writes_into_the_arena(include_output):
+    net = Net(6, 5, 4)
+    pooled = net.global_pool(net.conv(net.input, 4, 3))
+    problem = net.done()
+    plan = plan_memory(problem, include_output=include_output)
+    assert not plan.planes[pooled].external and check_plan(problem, plan) == []
+
+
+def test_the_best_plan_concatenates_in_place_only_where_that_is_allowed():
+    net = Net(8, 8, 4)
+    net.conv(net.concat(net.conv(net.input, 24, 1), net.conv(net.input, 24, 3)), 2, 1)
+    problem = net.done()
+    plans = [plan_memory(problem, strategy="OptimizeAuto", no_branch_concat=allowed) for allowed in (True, False)]
+    assert plans[0].arena_bytes < plans[1].arena_bytes
+    assert [plan.options["OptimizeNoBranchConcat"] for plan in plans] == [1, 0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from itertools import permutations
+
 import pytest
 from execute import run
 from networks import Net
@@ -53,6 +56,37 @@ def test_the_best_order_is_a_topological_one_of_the_same_operators():
         ordered = best_order(problem, Settings())
         ordered.validate()
         assert sorted(op.name for op in ordered.ops) == sorted(op.name for op in problem.ops)
+
+
+def peak(problem, order) -> int:
+    """The most bytes that live at once in this order of the operators: a tensor does until its last reader ran."""
+    most, live = 0, list(problem.inputs)
+    for index, op in enumerate(order):
+        live.append(op.output)
+        most = max(most, sum(problem.tensors[name].bytes for name in live))
+        needed = {*problem.outputs, *(name for later in order[index + 1 :] for name in later.inputs)}
+        live = [name for name in live if name in needed]
+    return most
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_order_has_a_smaller_peak_than_the_best_one(seed):
+    """Against all orders in which every tensor is written before it is read, without overlaps."""
+    rng = random.Random(seed)
+    net = Net(4, 4, 2)
+    wide = [net.conv(net.input, rng.randint(1, 40), 1) for _ in range(3)]
+    net.add(*(net.conv(x, 2, 1) for x in wide))
+    problem = net.done()
+    orders = [
+        order
+        for order in permutations(problem.ops)
+        if all(
+            name in (*problem.inputs, *(op.output for op in order[:at])) for at, op in enumerate(order) for name in op.inputs
+        )
+    ]
+    found = best_order(problem, Settings(optimize_buffer=False))
+    peaks = [peak(problem, order) for order in orders]
+    assert peak(problem, found.ops) == min(peaks) < max(peaks)
 
 
 def test_the_solver_proves_what_the_search_leaves_open():

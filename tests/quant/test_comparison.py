@@ -115,6 +115,14 @@ def test_values_that_a_target_holds_wider_count_as_the_ends_of_the_type():
     assert counts.stored.sum() == 2 and (counts.lowest, counts.highest) == (kind.qmin, kind.qmax) and counts.unused == 0
 
 
+def test_no_step_is_used_before_there_are_values():
+    kind = NumType(8, True, False, 0.5)
+    levels = LevelCounts(kind)
+    assert levels.unused == 1 and not levels.stored.any()
+    levels.add(np.zeros(1), np.zeros(1, kind.dtype))
+    assert levels.unused == 1
+
+
 FLOAT32 = NumType(32, signed=True, is_float=True)
 
 

@@ -108,6 +108,18 @@ def test_bias_correction_keeps_the_means_of_the_outputs():
     assert away[1] < 0.05 * away[0]
 
 
+@pytest.mark.parametrize("asked", ["correct_bias", "sequential"])
+def test_corrections_without_stimuli_are_left_out(asked):
+    graph = _network(4)
+    histograms = collect(graph, [_data(8, 0)]).histograms
+    plain, corrected = (
+        quantize(graph, histograms, QuantOptions(**{asked: given}), {"x": (-1.0, 1.0)})[0] for given in (False, True)
+    )
+    for before, after in zip(plain.nodes, corrected.nodes, strict=True):
+        assert before.params.keys() == after.params.keys()
+        assert all(np.array_equal(before.params[role], after.params[role]) for role in before.params)
+
+
 @pytest.mark.parametrize("high", [np.inf, 0.6])
 def test_scaled_channels_leave_the_function_and_lower_the_error(high):
     graph = _network(5, high)

@@ -7,10 +7,13 @@ import pytest
 import quantized_models as models
 from quantized_models import MICROSOFT, Model
 
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import import_onnx
+from n2d2py.graph import Node
 from n2d2py.operators import ElemWise, Quantize, is_quantized
 from n2d2py.passes import fuse
+from n2d2py.quant.complete import real_range
 from n2d2py.quant.imported import quantize_imported, without_rounding
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -383,3 +386,13 @@ def test_real_results_of_two_tensors_hold_32_bits(operator):
         a, b = model.rounded(conv(model, x, 4, 4), 0.03, -11), model.rounded(conv(model, x, 4, 4), scale, zero)
         graph = check(model, model.add(operator, a, b), apart=1)
         assert graph.type(graph.outputs[0]).bits == 32
+
+
+@pytest.mark.parametrize(
+    "operation, limits",
+    [("Sum", (-6.0, 5.953125)), ("Prod", (-7.9375, 8.0)), ("Max", (-4.0, 3.96875)), ("Min", (-4.0, 3.96875))],
+)
+def test_the_range_of_combined_integers(operation, limits):
+    """Of [-2, 127/64] and [-4, 127/32]: the ends of a product are any two ends, whatever their signs."""
+    kinds = [NumType(8, scale=1 / 64, full=True), NumType(8, scale=1 / 32, full=True)]
+    assert real_range(Node("y", ElemWise(operation), ["a", "b"], ["y"]), kinds) == limits

@@ -69,11 +69,12 @@ def test_dead_outputs_do_not_decide():
     assert largest_place(result.weights, 2).max() <= PLACE_LIMIT and result.widened == 1 and not result.weights[3].any()
 
 
-def layer(op, weights: np.ndarray, shape: tuple[int, ...], **options) -> np.ndarray:
-    """The integer weights of a layer with the option."""
+def layer(op, weights: np.ndarray, shape: tuple[int, ...], weight_bits: int = 0, **options) -> np.ndarray:
+    """The integer weights of a layer, with the option unless it is given."""
     kinds = NumType(8, False, scale=0.02), NumType(8, False, scale=0.05)
     node = Node("layer", op, ["x"], ["y"], params={"weights": weights, "bias": np.zeros(len(weights))})
-    types = LayerTypes([kinds[0]], kinds[1], QuantOptions(reduce_range=True, **options), input_shape=shape)
+    settings = QuantOptions(**{"reduce_range": True, **options})
+    types = LayerTypes([kinds[0]], kinds[1], settings, weight_bits=weight_bits or None, input_shape=shape)
     return quantize_layer(node, types).params["weights"].astype(np.int64)
 
 
@@ -92,4 +93,12 @@ def test_depthwise_layers_keep_their_weights():
     weights = RNG(8).normal(size=(16, 1, 3, 3))
     assert (
         np.abs(layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 16), weights, (1, 16, 5, 5))).reshape(16, -1).max(axis=1).min() == 127
+    )
+
+
+def test_weights_of_16_bits_are_not_paired():
+    weights = RNG(9).normal(size=(24, 12, 3, 3))
+    op = Conv((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    np.testing.assert_array_equal(
+        layer(op, weights, (1, 12, 5, 5), weight_bits=16), layer(op, weights, (1, 12, 5, 5), weight_bits=16, reduce_range=False)
     )
