@@ -128,3 +128,20 @@ def test_a_transformation_of_a_vector(build, stimulus):
 
 def test_more_weights_than_memory_holds_are_refused(refusal):
     assert "N2D2-E229" in refusal("[y]\nInput=sp\nType=Fc\nNbOutputs=2000000\n")
+
+
+def test_vectors_and_maps_of_one_pixel_are_joined_and_combined(build, stimulus):
+    parts = "[v]\nInput=sp\nType=Fc\nNbOutputs=3\n[g]\nInput=sp\nType=Pool\nPooling=Average\nPoolDims=10 8\nNbOutputs=3\n"
+    net = build(f"{parts}[y]\nInput=v,g\nType=Dropout\nNbOutputs=6\n[s]\nInput=v,g\nType=ElemWise\nNbOutputs=3\n")
+    vector, pixel, joined, total = (value.reshape(2, -1) for value in net.run(stimulus, "v", "g", "y", "s"))
+    np.testing.assert_array_equal(joined, np.concatenate([vector, pixel], axis=1))
+    np.testing.assert_array_equal(total, vector + pixel)
+
+
+def test_a_border_around_a_vector(build, stimulus):
+    """A vector is an image of one pixel."""
+    text = "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[y]\nInput=v\nType=Transformation\nTransformation=PadCrop\nBorderType=ConstantBorder\nWidth=3\nHeight=3\nNbOutputs=4\n"
+    vector, found = build(text).run(stimulus, "v", "y")
+    expected = np.zeros((2, 4, 3, 3))
+    expected[:, :, 1, 1] = vector.reshape(2, 4)
+    np.testing.assert_array_equal(found, expected)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import import_onnx
 from n2d2py.reference import original_engine, run_graph
 
@@ -147,3 +148,12 @@ def test_scales_of_channels_and_of_blocks(tmp_path):
         tmp_path,
         x=X,
     )
+
+
+@pytest.mark.parametrize("channels, count", [(3, 2), (1, 2)])
+def test_scales_that_do_not_fit_the_channels(channels, count):
+    """Also where they would broadcast."""
+    constants = {"s": np.full(count, 0.1, np.float32)}
+    body = "y = QuantizeLinear<axis=1, output_dtype=3>(x, s)"
+    with pytest.raises(N2D2Error, match=f"{count} scales for an axis of {channels}"):
+        import_onnx(build(f"float[1,{channels},9,7] x => int8[1,{channels},9,7] y", body, constants))

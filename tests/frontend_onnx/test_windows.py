@@ -299,10 +299,11 @@ def test_positions_are_counted_line_by_line_where_nothing_is_said(check):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_normalization_over_channels_of_a_line(one_node, size):
-    """LRN of rank 3, which ONNX Runtime does not have: x / (k + alpha / size times the sum of squares of neighbours)^beta."""
-    graph = import_onnx(one_node("LRN", ["N", 5, 4], size=size, alpha=0.5, beta=0.6, bias=1.5))
-    x = np.random.default_rng(0).normal(size=(1, 5, 4))
+@pytest.mark.parametrize("dims", [(4,), (2, 4, 3)])
+def test_normalization_over_channels_of_other_ranks(one_node, size, dims):
+    """LRN of ranks 3 and 5, which ONNX Runtime does not have: x / (k + alpha / size times the sum of squares of neighbours)^beta."""
+    graph = import_onnx(one_node("LRN", ["N", 5, *dims], size=size, alpha=0.5, beta=0.6, bias=1.5))
+    x = np.random.default_rng(0).normal(size=(1, 5, *dims))
     (found,) = run_graph(graph, {"x": x}).values()
     before, after = (size - 1) // 2, size // 2
     sums = np.stack([(x[:, max(0, c - before) : c + after + 1] ** 2).sum(axis=1) for c in range(5)], axis=1)

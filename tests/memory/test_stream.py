@@ -130,6 +130,23 @@ def test_a_whole_operator_does_not_run_by_lines():
     assert "unsupported" in {f.kind for f in check_map(problem.to_json(), data)}
 
 
+@pytest.mark.parametrize("beyond, refused", [(0, False), (4, True)])
+def test_partial_results_lie_in_the_arena(beyond, refused):
+    """At its end, and one sum beyond."""
+    net = Net(32, 32, 3)
+    net.fc(net.global_pool(net.conv(net.conv(net.input, 8, 3), 16, 3)), 4)
+    problem = net.done()
+    data = streamed(problem).to_json()
+    steps = [step for step in data["schedule"] if "in_rows" in step]
+    assert len(steps) > 1 and all(len(step["scratch"]) == 1 for step in steps)
+    data["arena_size"] += steps[0]["scratch"][0]["size"]
+    for step in steps:
+        (part,) = step["scratch"]
+        part["offset"] = data["arena_size"] - part["size"] + beyond
+    kinds = {fault.kind for fault in check_map(problem.to_json(), data)}
+    assert ("arena" in kinds) == bool(kinds) == refused
+
+
 def test_an_input_is_read_before_it_arrives():
     problem = networks.vww()
     data = streamed(problem, True).to_json()

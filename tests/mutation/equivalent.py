@@ -56,6 +56,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Without a transposition both axes are the same, so the second attempt gives None again and is refused alike.",
     ),
     Equivalent(
+        "n2d2py/frontend/onnx/converters/idioms.py",
+        "_gate",
+        "isinstance(function, Clip) and before == x and (function.low == 0) and np.isfinite(function.high) and (function.high > 0)",
+        "isinstance(function, Clip) and before == x and (function.low == 0) and np.isfinite(function.high) and (function.high > -1)",
+        "A limit lies at 0 or above it, and where it is 0 the gate is 0 in either form.",
+    ),
+    Equivalent(
         "n2d2py/frontend/onnx/importer.py",
         "_Walk._fold",
         "proto.attribute[0].t",
@@ -89,6 +96,20 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "graph.type(node.inputs[0])",
         "graph.type(node.inputs[-1])",
         "A pool has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/quant/channels.py",
+        "_factors",
+        "widest <= 0",
+        "widest < 0",
+        "Where the largest value is 0 all factors are 1, whose expected error is the first, and the first candidate is none.",
+    ),
+    Equivalent(
+        "n2d2py/quant/level_counts.py",
+        "LevelCounts",
+        "-2 ** 62",
+        "-2 ** 61",
+        "No stored integer has more than 32 bits, so either is below all of them.",
     ),
     Equivalent(
         "n2d2py/quant/quantize.py",
