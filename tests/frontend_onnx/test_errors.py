@@ -149,7 +149,8 @@ def test_constants_that_are_no_numbers(model, text, constants):
         built.graph.node[0].attribute[0].f = np.nan
     else:
         built = model("float[N,7] x => float[N,9] y" if "Pad" in text else "float[N,7] x => float[N,7] y", text, **constants)
-    assert failure(lambda: import_onnx(built)).code in ("E306", "E314")
+    attribute = "nan>" in text.replace(" ", "")
+    assert failure(lambda: import_onnx(built)).code == ("E314" if attribute else "E306")
 
 
 def test_infinite_limits_and_masks_are_taken(model):
@@ -256,7 +257,7 @@ def test_a_divisor_a_step_or_a_scale_of_zero(one_node, operator, constants, attr
 def test_groups_of_zero(one_node):
     scale = {"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
     error = failure(lambda: import_onnx(one_node("GroupNormalization", ["N", 3, 6, 6], scale, opset=18, num_groups=0)))
-    assert error.code in ("E310", "E314") and "groups" in error.line()
+    assert error.code == "E310" and "its 0 groups do not divide the channels of its input" in error.line()
 
 
 @pytest.mark.parametrize("operator", ["Div", "Mod"])

@@ -272,6 +272,11 @@ def test_pools_that_are_refused(refusal, attributes, text):
         assert text in refusal(operator, ["N", 2, 6, 6, 6], **attributes).line()
 
 
+def test_dilations_of_another_number_of_axes(refusal):
+    said = refusal("MaxPool", ["N", 2, 6, 6, 6], kernel_shape=[2, 2, 2], dilations=[1]).line()
+    assert "dilations are for 1 axes, not for 3" in said
+
+
 @pytest.mark.parametrize("dims", [[4], [2, 4, 4, 4, 4]])
 def test_pools_have_one_to_three_axes(refusal, dims):
     assert (
