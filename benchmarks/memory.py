@@ -26,7 +26,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory"), str(ROOT / "benchmark
 import networks  # noqa: E402
 from exports import machine  # noqa: E402
 
-from n2d2py.memory import MemoryProblem, Settings, check_plan, plan_memory, plan_mode  # noqa: E402
+from n2d2py.memory.checker import check_plan  # noqa: E402
+from n2d2py.memory.modes import plan_mode  # noqa: E402
+from n2d2py.memory.planning import plan_memory  # noqa: E402
+from n2d2py.memory.problem import MemoryProblem  # noqa: E402
+from n2d2py.memory.settings import Settings  # noqa: E402
 from n2d2py.memory.sums import plan_with_sums, residual_sums, with_sums  # noqa: E402
 
 NETWORKS = {

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from n2d2py.memory import MemoryProblem, OpSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 __all__ = ["write_network"]
 

@@ -13,12 +13,13 @@ from n2d2py.errors import ErrorList, InternalError, N2D2Error, nearest
 from n2d2py.export.stimuli import Stimuli
 from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
-from n2d2py.memory import MemoryPlan, MemoryProblem
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["GROUP", "ExportRequest", "Exporter", "KernelChoice", "Target", "exporter", "exporters", "register"]
 
 GROUP = "n2d2py.exports"
-_BUILT_IN = {"CPP": "n2d2py.export.cpp", "NVDLA": "n2d2py.export.nvdla"}
+_BUILT_IN = {"CPP": "n2d2py.export.cpp.exporter", "NVDLA": "n2d2py.export.nvdla"}
 """Module of each export of this package; importing it registers the export."""
 
 

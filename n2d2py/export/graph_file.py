@@ -19,7 +19,8 @@ from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import FUNCTIONS, Function, Op, operator_kinds
+from n2d2py.operators.base import Op, operator_kinds
+from n2d2py.operators.functions import FUNCTIONS, Function
 
 __all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
 

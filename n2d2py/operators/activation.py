@@ -9,12 +9,13 @@ import numpy as np
 
 from n2d2py.arithmetic.interpolated import interpolate
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.functions import Function
 
 __all__ = ["Activation"]
 
 
+@register
 @dataclass(frozen=True)
 class Activation(Op):
     """y = function(x), element by element."""

@@ -11,11 +11,12 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["ElemWise"]
 
 
+@register
 @dataclass(frozen=True)
 class ElemWise(Op):
     """Combines inputs T_i with weights w_i and shifts s_i (one per input).

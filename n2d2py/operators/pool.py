@@ -11,12 +11,13 @@ import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, output_extent, pad
 
 __all__ = ["Pool"]
 
 
+@register
 @dataclass(frozen=True)
 class Pool(Op):
     """Maximum or mean over a window, channel by channel.

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.resize import Resize
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Quantize", "grid_of", "is_quantized", "moved_from"]
 
 
+@register
 @dataclass(frozen=True)
 class Quantize(Op):
     """y = s (clamp(round(x / s) + z) - z): the real numbers that a QuantizeLinear and its DequantizeLinear give.

@@ -27,8 +27,9 @@ from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.from_graph import LAYOUTS, register_layout
 from n2d2py.memory.problem import OpSpec
-from n2d2py.operators import FUNCTIONS, Activation, operator_kinds, register
-from n2d2py.operators.base import OPERATORS
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import OPERATORS, operator_kinds, register
+from n2d2py.operators.functions import FUNCTIONS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of

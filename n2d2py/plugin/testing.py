@@ -12,9 +12,12 @@ import numpy as np
 from n2d2py.export import ExportFolder, ExportRequest, exporter
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.shapes import Shape
-from n2d2py.memory import check_plan, plan_memory, refuse_violations
+from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.operators import Activation, Function, Op
+from n2d2py.memory.planning import plan_memory
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op
+from n2d2py.operators.functions import Function
 from n2d2py.passes import fuse
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize

@@ -11,7 +11,9 @@ from dataclasses import replace
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
-from n2d2py.operators import Activation, Clip, Quantize
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.quantize import Quantize
 from n2d2py.quant.complete import complete
 from n2d2py.quant.imported_layers import import_layer
 from n2d2py.quant.layers import LayerTypes

@@ -16,7 +16,12 @@ from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, Rescale, S
 from n2d2py.arithmetic.interpolated import nearest_defined
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators import Activation, Affine, Clip, Deconv, ElemWise, Quantize
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.quantize import Quantize
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 
 __all__ = ["import_layer"]

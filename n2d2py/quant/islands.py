@@ -11,19 +11,17 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (
-    Activation,
-    ArrayMap,
-    ArrayOp,
-    ArrayOrder,
-    ArrayReduce,
-    Clip,
-    Concat,
-    Convert,
-    ElemWise,
-    Pool,
-    Unpool,
-)
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.convert import Convert
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.layers import has_quantizer
 
 __all__ = ["float_layers", "float_tensors", "insert_conversions"]

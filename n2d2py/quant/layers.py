@@ -15,7 +15,11 @@ from n2d2py.arithmetic.interpolated import fit_knots, nearest_defined
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import ChannelClip, Clip, Conv, Deconv, ElemWise, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.resize import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest

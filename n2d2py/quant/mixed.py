@@ -14,7 +14,7 @@ from n2d2py import log
 from n2d2py.graph import Graph
 from n2d2py.quant.isolation import Tail, slices
 from n2d2py.quant.types import TensorTypes, shared_tensors
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["rounding_costs", "wide_tensors"]
 

@@ -11,7 +11,7 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import Convert
+from n2d2py.operators.convert import Convert
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import warn_of_coarse_joins
 from n2d2py.quant.layers import LayerTypes, quantize_layer

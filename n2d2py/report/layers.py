@@ -12,7 +12,9 @@ import numpy as np
 from n2d2py.export import KernelChoice
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
-from n2d2py.operators import Conv, ElemWise, Pool
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pool import Pool
 from n2d2py.report.text import decimal, grouped
 from n2d2py.targets import text_table
 

@@ -11,7 +11,7 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.operators import is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.imported import quantize_imported

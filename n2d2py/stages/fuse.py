@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.graph import Graph
-from n2d2py.operators import is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.imported import without_rounding
 from n2d2py.stages.load import Network

@@ -25,7 +25,7 @@ from n2d2py.graph import Graph
 from n2d2py.graph.inputs import stimulus_shape
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.paths import resolve_path
-from n2d2py.operators import is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.stages.settings import Settings
 
@@ -249,7 +249,7 @@ def _input_range(settings: Settings) -> tuple[float, float]:
 
 def _load_onnx(path: Path, settings: Settings) -> Network:
     """A plain ONNX file: its outputs are scored, its data come from `-calib-data`."""
-    from n2d2py.frontend.onnx import import_onnx
+    from n2d2py.frontend.onnx.importer import import_onnx
 
     graph = import_onnx(path)
     targets = [Target(f"{name}.Target", name) for name in graph.outputs]

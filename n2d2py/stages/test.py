@@ -19,7 +19,7 @@ from n2d2py.graph.shapes import channels
 from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import spread
 from n2d2py.stages.load import Network

@@ -12,7 +12,8 @@ from export_networks import request, write_export
 
 from n2d2py.export import Stimuli
 from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.operators import BatchNorm, Dropout, Identity
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.passes import fuse
 from n2d2py.quant.quantize import float_graph
 from n2d2py.runtime.export import Export

@@ -18,9 +18,9 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
-from n2d2py.reference import run_graph
+from n2d2py.reference.executor import run_graph
 
 __all__ = ["EXCLUDED", "LISTED", "Case", "Outcome", "load_cases", "run_case", "share_of"]
 

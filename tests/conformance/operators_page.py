@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
-from n2d2py.frontend.onnx import supported_operators  # noqa: E402
+from n2d2py.frontend.onnx.registry import supported_operators  # noqa: E402
 from n2d2py.quant.islands import float_layers, insert_conversions  # noqa: E402
 
 __all__ = ["page"]

@@ -11,7 +11,7 @@ from export_build import need
 from onnx import numpy_helper, parser
 
 from n2d2py.cli import main
-from n2d2py.reference import original_engine
+from n2d2py.reference.engine import original_engine
 from n2d2py.runtime import load_export
 
 

@@ -10,8 +10,13 @@ from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
 from n2d2py.export import ExportFolder, ExportRequest, Stimuli, Target, exporter
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.memory import MemoryPlan, MemoryProblem, Plane, Step
-from n2d2py.operators import Clip, Conv, ElemWise, Fc, Pool
+from n2d2py.memory.plan import MemoryPlan, Plane, Step
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.simulator import simulate
 
 U8, S8 = NumType(8, signed=False, scale=1 / 128), NumType(8, scale=0.0625)

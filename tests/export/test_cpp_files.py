@@ -15,7 +15,7 @@ from export_networks import chain, random_inputs, request, separate_plan, write_
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export import ExportRequest, Stimuli, Target, exporter
 from n2d2py.graph import QuantGraph
-from n2d2py.memory import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.operators.base import Op
 
 

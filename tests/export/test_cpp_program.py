@@ -13,7 +13,7 @@ from export_build import make, need, run_export
 from export_networks import S8, Builder, chain, random_inputs, request, write_export
 
 from n2d2py.export import Stimuli, Target
-from n2d2py.operators import Conv
+from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

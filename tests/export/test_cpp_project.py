@@ -14,8 +14,11 @@ from export_networks import S8, U8, Builder, chain, random_inputs, request, resi
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.export import Stimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory import MemoryProblem, OpSpec, TensorSpec, plan_memory
-from n2d2py.operators import Conv, ElemWise, Fc
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import simulate
 
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -10,34 +10,8 @@ from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRes
 from n2d2py.errors import N2D2Error
 from n2d2py.export.graph_file import read_graph, write_graph
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import (
-    LRN,
-    Activation,
-    Affine,
-    BatchNorm,
-    Clip,
-    Concat,
-    Conv,
-    Deconv,
-    DepthToSpace,
-    Dropout,
-    ElemWise,
-    Fc,
-    Identity,
-    LeakyRectifier,
-    Normalize,
-    Padding,
-    Pool,
-    Reshape,
-    Resize,
-    Softmax,
-    SpaceToDepth,
-    Take,
-    Tanh,
-    Transpose,
-    Unpool,
-    operator_kinds,
-)
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.join import ArrayJoin
@@ -48,9 +22,28 @@ from n2d2py.operators.arrays.product import ArrayProduct
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
+from n2d2py.operators.base import operator_kinds
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
-from n2d2py.operators.functions import Logistic, Swish
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.take import Take
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.simulator import simulate
 
 OPS = [

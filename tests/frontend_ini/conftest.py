@@ -17,7 +17,7 @@ from n2d2py.frontend.ini.targets import Target, read_targets
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.ini import Document, load_document
-from n2d2py.reference import run_graph
+from n2d2py.reference.executor import run_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.operators import Activation
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
 
 F = np.float32

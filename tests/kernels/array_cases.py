@@ -13,23 +13,17 @@ from kernel_cases import S8, S16, U8, U16, Sweep
 from kernel_harness import Case
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
-from n2d2py.operators.arrays import (
-    ArrayGather,
-    ArrayInterpolate,
-    ArrayJoin,
-    ArrayMap,
-    ArrayNorm,
-    ArrayOp,
-    ArrayOrder,
-    ArrayProduct,
-    ArrayReduce,
-    ArrayScan,
-    ArrayScatter,
-    ArraySoftmax,
-    ArrayTake,
-    ArrayWindow,
-)
-from n2d2py.operators.arrays.reduce import REDUCTIONS
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
+from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.join import ArrayJoin
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.product import ArrayProduct
+from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayReduce, ArrayScan
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.arrays.window import ArrayWindow
 
 __all__ = ["everything"]
 

@@ -10,24 +10,19 @@ from kernel_harness import Case
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import (
-    Activation,
-    Affine,
-    Clip,
-    Concat,
-    Conv,
-    ElemWise,
-    Fc,
-    Identity,
-    LeakyRectifier,
-    Padding,
-    Pool,
-    Reshape,
-    Softmax,
-    Tanh,
-    Transpose,
-)
-from n2d2py.operators.functions import Logistic, Softplus, Swish
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)

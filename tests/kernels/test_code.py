@@ -13,7 +13,10 @@ from n2d2py.export.cpp.code import Array, float_literal, layer_code, plane_struc
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import Plane
-from n2d2py.operators import BatchNorm, Identity, Reshape, Softmax
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
 
 SWEEP = cases.Sweep(3)
 

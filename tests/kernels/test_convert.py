@@ -12,7 +12,7 @@ from kernel_cases import S8, S16, U8, U16, Sweep
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale
-from n2d2py.operators import Convert
+from n2d2py.operators.convert import Convert
 
 SHAPES = [(1, 7, 3, 5), (1, 24), (1, 1, 1, 1), (1, 16, 4, 8), (1, 3, 9, 2)]
 

@@ -12,8 +12,11 @@ from kernel_cases import S8, S16, U8, Sweep
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
-from n2d2py.operators import Abs, DepthToSpace, ElemWise, Log, Softmax, SpaceToDepth, Sqrt, Take
-from n2d2py.operators.functions import Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Mish, Softsign
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish, Softsign, Sqrt
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.take import Take
 
 FUNCTIONS = (
     Abs(),

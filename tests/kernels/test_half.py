@@ -13,7 +13,7 @@ from test_sweep import SLOW_BUILDS, need
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Fc
+from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph
 
 

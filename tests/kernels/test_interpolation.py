@@ -11,8 +11,9 @@ from test_sweep import SLOW_BUILDS, need
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import SEGMENTS, fit_knots, interpolate, nearest_defined
 from n2d2py.graph import Node
-from n2d2py.operators import Abs, Activation, LeakyRectifier, Log, Sqrt, Tanh
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import (
+    Abs,
     Elu,
     Erf,
     Exp,
@@ -20,11 +21,15 @@ from n2d2py.operators.functions import (
     GeluTanh,
     HardSigmoid,
     HardSwish,
+    LeakyRectifier,
+    Log,
     Logistic,
     Mish,
     Softplus,
     Softsign,
+    Sqrt,
     Swish,
+    Tanh,
 )
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions

@@ -11,8 +11,9 @@ from kernel_cases import S8, S16, U8, U16
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32
-from n2d2py.operators import Padding, Resize
 from n2d2py.operators.functions import Swish
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.resize import Resize
 
 
 def by_lines(case: harness.Case, keeps: bool = False) -> harness.Case:

@@ -17,8 +17,9 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.overlap import reach
-from n2d2py.operators import LeakyRectifier, Padding, Resize
-from n2d2py.operators.functions import Swish
+from n2d2py.operators.functions import LeakyRectifier, Swish
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.resize import Resize
 
 
 def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0) -> harness.Case:

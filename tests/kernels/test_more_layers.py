@@ -13,7 +13,13 @@ from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale
 from n2d2py.graph import QuantNode
-from n2d2py.operators import LRN, Activation, Clip, Deconv, LeakyRectifier, Normalize, Resize, Step, Unpool
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.functions import Clip, LeakyRectifier, Step
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.unpool import Unpool
 
 GEOMETRY = (  # kernel, stride, pads, dilation
     ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),

@@ -13,7 +13,14 @@ from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.graph import QuantNode
-from n2d2py.operators import Activation, Affine, Conv, Deconv, ElemWise, Fc, Pool, Tanh
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Tanh
+from n2d2py.operators.pool import Pool
 
 TYPES = (
     NumType(8, True, full=True),

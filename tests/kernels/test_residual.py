@@ -21,7 +21,7 @@ from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.graph import QuantNode, QuantTensor
-from n2d2py.operators import ElemWise
+from n2d2py.operators.elemwise import ElemWise
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
 OUTPUTS = (1, 4, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 50, 63, 64, 65, 80, 130)

@@ -14,7 +14,9 @@ from test_simd import EMULATED, SANITIZERS, need_isa
 from test_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64
-from n2d2py.operators import Reshape, Take, Tanh
+from n2d2py.operators.functions import Tanh
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.take import Take
 
 
 def turned(channels: int, groups: int, first: int = 0, count: int | None = None) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 
-from n2d2py.memory import MemoryPlan, MemoryProblem, Step
+from n2d2py.memory.plan import MemoryPlan, Step
+from n2d2py.memory.problem import MemoryProblem
 
 
 def run(problem: MemoryProblem, plan: MemoryPlan | None, seed: int = 0) -> dict[str, bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from n2d2py.memory import MemoryProblem, OpSpec, TensorSpec, strategies
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.strategies import strategies
 
 N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"
 """N2D2's default strategy."""

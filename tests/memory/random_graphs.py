@@ -6,7 +6,7 @@ import random
 
 from networks import Net
 
-from n2d2py.memory import MemoryProblem, OpSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 
 def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: bool = False) -> MemoryProblem:

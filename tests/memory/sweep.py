@@ -18,7 +18,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory")]
 from execute import run  # noqa: E402
 from random_graphs import random_problem  # noqa: E402
 
-from n2d2py.memory import MODES, Settings, StreamPlanner, check_plan, plan_memory, plan_mode, strategies  # noqa: E402
+from n2d2py.memory.checker import check_plan  # noqa: E402
+from n2d2py.memory.modes import MODES, plan_mode  # noqa: E402
+from n2d2py.memory.planning import plan_memory  # noqa: E402
+from n2d2py.memory.settings import Settings  # noqa: E402
+from n2d2py.memory.strategies import strategies  # noqa: E402
+from n2d2py.memory.stream import StreamPlanner  # noqa: E402
 
 SETTINGS = tuple(
     Settings(

@@ -13,7 +13,7 @@ import pytest
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.memory import strategies
+from n2d2py.memory.strategies import strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = {

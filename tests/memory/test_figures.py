@@ -11,9 +11,10 @@ import time
 import networks
 import pytest
 
-from n2d2py.memory import check_plan, plan_memory
+from n2d2py.memory.checker import check_plan
 from n2d2py.memory.generate import Generation, Settings
 from n2d2py.memory.placement import ORDERS, place_online, place_sorted
+from n2d2py.memory.planning import plan_memory
 
 NETWORKS = {
     "resnet8": networks.resnet8,

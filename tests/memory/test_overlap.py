@@ -12,9 +12,11 @@ from networks import Net
 from random_graphs import random_problem
 from test_figures import NETWORKS
 
-from n2d2py.memory import MemoryPlan, Plane, Step, check_map, check_plan, plan_memory
 from n2d2py.memory.buffers import dense
+from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.overlap import reach
+from n2d2py.memory.plan import MemoryPlan, Plane, Step
+from n2d2py.memory.planning import plan_memory
 
 # bytes, offsets aligned to 16
 GOALS = {

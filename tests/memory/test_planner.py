@@ -14,8 +14,10 @@ from networks import Net
 from random_graphs import random_problem
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.memory import MemoryProblem, OpSpec, TensorSpec, check_plan, plan_memory, register, strategies
-from n2d2py.memory.strategies import N2D2Planner
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.strategies import N2D2Planner, register, strategies
 
 
 def settings_of(seed: int) -> dict:

@@ -13,9 +13,12 @@ from test_compiled import NETWORKS
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import MODES, Settings, check_plan, plan_memory
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.modes import MODES
 from n2d2py.memory.optimal import OptimalPlanner
+from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.reorder import best_order
+from n2d2py.memory.settings import Settings
 
 
 def two_branches():

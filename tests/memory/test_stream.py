@@ -13,7 +13,11 @@ from random_graphs import random_problem
 from referee import referee
 from test_overlap import network
 
-from n2d2py.memory import MemoryPlan, Settings, StreamPlanner, check_map, check_plan, plan_mode
+from n2d2py.memory.checker import check_map, check_plan
+from n2d2py.memory.modes import plan_mode
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
 
 # bytes, offsets aligned to 16: input in the arena, input arriving by rows.
 FIGURES = {

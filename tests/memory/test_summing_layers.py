@@ -19,9 +19,11 @@ from n2d2py.arithmetic import (
     make_rescale,
 )
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.sums import ResidualSum, folded_offset, plan_with_sums, residual_sums, summing_layers, with_sums
-from n2d2py.operators import Conv, ElemWise, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
 
 BYTE, UBYTE = NumType(8, scale=0.1), NumType(8, signed=False, scale=0.1, zero_point=7)
 SHAPE = (1, 4, 5, 5)

@@ -11,10 +11,16 @@ from referee import referee
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory import MemoryProblem, OpSpec, Settings, StreamPlanner, TensorSpec, check_plan, plan_memory
+from n2d2py.memory.checker import check_plan
 from n2d2py.memory.files import in_known_terms
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.operators import Deconv, Resize, Unpool
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.unpool import Unpool
 
 RANDOM = np.random.default_rng(3)
 DECONVOLUTIONS = [

@@ -15,7 +15,7 @@ from export_build import need  # noqa: E402
 
 from n2d2py import load_export, load_simulator  # noqa: E402
 from n2d2py.cli import main  # noqa: E402
-from n2d2py.reference import original_engine  # noqa: E402
+from n2d2py.reference.engine import original_engine  # noqa: E402
 
 MODELS = Path(os.environ.get("N2D2_MODELS", Path(__file__).parents[3] / "shared" / "data" / "models"))
 FILES = sorted(path.name for path in MODELS.glob("*.onnx"))

@@ -15,9 +15,10 @@ from export_build import need
 from unseen_networks import UNSEEN, build
 
 from n2d2py.cli import main
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.quant.islands import float_layers
-from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
 from n2d2py.runtime import load_export
 
 

@@ -14,12 +14,19 @@ from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
-from n2d2py.operators import Activation, Affine, Clip, Concat, Conv, ElemWise, Fc, Pool
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, quantize
 from n2d2py.quant.statistics import collect
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 
 class Net:

@@ -6,7 +6,7 @@ import numpy as np
 from nvdla_networks import RELU, Concat, ElemWise, Net, Pool
 
 from n2d2py.graph import Graph
-from n2d2py.operators import Take
+from n2d2py.operators.take import Take
 
 __all__ = ["random_network"]
 

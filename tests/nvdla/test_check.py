@@ -16,7 +16,9 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.cli import main
 from n2d2py.nvdla.config import CONFIGS, config_of
 from n2d2py.nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
-from n2d2py.operators import ElemWise, Pool, Softmax
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.softmax import Softmax
 
 SMALL = CONFIGS["nv_small"]
 

@@ -11,10 +11,16 @@ from onnx import helper
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import LRN, Clip, Deconv, Normalize, Resize, Step, Unpool
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.functions import Clip, Step
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.layers import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.reference import FloatEngine, run_graph
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.reference.executor import run_graph
 
 RANDOM = np.random.default_rng(0)
 

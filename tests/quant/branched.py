@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators import Clip, Conv, ElemWise, Pool
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 
 def network(precisions: dict[str, Precision] | None = None, channels: int = 6) -> Graph:

@@ -9,23 +9,17 @@ from n2d2py import log
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.operators import (
-    Activation,
-    Affine,
-    Clip,
-    Concat,
-    Conv,
-    Deconv,
-    ElemWise,
-    Fc,
-    Identity,
-    LeakyRectifier,
-    Log,
-    Pool,
-    Quantize,
-    Tanh,
-)
-from n2d2py.operators.functions import Logistic
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Log, Logistic, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Quantize
 from n2d2py.quant.imported_layers import import_layer
 from n2d2py.quant.layers import LayerTypes
 from n2d2py.quant.options import QuantOptions

@@ -8,29 +8,22 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators import (
-    LRN,
-    Activation,
-    ArrayMap,
-    ArrayOrder,
-    ArrayReduce,
-    BatchNorm,
-    ChannelClip,
-    Clip,
-    Concat,
-    Convert,
-    ElemWise,
-    Identity,
-    Log,
-    Pool,
-    Reshape,
-    Softmax,
-    Sqrt,
-    Tanh,
-    Transpose,
-    Unpool,
-)
-from n2d2py.operators.functions import Elu, Erf, Exp, Logistic, Softplus
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.convert import Convert
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
 
 SHAPE = (1, 3, 4, 4)

@@ -7,12 +7,12 @@ import pytest
 from branched import data, error, network, quantized
 
 from n2d2py.graph import Node, Precision
-from n2d2py.operators import Activation
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
 from n2d2py.quant.isolation import Tail, isolated
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.sensitivity import layer_losses
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 
 def test_a_tail_gives_the_outputs_of_the_whole_network():

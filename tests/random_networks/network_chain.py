@@ -21,7 +21,7 @@ from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.options import parse_arguments
 from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
-from n2d2py.reference import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 from n2d2py.runtime import Export
 from n2d2py.stages.calibrate import calibrate_stage

@@ -7,10 +7,13 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.ini.targets import Target
 from n2d2py.graph import Graph, Node
-from n2d2py.memory import plan_memory
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.operators import Conv, ElemWise, Fc, Pool
+from n2d2py.memory.planning import plan_memory
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.base import Exporter, ExportRequest, KernelChoice
+from n2d2py.export.base import Exporter, ExportRequest, KernelChoice, register
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.export.cpp.project import Project, namespace_of
@@ -172,3 +172,6 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
     if weights not in _FORMATS:
         found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(_FORMATS)}"))
     return found
+
+
+register(CppExporter())

@@ -11,7 +11,8 @@ from n2d2py.export.nvdla.hardware import EmuLayer, Region
 from n2d2py.export.nvdla.lower import Lowering, Value, flat
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla.extension import Extension, Port
-from n2d2py.operators import Function, operator_kinds
+from n2d2py.operators.base import operator_kinds
+from n2d2py.operators.functions import Function
 
 __all__ = ["fall_back"]
 
