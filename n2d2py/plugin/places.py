@@ -23,6 +23,7 @@ from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, l
 from n2d2py.frontend.ini.registry import register_layer as register_section
 from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
 from n2d2py.graph import Node
+from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.from_graph import LAYOUTS, register_layout
@@ -347,7 +348,7 @@ def _quantize(node: Node, types: LayerTypes) -> QuantNode:
             where=place_of(type(op)),
             remedy="give positive numbers",
         )
-    return summed(node, types, form.scale, int(form.bound), constants)
+    return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
 
 def _layout(node: QuantNode, graph: Any) -> OpSpec:

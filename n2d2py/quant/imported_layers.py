@@ -16,6 +16,7 @@ from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, Rescale, S
 from n2d2py.arithmetic.interpolated import nearest_defined
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Dequantized, Rescaled, Table, Weighted
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.deconv import Deconv
@@ -147,7 +148,7 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
     if isinstance(rescale, FloatRescale) and not small.all():
         rescale = FractionRescale(factors, np.where(small, 0, fractions))
     acc_type = np.int32 if bound < 2**31 else np.int64
-    return _new(node, types, params={"weights": integers, "bias": bias.astype(acc_type)}, rescale=rescale, bound=bound)
+    return _new(node, types, form=Weighted(integers, bias.astype(acc_type)), rescale=rescale, bound=bound)
 
 
 def _average(node: Node, types: LayerTypes) -> QuantNode:
@@ -157,14 +158,14 @@ def _average(node: Node, types: LayerTypes) -> QuantNode:
             node,
             types,
             rescale=StepRescale(np.float32(types.output.scale)),
-            params={"scales": np.array([types.inputs[0].scale], np.float32)},
+            form=Dequantized(np.array([types.inputs[0].scale], np.float32)),
         )
     x, window = types.inputs[0], node.op.kernel[0] * node.op.kernel[1]
     uniform = node.op.count_pad or not any(node.op.pads)
     counts = np.array([window]) if uniform else np.arange(1, window + 1)
     bound = window * max(x.qmax - x.zero_point, x.zero_point - x.qmin, x.qmax, -x.qmin)
     factors = np.float64(x.scale) / (counts * np.float64(types.output.scale))
-    return _new(node, types, rescale=_rescale(node, factors, bound, types.options.rescaling), bound=bound)
+    return _new(node, types, form=Rescaled(), rescale=_rescale(node, factors, bound, types.options.rescaling), bound=bound)
 
 
 def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
@@ -179,7 +180,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
             remedy="replace it by sums, products or limits of tensors",
         )
     scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
-    return _new(node, types, rescale=StepRescale(np.float32(types.output.scale)), params={"scales": scales})
+    return _new(node, types, rescale=StepRescale(np.float32(types.output.scale)), form=Dequantized(scales))
 
 
 def _activation(node: Node, types: LayerTypes) -> QuantNode:
@@ -196,7 +197,7 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
             where=node.location,
             remedy="check the weights and the range of the inputs",
         )
-    return _new(replace(node, activation=None), types, params={"table": Quantize(types.output).stored(values)})
+    return _new(replace(node, activation=None), types, form=Table(Quantize(types.output).stored(values)))
 
 
 def _requantize(node: Node, types: LayerTypes) -> QuantNode:

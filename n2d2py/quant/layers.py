@@ -14,6 +14,7 @@ from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.arithmetic.interpolated import fit_knots, nearest_defined
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Aligned, Form, Interpolated, Real, Rescaled, Table, Weighted
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
@@ -180,10 +181,10 @@ def moved(node: Node, types: LayerTypes) -> QuantNode:
     return _new(node, types)
 
 
-def summed(node: Node, types: LayerTypes, scale: float, bound: int, constants: dict[str, np.ndarray]) -> QuantNode:
+def summed(node: Node, types: LayerTypes, scale: float, bound: int, form: Form) -> QuantNode:
     """The integer form of a layer that makes sums in which 1 stands for `scale`, and that reach `bound`."""
     rescale = _rescale(node, np.array([scale / types.output.scale]), bound, types.options)
-    return _new(node, types, rescale=rescale, bound=bound, params=constants)
+    return _new(node, types, rescale=rescale, bound=bound, form=form)
 
 
 def _reduced_order(node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
@@ -241,9 +242,7 @@ def _weighted(node: Node, types: LayerTypes) -> QuantNode:
         sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
         bias = bias - x.zero_point * sums
     acc_type = np.int32 if result.bound < 2**31 else np.int64
-    return _new(
-        node, types, params={"weights": result.weights, "bias": bias.astype(acc_type)}, rescale=rescale, bound=result.bound
-    )
+    return _new(node, types, form=Weighted(result.weights, bias.astype(acc_type)), rescale=rescale, bound=result.bound)
 
 
 @quantizer("Pool")
@@ -256,7 +255,7 @@ def _pool(node: Node, types: LayerTypes) -> QuantNode:
     counts = np.array([window]) if uniform else np.arange(1, window + 1)
     bound = window * _peak(x)
     factors = x.scale / (counts * types.output.scale)
-    return _new(node, types, rescale=_rescale(node, factors, bound, types.options), bound=bound)
+    return _new(node, types, form=Rescaled(), rescale=_rescale(node, factors, bound, types.options), bound=bound)
 
 
 def _multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
@@ -290,11 +289,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
         factor = float(np.prod(scales)) / types.output.scale
         rescale = _rescale(node, np.array([factor]), bound, options)
         return _new(
-            node,
-            types,
-            rescale=rescale,
-            bound=bound,
-            params={"multipliers": np.ones(len(peaks), np.int32), "offset": np.zeros(1, np.int32)},
+            node, types, rescale=rescale, bound=bound, form=Aligned(np.ones(len(peaks), np.int32), np.zeros(1, np.int32))
         )
     multipliers, unit = _multipliers(weights * scales / types.output.scale, 22 if types.wide else 14)
     offset = round(float(shifts.sum()) / (unit * types.output.scale)) if op.operation == "Sum" else 0
@@ -302,11 +297,7 @@ def _elemwise(node: Node, types: LayerTypes) -> QuantNode:
     acc_type = np.int32 if bound < 2**31 else np.int64
     rescale = _rescale(node, np.array([unit]), bound, options)
     return _new(
-        node,
-        types,
-        rescale=rescale,
-        bound=bound,
-        params={"multipliers": np.array(multipliers, acc_type), "offset": np.array([offset], acc_type)},
+        node, types, rescale=rescale, bound=bound, form=Aligned(np.array(multipliers, acc_type), np.array([offset], acc_type))
     )
 
 
@@ -332,14 +323,14 @@ def _activation(node: Node, types: LayerTypes) -> QuantNode:
     if x.bits > 8:
         knots, _ = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax)
         if knots is not None:
-            return _new(node, types, params={"knots": knots})
+            return _new(node, types, form=Interpolated(knots))
         log.notice(
             "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than one step",
             node.name,
             node.op.function.kind,
         )
         values = values[x.qmin - first : -1]
-    return _new(node, types, params={"table": y.quantize(values)})
+    return _new(node, types, form=Table(y.quantize(values)))
 
 
 @quantizer("Concat")
@@ -349,7 +340,7 @@ def _concat(node: Node, types: LayerTypes) -> QuantNode:
         return _new(node, types)
     factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
     bound = max(_peak(kind) for kind in types.inputs)
-    return _new(node, types, rescale=_rescale(node, factors, bound, types.options), bound=bound)
+    return _new(node, types, form=Rescaled(), rescale=_rescale(node, factors, bound, types.options), bound=bound)
 
 
 @quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Reshape", "Transpose", "Identity", "Dropout", "ArrayTake")
@@ -363,12 +354,14 @@ def _convert(node: Node, types: LayerTypes) -> QuantNode:
     x, y = types.inputs[0], types.output
     if y.is_float:
         return QuantNode(
-            node.name, node.op, list(node.inputs), list(node.outputs), location=node.location, source=list(node.source)
+            node.name, node.op, list(node.inputs), list(node.outputs), Real(), location=node.location, source=list(node.source)
         )
     if x.is_float:
-        return _new(node, types, rescale=make_rescale("Floating-point", np.array([1 / y.scale]))[0])
+        return _new(node, types, form=Rescaled(), rescale=make_rescale("Floating-point", np.array([1 / y.scale]))[0])
     bound = _peak(x)
-    return _new(node, types, rescale=_rescale(node, np.array([x.scale / y.scale]), bound, types.options), bound=bound)
+    return _new(
+        node, types, form=Rescaled(), rescale=_rescale(node, np.array([x.scale / y.scale]), bound, types.options), bound=bound
+    )
 
 
 @quantizer("Resize")
@@ -379,7 +372,7 @@ def _resize(node: Node, types: LayerTypes) -> QuantNode:
     x = types.inputs[0]
     bound = max(x.qmax, -x.qmin) << 2 * WEIGHT_BITS
     factor = np.array([2.0 ** (-2 * WEIGHT_BITS)])
-    return _new(node, types, rescale=_rescale(node, factor, bound, types.options), bound=bound)
+    return _new(node, types, form=Rescaled(), rescale=_rescale(node, factor, bound, types.options), bound=bound)
 
 
 @quantizer("Unpool")

@@ -11,6 +11,7 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Real
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import warn_of_coarse_joins
@@ -142,7 +143,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
                 remedy="export with -nbbits -32",
             )
         ]
-    node.params = {**node.params, "weights": weights.astype(np.float16)}
+    node.form = Real({**node.params, "weights": weights.astype(np.float16)})
     return []
 
 
@@ -177,7 +178,6 @@ def _plain_graph(graph: Graph) -> QuantGraph:
             node.op,
             list(node.inputs),
             list(node.outputs),
-            dict(node.params),
             clamp=(kind.qmin, kind.qmax),
             location=node.location,
             source=list(node.source),
@@ -198,7 +198,7 @@ def _float_layer(node: Node, kind: NumType) -> QuantNode:
         node.op,
         list(node.inputs),
         list(node.outputs),
-        params,
+        Real(params),
         activation=node.activation,
         location=node.location,
         source=list(node.source),

@@ -21,6 +21,7 @@ from n2d2py.export.cpp import variants
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.graph.forms import Weighted
 
 FLAGS = {
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"),
@@ -50,9 +51,8 @@ def need_isa(isa: str) -> tuple[str, ...]:
 
 def byte_weights(case: harness.Case) -> harness.Case:
     """The case with its 16-bit weights divided to 8 bits, as layers with 16-bit inputs and 8-bit weights have them."""
-    params = case.node.params
-    params["weights"], params["bias"] = params["weights"] // 260, params["bias"] // 260
-    case.node.bound = int(params["weights"][0].size * 128 * 2**16 + np.abs(params["bias"]).max())
+    form = case.node.form = Weighted(*(array // 260 for array in case.node.params.values()))
+    case.node.bound = int(form.weights[0].size * 128 * 2**16 + np.abs(form.bias).max())
     return case
 
 
