@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-import joins
 import numpy as np
 import pytest
+from support import join_networks as joins
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.concat import Concat
