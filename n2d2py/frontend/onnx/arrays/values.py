@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
-from n2d2py.operators import ArrayMap, ArrayOp, ArrayTake, Op
+from n2d2py.operators import ArrayMap, ArrayTake, Op
 from n2d2py.operators.arrays import MAP_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Arrays:
         return Value(made.shape, constant_kind(made), None, made)
 
     # ---- layers ---------------------------------------------------------------------------
-    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, kind: str = "", label: str = "") -> Value:
+    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
         builder = self.builder
         check_size(dims)
@@ -105,7 +105,7 @@ class Arrays:
         tensors = [value.tensor for value in inputs if value.tensor is not None]
         node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
         builder.graph.add(node)
-        return Value(tuple(int(d) for d in dims), builder.graph.kind(name) if isinstance(op, ArrayOp) else kind, name)
+        return Value(tuple(int(d) for d in dims), builder.graph.kind(name), name)
 
     def _parameter(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
