@@ -12,7 +12,6 @@ import numpy as np
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
-from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.base import Op
