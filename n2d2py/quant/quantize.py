@@ -12,7 +12,7 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Real
 from n2d2py.operators.convert import Convert
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types import TensorTypes
 
@@ -120,15 +120,7 @@ def _plain_graph(graph: Graph) -> QuantGraph:
     kind = plain_type("int32")
     result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    wrong = [
-        node
-        for node in graph.nodes
-        if node.activation is not None
-        or (
-            node.op.kind != "PoolSum"
-            and not (node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))
-        )
-    ]
+    wrong = [node for node in graph.nodes if not computes_plain(node)]
     ErrorList.raise_if(
         [
             N2D2Error(

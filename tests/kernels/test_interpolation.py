@@ -32,7 +32,7 @@ from n2d2py.operators.functions import (
     Swish,
     Tanh,
 )
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 
 FUNCTIONS = {  # function -> range of the input, range of the output, pieces of its table

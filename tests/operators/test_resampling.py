@@ -18,7 +18,7 @@ from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph

@@ -21,8 +21,7 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Log, Logistic, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
-from n2d2py.quant.imported_layers import import_layer
-from n2d2py.quant.layers import LayerTypes
+from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.options import QuantOptions
 
 BYTE = NumType(8, scale=0.5, full=True)
@@ -35,7 +34,7 @@ def layer(op, inputs=(SHIFTED,), output=BYTE, mode="Floating-point", activation=
     names = [f"x{index}" for index in range(len(inputs))]
     arrays = {name: np.asarray(value, np.float32) for name, value in params.items()}
     node = Node("y", op, names, ["y"], arrays, activation)
-    return import_layer(node, LayerTypes(list(inputs), output, QuantOptions(rescaling=mode)))
+    return prequantize_layer(node, LayerTypes(list(inputs), output, QuantOptions(rescaling=mode)))
 
 
 def values(node: QuantNode, stored, kinds, output=BYTE) -> np.ndarray:

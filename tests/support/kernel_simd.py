@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.graph.forms import Weighted
 from n2d2py.arithmetic import FLOAT32, NumType
+from n2d2py.graph.forms import Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16
