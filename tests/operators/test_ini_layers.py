@@ -320,6 +320,12 @@ def test_normalisations_read_their_keys(tmp_path):
     np.testing.assert_allclose(np.abs(y).sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("key, value, least", [("Alpha", "-0.1", "0"), ("K", "0", "1e-12"), ("K", "-1", "1e-12")])
+def test_a_normalisation_that_divides_by_zero(tmp_path, key, value, least):
+    with pytest.raises(N2D2Error, match=rf"E122.*{key}={value} is below {least}"):
+        layer(tmp_path, f"Type=LRN\nNbOutputs=4\nConfigSection=c\n[c]\n{key}={value}")
+
+
 @pytest.mark.parametrize("kind", ["Softmax", "Dropout", "Fc", "Reshape"])
 def test_input_window(tmp_path, kind):
     extra = {"Fc": "NbOutputs=2", "Reshape": "NbOutputs=4\nDims=0 0 0"}.get(kind, "NbOutputs=4")
