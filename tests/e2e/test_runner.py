@@ -1,6 +1,6 @@
 """The seam between the pipeline and what runs an export: chosen by the target, asked only when needed."""
 
-import e2e_run
+from support import e2e_run
 
 from n2d2py.export import Target, find_target
 from n2d2py.export.cpp.runner import CompiledExport

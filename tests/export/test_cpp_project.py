@@ -8,8 +8,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_build import compare_outputs, make, need, run_export
-from export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.export_build import compare_outputs, make, need, run_export
+from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
 
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.export import StoredStimuli

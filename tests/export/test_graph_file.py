@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, residual
+from support.export_networks import chain, random_inputs, residual
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.errors import N2D2Error

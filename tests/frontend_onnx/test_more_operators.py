@@ -175,8 +175,9 @@ def test_blocks(one_node, check, mode):
     check(one_node("DepthToSpace", ["N", 12, 3, 4], blocksize=2, mode=mode), batch=2)
 
 
-def test_space_to_depth(one_node, check):
-    check(one_node("SpaceToDepth", ["N", 3, 4, 6], blocksize=2), batch=2)
+@pytest.mark.parametrize("attributes", [{}, {"mode": "DCR"}, {"mode": "CRD"}])
+def test_space_to_depth(one_node, check, attributes):
+    check(one_node("SpaceToDepth", ["N", 3, 4, 6], blocksize=2, opset=28 if attributes else 17, **attributes), batch=2)
 
 
 @pytest.mark.parametrize(

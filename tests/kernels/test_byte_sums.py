@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8
-from test_simd import SANITIZERS, dense_cases, full_cases, need_isa
-from test_sweep import need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8
+from support.kernel_simd import SANITIZERS, dense_cases, full_cases, need_isa
+from support.kernel_sweep import need
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
 from n2d2py.export.cpp.byte_sums import byte_sums

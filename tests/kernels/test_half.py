@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8, U16, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import SEGMENTS, fit_knots, interpolate, nearest_defined

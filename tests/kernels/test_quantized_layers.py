@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import CHANNELS, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import CHANNELS, Sweep
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.graph import QuantNode

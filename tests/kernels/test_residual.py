@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, U8
-from test_arm import TARGETS, check
-from test_simd import EMULATED, ISAS, SANITIZERS, need_isa
-from test_sweep import need
-from test_winograd import FORCED, SETS
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_arm import TARGETS, check
+from support.kernel_cases import S8, U8
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_isa
+from support.kernel_sweep import need
+from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
 from n2d2py.export.cpp.code import LayerCode, layer_code

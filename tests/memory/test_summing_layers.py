@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import Net
+from support.memory_networks import Net
 
 from n2d2py.arithmetic import (
     FLOAT32,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from execute import run
-from random_graphs import random_problem
-from referee import referee
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_referee import referee
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from branched import data, network, quantized
+from support.branched_networks import data, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from branched import data, error, network, quantized
+from support.branched_networks import data, error, network, quantized
 
 from n2d2py.graph import Node, Precision
 from n2d2py.operators.activation import Activation

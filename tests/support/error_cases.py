@@ -21,7 +21,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import error_files
+from support import error_files
 
 EXPORT = "-w weights.npz -export CPP -calib -1 -db-export 2"
 

@@ -14,11 +14,12 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report import ReportData

@@ -19,7 +19,7 @@ from n2d2py.runtime import Network
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
-HERE = Path(__file__).resolve().parent
+HERE = ROOT / "tests" / "e2e"
 WEIGHTS = {"LeNet": MODELS / "LeNet.npz"}
 NETWORKS = {"LeNet": MODELS / "LeNet.ini", "MobileNet": MODELS / "MobileNet.ini", "branches": HERE / "branches.ini"}
 

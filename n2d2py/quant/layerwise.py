@@ -14,7 +14,7 @@ from n2d2py.graph.shapes import elements
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
-__all__ = ["SAMPLE_BATCH", "Walk", "sample_count"]
+__all__ = ["SAMPLE_BATCH", "LayerwiseRun", "sample_count"]
 
 SAMPLE_BATCH = 4
 """Stimuli that one thread works on at a time."""
@@ -35,7 +35,7 @@ class _Part:
 
 
 def sample_count(graph: Graph) -> int:
-    """How many stimuli can walk together within the memory set for them; at least 8."""
+    """How many stimuli can run together within the memory set for them; at least 8."""
     last = _last_readers(graph)
     alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
     for index, node in enumerate(graph.nodes):
@@ -55,7 +55,7 @@ def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
     return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
 
 
-class Walk:
+class LayerwiseRun:
     """The values of the live tensors of all stimuli, after the layers advanced over so far.
 
     Batches are worked on by all cores; nothing depends on their number.

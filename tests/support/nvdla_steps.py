@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from nvdla_networks import Net, compiled, cosine, expected, run
 
 from n2d2py.nvdla.firmware import FP16
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from support.nvdla_networks import Net, compiled, cosine, expected, run
 
 __all__ = ["half_error", "steps"]
 

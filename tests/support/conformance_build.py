@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from conformance_cases import Case, Outcome
-from export_networks import request, write_export
 
 from n2d2py.export import StoredStimuli
 from n2d2py.export.cpp.library import Export
@@ -17,6 +15,8 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.passes import fuse
 from n2d2py.quant.quantize import float_graph
+from support.conformance_cases import Case, Outcome
+from support.export_networks import request, write_export
 
 __all__ = ["compiled", "differences", "joined"]
 

@@ -9,8 +9,6 @@ from itertools import cycle
 from math import prod
 
 import numpy as np
-from kernel_cases import S8, S16, U8, U16, Sweep
-from kernel_harness import Case
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.operators.arrays.base import ArrayOp
@@ -24,6 +22,8 @@ from n2d2py.operators.arrays.product import ArrayProduct
 from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
+from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_harness import Case
 
 __all__ = ["everything"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from nvdla_networks import RELU, Concat, ElemWise, Net, Pool
 
 from n2d2py.graph import Graph
 from n2d2py.operators.take import Take
+from support.nvdla_networks import RELU, Concat, ElemWise, Net, Pool
 
 __all__ = ["random_network"]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle, product
 
-import kernel_layouts as layouts
 import numpy as np
-from kernel_harness import Case
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
@@ -23,6 +21,8 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from support import kernel_layouts as layouts
+from support.kernel_harness import Case
 
 CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
 U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
-from networks import Net
-
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from support.memory_networks import Net
 
 
 def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: bool = False) -> MemoryProblem:
