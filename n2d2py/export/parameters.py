@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Any
 
 from n2d2py.export.base import Target
 from n2d2py.export.registry import built_in_targets, find_target, installed_targets
-from n2d2py.ini.docs import schema_page
+from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
 from n2d2py.ini.schema import Schema
 
-__all__ = ["known_parameters", "load_params", "parameters_page"]
+__all__ = ["known_parameters", "load_params", "parameters_help", "parameters_page"]
 
 
 def known_parameters(*more: Target[Any]) -> Schema:
@@ -36,9 +36,20 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
     return read_params(path, schema, layers, lambda: known_parameters(*installed_targets()))
 
 
-def parameters_page(targets: Iterable[Target[Any]] | None = None) -> str:
-    """A Markdown page of all parameters of the targets; of those of this package by default."""
-    chosen = built_in_targets() if targets is None else list(targets)
-    of_targets = [target.parameters for target in chosen]
-    of_layers = [target.layer_parameters for target in chosen if target.layer_parameters.keys]
-    return schema_page([GENERAL, *of_targets, LAYER_PARAMETERS, *of_layers], "Export parameters")
+def parameters_page() -> str:
+    """The documentation page of the parameters of this package's targets, Markdown."""
+    return schema_page(_schemas(built_in_targets()), "Export parameters")
+
+
+def parameters_help(target: str) -> str:
+    """What `-h` says of the parameters of a target.
+
+    Raises:
+        N2D2Error: E700, E714 as `find_target`.
+    """
+    return schema_text(schema for schema in _schemas([find_target(target)]) if schema.keys)
+
+
+def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
+    of_layers = [target.layer_parameters for target in targets if target.layer_parameters.keys]
+    return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]
