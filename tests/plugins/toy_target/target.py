@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import FixedPointRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.export import ExportRequest, Prepared, QuantDefaults, Target
+from n2d2py.graph.forms import Weighted
 from n2d2py.ini import Key, Kind, Schema
 from toy_target.runner import ToyRunner
 
@@ -54,10 +55,11 @@ class ToyTarget(Target):
                 remedy = "take another layer, or leave the mode to TOY"
                 found.append(N2D2Error("E701", f"layer '{node.name}': {refused}", where=graph.name, remedy=remedy))
                 continue
-            weights = node.params["weights"].astype(np.int8)
+            form = node.form_as(Weighted)
+            weights = form.weights.astype(np.int8)
             by_input = request.parameters["ToyOrder"] == "inputs"
             arrays[f"weights{number}"] = np.ascontiguousarray(weights.T if by_input else weights)
-            arrays[f"bias{number}"] = node.params["bias"].astype(np.int32)
+            arrays[f"bias{number}"] = form.bias.astype(np.int32)
             unit = request.layer_parameters.get(node.name, {}).get("Unit", "0")
             layer = {"name": node.name, "tensor": node.output, "unit": int(unit), "clamp": list(node.clamp)}
             layers.append({**layer, "multiplier": int(node.rescale.multipliers[0]), "shift": node.rescale.shift})
