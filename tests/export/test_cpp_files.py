@@ -62,7 +62,7 @@ def test_two_processes_write_the_same_bytes(tmp_path):
     here = Path(__file__)
     for seed in ("1", "2"):
         subprocess.run(
-            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parent],
+            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parents[1]],
             check=True,
             cwd=here.parents[2],
             env={**os.environ, "PYTHONHASHSEED": seed},
