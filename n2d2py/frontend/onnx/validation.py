@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERATED", "Validator", "check_bounds", "check_structure", "check_texts"]
 
-TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+TOLERATED = (
+    "No Op registered",
+    "No opset import for domain",
+    "Field 'shape' of 'type' is required but missing",
+    "is deprecated in domain_version",
+)
 """What the check of the standard refuses although the import lists it better, or does not need it."""
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
