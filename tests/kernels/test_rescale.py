@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, Rescale, ShiftRescale, make_rescale
-from n2d2py.export.cpp.code import Array
+from n2d2py.export.cpp.parts import Array
 
 CLAMPS = {
     "std::uint8_t": (0, 255),

@@ -18,8 +18,8 @@ from test_sweep import need, sweep_cases
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.export.cpp import variants
-from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants
 
 FLAGS = {

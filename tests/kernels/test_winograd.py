@@ -16,9 +16,10 @@ from test_simd import SANITIZERS, need_isa
 from test_sweep import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.isa import WINOGRAD, having
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
 

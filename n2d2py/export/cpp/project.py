@@ -11,11 +11,12 @@ from typing import Any
 import n2d2py
 from n2d2py import resources
 from n2d2py.export.base import ExportRequest
-from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
+from n2d2py.export.cpp.code import LayerCode, plane_struct
 from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name, sanitise
 from n2d2py.export.cpp.isa import FAMILIES, PORTABLE, TARGETS, dispatched, instruction_sets
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
