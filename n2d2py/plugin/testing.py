@@ -19,8 +19,9 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op
 from n2d2py.operators.functions import Function
 from n2d2py.passes import fuse
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.runtime import load_export, load_simulator
 

@@ -1,7 +1,7 @@
 """The seam between the pipeline and what runs an export: chosen by the export's name, asked only when needed."""
 
-import e2e_run
 import pytest
+from support import e2e_run
 
 from n2d2py.errors import InternalError
 from n2d2py.runtime import Runner, register_runner, runner

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, request, separate_plan, write_export
+from support.export_networks import chain, random_inputs, request, separate_plan, write_export
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export import ExportRequest, Stimuli, Target, exporter
@@ -53,7 +53,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from export_networks import request, residual, write_export
+from support.export_networks import request, residual, write_export
 write_export(Path(sys.argv[1]), request(residual(True), options={"nbbits": 8}, hashes={"net": "0"}))
 """
 

@@ -9,8 +9,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_build import make, need, run_export
-from export_networks import S8, Builder, chain, random_inputs, request, write_export
+from support.export_build import make, need, run_export
+from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
 
 from n2d2py.export import Stimuli, Target
 from n2d2py.operators.conv import Conv

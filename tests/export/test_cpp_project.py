@@ -8,12 +8,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_build import compare_outputs, make, need, run_export
-from export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.export_build import compare_outputs, make, need, run_export
+from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
 
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.export import Stimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.operators.conv import Conv
@@ -220,7 +221,7 @@ def two_inputs() -> QuantGraph:
             ElemWise("Max"),
             ["a b", "template"],
             ["sum"],
-            {"multipliers": np.array([1, 1]), "offset": np.array([0])},
+            Aligned(np.array([1, 1]), np.array([0])),
             clamp=(-127, 127),
             bound=127,
             rescale=FloatRescale(np.array([1.0])),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, request, residual, write_export
+from support.export_networks import chain, random_inputs, request, residual, write_export
 
 import n2d2py
 from n2d2py.errors import N2D2Error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,6 @@ from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.ini import Document, load_document
 from n2d2py.reference.executor import run_graph
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @dataclass

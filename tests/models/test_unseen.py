@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
-
-from export_build import need
-from unseen_networks import UNSEEN, build
+from support.export_build import need
+from support.unseen_networks import UNSEEN, build
 
 from n2d2py.cli import main
 from n2d2py.frontend.onnx.importer import import_onnx

@@ -42,6 +42,14 @@ _SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "R
 _BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)}
 """Least and greatest value of attributes of some operators, of any number of axes: their rules of shapes leave the memory, or
 fill it, on others."""
+_WORDS = {
+    "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
+    "Gelu.approximate": ("none", "tanh"),
+    "BitShift.direction": ("LEFT", "RIGHT"),
+    "DepthToSpace.mode": ("DCR", "CRD"),
+    "SpaceToDepth.mode": ("DCR", "CRD"),
+}
+"""Values of attributes that are texts, of one operator or of all that have it; converters check others themselves."""
 _WILD = 1 << 24
 """Numbers beyond it make no sense in shapes."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
@@ -130,6 +138,10 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
             return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
+        words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
+        text = attribute.s.decode(errors="replace")
+        if words and text not in words:
+            return f"its attribute {attribute.name} is '{text}', not {' or '.join(words)}"
     return None
 
 

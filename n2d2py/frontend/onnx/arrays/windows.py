@@ -190,7 +190,7 @@ def _pool(function: str):
             stride,
             before,
             dilation,
-            order=int(a.node.attribute("p", 2)),
+            order=_order(a),
             counted=counted if include else None,
         )
         _check_windows(size, kernel, stride, before, dilation, x)
@@ -217,6 +217,14 @@ def _pool(function: str):
     return convert
 
 
+def _order(a: Arrays) -> int:
+    """The p of a p-norm."""
+    order = int(a.node.attribute("p", 2))
+    if order < 1:
+        raise Unsupported(f"its p is {order}")
+    return order
+
+
 def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
     for n, k, s, b, d, count in zip(x.dims[2:], kernel, stride, before, dilation, size, strict=True):
         for start in (-b, (count - 1) * s - b):
@@ -229,21 +237,7 @@ def _global(function: str):
         x = a.value(0)
         spatial = _spatial(x)
         ones = [1] * spatial
-        a.bind(
-            window(
-                a,
-                function,
-                x,
-                None,
-                x.dims[1],
-                ones,
-                x.dims[2:],
-                ones,
-                [0] * spatial,
-                ones,
-                order=int(a.node.attribute("p", 2)),
-            )
-        )
+        a.bind(window(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_order(a)))
 
     return convert
 

@@ -48,8 +48,6 @@ def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[i
     size, axes = image_size(node), len(node.shape()) - 2
     added = _values(node, "output_padding", 0) or [0, 0]
     target, mode = _values(node, "output_shape", 1), node.attribute("auto_pad", "NOTSET")
-    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise Unsupported(f"its auto_pad is {mode}")
     if target is None and mode.startswith("SAME"):
         target = [n * s for n, s in zip(size, stride, strict=True)]
     if target is None:
