@@ -8,7 +8,6 @@ from support.export_networks import chain, random_inputs, residual
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.errors import N2D2Error
-from n2d2py.export.graph_file import read_graph, write_graph
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
 from n2d2py.graph.forms import Aligned, Custom, Dequantized, Form, Interpolated, Moved, Real, Rescaled, Table, Weighted
 from n2d2py.operators.activation import Activation
@@ -46,6 +45,7 @@ from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.simulator import simulate
+from n2d2py.runtime.graph_file import read_graph, write_graph
 
 OPS = [
     Conv((2, 1), (0, 1, 2, 3), (1, 2), 4),
@@ -213,7 +213,7 @@ def test_weights_take_a_byte_each(tmp_path):
 
 def test_another_format_is_refused(tmp_path, monkeypatch):
     write_graph(chain(True), tmp_path / "net.npz")
-    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 3)
+    monkeypatch.setattr("n2d2py.runtime.graph_file._FORMAT", 3)
     with pytest.raises(N2D2Error, match="E806: .*format 2 instead of 3"):
         read_graph(tmp_path / "net.npz")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
-from n2d2py.export import ExportFolder, ExportRequest, Stimuli, Target, exporter
+from n2d2py.export import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
 from n2d2py.graph.shapes import channels, height, width
@@ -133,8 +133,8 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
     labels = scores.reshape(count, -1).argmax(1).astype(np.int32)
     labels[0] = (labels[0] + 1) % scores.shape[1]
     values = {
-        "stimuli": Stimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
-        "targets": (Target(graph.outputs[0], top_n=2),),
+        "stimuli": StoredStimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
+        "targets": (ScoredOutput(graph.outputs[0], top_n=2),),
         "plan": separate_plan(graph, external),
         "problem": MemoryProblem({}, (), (), ()),
         **fields,
@@ -144,8 +144,8 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
 
 def write_export(path: Path, made: ExportRequest) -> Path:
     """The C++ project of a request at `path`."""
-    cpp = exporter("CPP")
-    cpp.check(made)
-    with ExportFolder(path, cpp.manifest(made)) as folder:
-        cpp.write(made, folder)
+    cpp = find_target("CPP")
+    prepared = cpp.prepare(made)
+    with ExportFolder(path, cpp.manifest(prepared)) as folder:
+        cpp.write(prepared, folder)
     return path
