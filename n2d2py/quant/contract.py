@@ -88,13 +88,13 @@ QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.quant.qua
 """The quantizers by operator kind."""
 
 
-QuantizerT = TypeVar("QuantizerT", bound=type[Quantizer])
+QuantizerT = TypeVar("QuantizerT", bound=Quantizer)
 
 
-def quantizer(*kinds: str) -> Callable[[QuantizerT], QuantizerT]:
+def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
     """Class decorator: registers one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
 
-    def register(made: QuantizerT) -> QuantizerT:
+    def register(made: type[QuantizerT]) -> type[QuantizerT]:
         one = made()
         for kind in kinds:
             QUANTIZERS.add(kind, one)

@@ -95,6 +95,7 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     if len(kernel) != spatial:
         raise Unsupported("its weights have another rank than its input")
+    _check_kernel(a, weights)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = _pads(a, x.dims[2:], extent, stride)
     size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True)]
@@ -106,6 +107,11 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
 
 def _conv(a: Arrays) -> None:
     a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
+
+
+def _check_kernel(a: Arrays, weights: Value) -> None:
+    if list(a.node.attribute("kernel_shape") or weights.dims[2:]) != list(weights.dims[2:]):
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
 
 
 def _biased(a: Arrays, made: Value) -> Value:
@@ -120,6 +126,7 @@ def _deconv(a: Arrays) -> None:
     x, weights = a.value(0), a.value(1)
     spatial, groups = _spatial(x), int(a.node.attribute("group", 1))
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
+    _check_kernel(a, weights)
     extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
     if len(kernel) != spatial or len(extra) != spatial:
         raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
