@@ -39,7 +39,7 @@ from n2d2py import log  # noqa: E402
 from n2d2py.options import parse_arguments  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.quant.statistics import batch_size  # noqa: E402
-from n2d2py.reference import FloatEngine, original_engine  # noqa: E402
+from n2d2py.reference.engine import FloatEngine, original_engine  # noqa: E402
 from n2d2py.stages.calibrate import calibrate_stage, calibration_stimuli, set_to_calibrate, spread  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
 from n2d2py.stages.load import Network, graph_files, load_stage  # noqa: E402

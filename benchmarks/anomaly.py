@@ -30,7 +30,7 @@ from exports import machine  # noqa: E402
 from n2d2py import log  # noqa: E402
 from n2d2py.options import parse_arguments  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
-from n2d2py.reference import original_engine  # noqa: E402
+from n2d2py.reference.engine import original_engine  # noqa: E402
 from n2d2py.stages.calibrate import calibrate_stage  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
 from n2d2py.stages.load import load_stage  # noqa: E402

@@ -30,7 +30,7 @@ from n2d2py.concurrency import ordered_map  # noqa: E402
 from n2d2py.data.stimuli import Stimuli  # noqa: E402
 from n2d2py.options import parse_arguments  # noqa: E402
 from n2d2py.quant.statistics import batch_size, collect  # noqa: E402
-from n2d2py.reference import FloatEngine  # noqa: E402
+from n2d2py.reference.engine import FloatEngine  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
 from n2d2py.stages.load import load_stage  # noqa: E402
 from n2d2py.stages.settings import read_settings  # noqa: E402

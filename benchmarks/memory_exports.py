@@ -14,7 +14,7 @@ import numpy as np
 from latency import MOMENT, ROOT, bench
 
 import n2d2py
-from n2d2py.memory import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["MODES", "Measured", "measure"]
 

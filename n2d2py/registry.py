@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Generic, TypeVar
 
 from n2d2py.errors import InternalError
@@ -13,11 +14,23 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Entries by name, in the order in which they were added; `what` names an entry in messages."""
+    """Entries by name, in the order in which they were added; `what` names an entry in messages.
 
-    def __init__(self, what: str):
+    `built_in`: the modules that add the entries of this package. They are imported at the first question, as plug-ins are by
+    `-plugin`: those who ask and those who answer need not know each other.
+    """
+
+    def __init__(self, what: str, *built_in: str):
         self.what = what
-        self._entries: dict[str, T] = {}
+        self._built_in = built_in
+        self._added: dict[str, T] = {}
+
+    @property
+    def _entries(self) -> dict[str, T]:
+        modules, self._built_in = self._built_in, ()
+        for module in modules:
+            import_module(module)
+        return self._added
 
     def add(self, name: str, entry: T) -> T:
         """Adds an entry and returns it; the same entry may be added again.
@@ -25,7 +38,7 @@ class Registry(Generic[T]):
         Raises:
             InternalError: when the name has another entry.
         """
-        if self._entries.setdefault(name, entry) is not entry:
+        if self._added.setdefault(name, entry) is not entry:
             raise InternalError(f"{self.what} {name} is registered twice")
         return entry
 
@@ -55,4 +68,4 @@ class Registry(Generic[T]):
 
     def restore(self, entries: dict[str, T]) -> None:
         """Puts back what `snapshot` gave."""
-        self._entries = dict(entries)
+        self._added = dict(entries)

@@ -15,11 +15,13 @@ import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.operators import Convert, Op
+from n2d2py.operators.base import Op
+from n2d2py.operators.convert import Convert
 from n2d2py.options import parse_arguments
-from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.settings import read_settings

@@ -9,11 +9,12 @@ import numpy as np
 
 from n2d2py.arithmetic import exact_float
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Affine"]
 
 
+@register
 @dataclass(frozen=True)
 class Affine(Op):
     """y[c] = weights[c] * x[c] + bias[c], broadcast over the positions. Parameters: "weights", "bias" (C)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -73,17 +73,21 @@ class Op:
         return dict(vars(self))
 
 
-OPERATORS: Registry[type[Op]] = Registry("the operator")
+OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catalog")
 """All operators by kind."""
 
 
-def register(op: type[Op]) -> type[Op]:
-    """Makes an operator known by its kind.
+OpT = TypeVar("OpT", bound=type[Op])
+
+
+def register(op: OpT) -> OpT:
+    """Class decorator: makes an operator known by its kind.
 
     Raises:
         InternalError: when the kind is taken by another class.
     """
-    return OPERATORS.add(op.kind, op)
+    OPERATORS.add(op.kind, op)
+    return op
 
 
 def operator_kinds() -> dict[str, type[Op]]:

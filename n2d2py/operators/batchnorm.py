@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["BatchNorm"]
 
 
+@register
 @dataclass(frozen=True)
 class BatchNorm(Op):
     """y = scale * (x - mean) / sqrt(variance + epsilon) + bias, per channel.

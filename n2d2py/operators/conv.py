@@ -10,12 +10,13 @@ import numpy as np
 from n2d2py.arithmetic import conv_sums, exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, output_extent, pad
 
 __all__ = ["Conv"]
 
 
+@register
 @dataclass(frozen=True)
 class Conv(Op):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].

@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Convert"]
 
 
+@register
 @dataclass(frozen=True)
 class Convert(Op):
     """y stands for the same real numbers as x, in the number type of its tensor.

@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def spread_extent(
     return height, width
 
 
+@register
 @dataclass(frozen=True)
 class Deconv(Op):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].

@@ -9,11 +9,12 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 
 __all__ = ["DepthToSpace", "SpaceToDepth"]
 
 
+@register
 @dataclass(frozen=True)
 class DepthToSpace(Op):
     """y[c, h b + i, w b + j] = x[d, h, w] with b the block and d = (i b + j) C + c, or c b b + i b + j with
@@ -52,6 +53,7 @@ class DepthToSpace(Op):
         return self.run(inputs, node)
 
 
+@register
 @dataclass(frozen=True)
 class SpaceToDepth(Op):
     """y[d, h, w] = x[c, h b + i, w b + j] with d as in DepthToSpace, C being the channels of the input."""

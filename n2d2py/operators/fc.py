@@ -10,11 +10,12 @@ import numpy as np
 from n2d2py.arithmetic import exact_float, matmul_sums
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape, elements
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Fc"]
 
 
+@register
 @dataclass(frozen=True)
 class Fc(Op):
     """y[o] = bias[o] + sum over k of w[o, k] * x[k], x flattened in C, H, W order.

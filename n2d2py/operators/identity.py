@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Dropout", "Identity"]
 
 
+@register
 @dataclass(frozen=True)
 class Identity(Op):
     """y = x."""
@@ -30,6 +31,7 @@ class Identity(Op):
         return [inputs[0]]
 
 
+@register
 @dataclass(frozen=True)
 class Dropout(Identity):
     """y = x at inference; `ratio` is the share of values dropped in training."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["LRN"]
 
@@ -23,6 +23,7 @@ def window_within(size: int, channels: int) -> int:
     return min(size, 2 * channels - 1)
 
 
+@register
 @dataclass(frozen=True)
 class LRN(Op):
     """y[c] = x[c] / (k + alpha * sum of x[i]^2)^beta, i from c - (size-1)/2 to c + size/2, within the channels.

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["SMALLEST_NORM", "Normalize"]
 
@@ -16,6 +16,7 @@ SMALLEST_NORM = 1e-12
 """What is divided by at least, so that a position of zeros stays zero."""
 
 
+@register
 @dataclass(frozen=True)
 class Normalize(Op):
     """y = x / max(norm, 1e-12), norm over the channels of each position: "L1" sum |x|, "L2" sqrt(sum x^2)."""

@@ -9,12 +9,13 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, pad
 
 __all__ = ["Padding"]
 
 
+@register
 @dataclass(frozen=True)
 class Padding(Op):
     """Adds zeros (top, left, bottom, right); negative values crop."""

@@ -9,13 +9,14 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads
 
 __all__ = ["PoolSum"]
 
 
+@register
 @dataclass(frozen=True)
 class PoolSum(Op):
     """y = max pool of the first input + the second, whose axes of length 1 are repeated; so are those of the pool.

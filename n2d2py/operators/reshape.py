@@ -10,11 +10,12 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Reshape"]
 
 
+@register
 @dataclass(frozen=True)
 class Reshape(Op):
     """The elements in row-major (C, H, W) order as `dims`, the shape without the batch axis."""

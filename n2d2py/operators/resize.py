@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 
 __all__ = ["WEIGHT_BITS", "Resize"]
 
@@ -16,6 +16,7 @@ WEIGHT_BITS = 11
 """Fraction bits of an interpolation weight in integer networks, as in OpenCV."""
 
 
+@register
 @dataclass(frozen=True)
 class Resize(Op):
     """The image at `size`, channel by channel.

@@ -9,11 +9,12 @@ import numpy as np
 
 from n2d2py.arithmetic.functions import exp, log
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Softmax"]
 
 
+@register
 @dataclass(frozen=True)
 class Softmax(Op):
     """exp(x - max) / sum over the channels of each position, in groups of `group_size` (0: all); `log`: its logarithm."""

@@ -9,11 +9,12 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Take"]
 
 
+@register
 @dataclass(frozen=True)
 class Take(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].

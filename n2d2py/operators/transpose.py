@@ -9,11 +9,12 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, register
 
 __all__ = ["Transpose"]
 
 
+@register
 @dataclass(frozen=True)
 class Transpose(Op):
     """Output axis i is input axis perm[i]; axis 0 is the batch and stays first."""

@@ -10,13 +10,14 @@ import numpy as np
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, require_rank
+from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.deconv import spread_extent
 from n2d2py.operators.windows import Pads, pad
 
 __all__ = ["Unpool"]
 
 
+@register
 @dataclass(frozen=True)
 class Unpool(Op):
     """y[c, argmax of window (i, j) of z[c]] = x[c, i, j], 0 elsewhere; inputs x and z.

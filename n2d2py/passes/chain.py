@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Activation, Op
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op
 from n2d2py.passes.base import Match, Pass
 
 __all__ = ["ChainPass"]

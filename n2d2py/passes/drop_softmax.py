@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Quantize, Softmax
+from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass, drop
 
 __all__ = ["DropSoftmax"]

@@ -11,7 +11,10 @@ The third is exact without padding only, or with s = 0: padding adds zeros behin
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Affine, Conv, Deconv, Fc
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.fc import Fc
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.fuse_batchnorm import linear_producer
 from n2d2py.passes.linear import gain_and_shift, like, scale_inputs, scale_outputs

@@ -11,7 +11,11 @@ An Affine may then be merged into its neighbours by FuseAffine.
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Affine, BatchNorm, Conv, Deconv, Fc
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.fc import Fc
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.linear import gain_and_shift, like, scale_outputs
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Conv, Padding, Pool
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.ranges import is_nonnegative

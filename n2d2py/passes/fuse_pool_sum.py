@@ -9,7 +9,8 @@ the sum rescales both inputs, and the pool keeps its own pass.
 from __future__ import annotations
 
 from n2d2py.graph import Node
-from n2d2py.operators import Op, PoolSum
+from n2d2py.operators.base import Op
+from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes.chain import ChainPass
 
 __all__ = ["FusePoolSum"]

@@ -14,7 +14,10 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import ArrayTake, Concat, Reshape, Take
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.take import Take
 from n2d2py.passes.base import Match, Pass
 
 __all__ = ["LiftChannels", "MergeTake"]

@@ -6,7 +6,10 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
-from n2d2py.operators import Affine, BatchNorm, Conv, Fc
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 
 __all__ = ["gain_and_shift", "like", "scale_inputs", "scale_outputs"]
 

@@ -11,7 +11,10 @@ The last is exact because rounding is monotonic. A padded zero is an integer of 
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Activation, Clip, Concat, Quantize, grid_of, moved_from
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 from n2d2py.passes.base import Match, Pass, drop
 
 __all__ = ["ClipBeforeQuantize", "HoistQuantize", "MergeQuantize"]

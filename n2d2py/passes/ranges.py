@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from n2d2py.graph import Graph
-from n2d2py.operators import Activation, Concat, ElemWise, Pool, Softmax
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.softmax import Softmax
 
 __all__ = ["is_nonnegative"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Identity
+from n2d2py.operators.identity import Identity
 from n2d2py.passes.base import Match, Pass, drop
 
 __all__ = ["RemoveIdentity"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import Function as BuiltInFunction
-from n2d2py.operators import Functor, Op
-from n2d2py.operators.functions import OnnxEmitter
+from n2d2py.operators.base import Op
+from n2d2py.operators.functions import Function as BuiltInFunction
+from n2d2py.operators.functions import Functor, OnnxEmitter
 from n2d2py.plugin.integers import Facts, Integers
 
 __all__ = [

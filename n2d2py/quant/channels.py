@@ -19,9 +19,11 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import ChannelClip, Clip, Conv, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.equalize import scale_inputs, takes_channels
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["channel_factors", "scale_channels"]
 

@@ -8,7 +8,13 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators import Activation, Clip, Concat, ElemWise, Pool, Quantize, Resize
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.resize import Resize
 
 __all__ = ["complete", "real_range"]
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Clip, Conv, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
 
 __all__ = ["equalize", "scale_inputs", "takes_channels"]
 

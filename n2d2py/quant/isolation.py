@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.simulator import run_node
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["Tail", "isolated", "slices"]
 

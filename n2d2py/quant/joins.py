@@ -15,7 +15,11 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import ArrayTake, Concat, Conv, Deconv, Fc
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.fc import Fc
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.widths import asked_bits
 

@@ -9,7 +9,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.graph import Node
-from n2d2py.operators import Conv, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.windows import pad
 
 __all__ = ["Moments", "has_moments", "observe"]

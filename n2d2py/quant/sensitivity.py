@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.quant.isolation import Tail, isolated, slices
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["LayerLoss", "layer_losses"]
 

@@ -17,7 +17,7 @@ from n2d2py.graph import Graph
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.types import calibrated_tensors
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["Statistics", "batch_size", "collect", "network_key"]
 

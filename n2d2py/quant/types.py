@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph
-from n2d2py.operators import Activation, ChannelClip, Concat, Convert, ElemWise, Pool
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.convert import Convert
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import ChannelClip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import elements
-from n2d2py.operators import Conv, Fc
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.graph import Node
-from n2d2py.operators.arrays import kind_dtype
+from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 
 __all__: list[str] = []

@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import split_inputs
-from n2d2py.operators import is_quantized
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.executor import run_graph
 from n2d2py.reference.to_onnx import NoSpelling, to_onnx
 

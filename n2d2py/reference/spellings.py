@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.operators import BatchNorm
+from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.windows import Pads
 from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
 

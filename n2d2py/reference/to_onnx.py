@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import Function
+from n2d2py.operators.functions import Function
 from n2d2py.registry import Registry
 
 __all__ = ["NoSpelling", "OnnxWriter", "register_spelling", "to_onnx"]
@@ -20,7 +20,9 @@ IR_VERSION = 8
 
 Spelling = Callable[["OnnxWriter", Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
-SPELLINGS: Registry[Spelling] = Registry("the ONNX nodes of")
+SPELLINGS: Registry[Spelling] = Registry(
+    "the ONNX nodes of", "n2d2py.reference.spellings", "n2d2py.reference.array_spellings", "n2d2py.reference.resampling"
+)
 """How ONNX Runtime computes layers, by operator kind."""
 
 

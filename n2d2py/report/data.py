@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from n2d2py.export import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.memory import MemoryPlan, MemoryProblem
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions

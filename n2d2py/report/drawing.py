@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
-from n2d2py.operators import Conv, Pool
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.pool import Pool
 from n2d2py.report.layers import layer_type, stored_parameters
 from n2d2py.report.layout import Item, Layout, lay_out
 from n2d2py.report.svg import Svg, number

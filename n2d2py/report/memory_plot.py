@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from n2d2py.memory import MemoryPlan, MemoryProblem
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.report.svg import Svg
 from n2d2py.report.text import grouped, short_bytes, shorten
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from n2d2py.files import write_text
-from n2d2py.memory import write_memory_files
+from n2d2py.memory.files import write_memory_files
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData

@@ -17,7 +17,7 @@ from n2d2py.quant.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import batch_size
 from n2d2py.quant.worst import StimulusComparison, WorstStimuli
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Network
 
 __all__ = ["Comparison", "compare_stage", "refuse_differences", "summary"]

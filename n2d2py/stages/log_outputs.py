@@ -13,7 +13,7 @@ from n2d2py.files import file_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 __all__ = ["matrix_text", "write_outputs"]
 

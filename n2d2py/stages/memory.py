@@ -8,19 +8,15 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory import (
-    DEFAULT_STRATEGY,
-    MODES,
-    MemoryPlan,
-    MemoryProblem,
-    Settings,
-    StreamPlanner,
-    check_plan,
-    plan_memory,
-    plan_mode,
-    refuse_violations,
-)
+from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.modes import MODES, plan_mode
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import DEFAULT_STRATEGY
+from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
 
 __all__ = ["WITH_SUMS", "Memory", "plan_by_params", "plan_stage", "settings_by_params"]

@@ -9,8 +9,9 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
 
 
 def build_model(signature: str, body: str, opset: int = 17, seed: int = 0, **weights) -> onnx.ModelProto:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.operators import Activation, Affine, Clip, ElemWise, Identity, Sqrt
-from n2d2py.operators.functions import HardSwish
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip, HardSwish, Sqrt
+from n2d2py.operators.identity import Identity
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

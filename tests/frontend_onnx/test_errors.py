@@ -8,8 +8,10 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
-from n2d2py.frontend.onnx import import_onnx, load_onnx, register_converter, supported_operators
-from n2d2py.reference import run_graph
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import load_onnx
+from n2d2py.frontend.onnx.registry import register_converter, supported_operators
+from n2d2py.reference.executor import run_graph
 
 
 def ints(*values: int) -> np.ndarray:

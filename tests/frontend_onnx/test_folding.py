@@ -7,11 +7,12 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from n2d2py.frontend.onnx import import_onnx, load_onnx
 from n2d2py.frontend.onnx.folding import evaluate
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Transpose
-from n2d2py.reference import FloatEngine, original_engine
+from n2d2py.operators.transpose import Transpose
+from n2d2py.reference.engine import FloatEngine, original_engine
 
 
 def test_shape_arithmetic_folds(model, check):

@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 
 NODE = helper.make_node
 
@@ -217,7 +217,7 @@ def test_shapes_without_measure(name, tmp_path):
 
 _MEASURE = """import resource, sys
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 try:
     import_onnx(sys.argv[1])
 except N2D2Error as error:

@@ -8,8 +8,9 @@ import pytest
 from onnx import numpy_helper, parser
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.reference import original_engine, run_graph
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.engine import original_engine
+from n2d2py.reference.executor import run_graph
 
 pytest.importorskip("onnxruntime")
 

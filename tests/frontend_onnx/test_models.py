@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.operators import is_quantized
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import fuse
-from n2d2py.reference import FloatEngine, original_engine, run_graph
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
 
 MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"
 NAMES = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.operators import Activation
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
-from n2d2py.reference import run_graph
+from n2d2py.reference.executor import run_graph
 
 F = np.float32
 

@@ -11,10 +11,11 @@ import pytest
 from n2d2py import load_export, load_simulator
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.operators import Softmax
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
-from n2d2py.reference import original_engine, run_graph
+from n2d2py.reference.engine import original_engine
+from n2d2py.reference.executor import run_graph
 
 pytest.importorskip("onnxruntime")
 

@@ -8,8 +8,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
-from n2d2py.operators import Activation, Clip, Dropout, Identity, Resize
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.resize import Resize
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx, importer
+from n2d2py.frontend.onnx import importer
+from n2d2py.frontend.onnx.importer import import_onnx
 
 HEADER = '<ir_version: 8, opset_import: ["" : 18, "own" : 1, "com.microsoft" : 1]>\ng (float[1,4,6,6] x) => (float[N,M,H,W] y) '
 

@@ -12,7 +12,7 @@ from fuzz_models import models
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 
 NUMBERS = (-1, 0, 10**6, 2**31, 2**62)
 SHAPES = ([], [4], [1, 4], [4, 6], [1, 4, 6], [1, 4, 6, 6, 6], [2, 4, 6, 6], [1, 5, 7, 3], [0, 4, 6, 6], [1, 4, 0, 6])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_layouts import plane
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.code import Array, float_literal, layer_code, plane_struct, register_layer
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import Plane
-from n2d2py.operators import BatchNorm, Identity, Reshape, Softmax
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
 
 SWEEP = cases.Sweep(3)
 

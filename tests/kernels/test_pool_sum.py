@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
 from n2d2py.export.cpp.layers import pool_sum
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Clip, ElemWise, Pool, PoolSum
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine
 

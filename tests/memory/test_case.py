@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import networks
 import numpy as np
 import pytest
-from networks import Net
+from support import memory_networks as networks
+from support.memory_networks import Net
 
-from n2d2py.memory import plan_memory
 from n2d2py.memory.case import Case, Violation
+from n2d2py.memory.planning import plan_memory
 
 
 def plane(offset=0, stride=1, length=1, count=1, size=1, **more):

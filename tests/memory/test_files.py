@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import networks
 import pytest
-from networks import Net
-from random_graphs import random_problem
+from support import memory_networks as networks
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import MemoryProblem, check_map, plan_memory, write_memory_files
-from n2d2py.memory.files import in_known_terms, json_text
+from n2d2py.memory.checker import check_map
+from n2d2py.memory.files import in_known_terms, json_text, write_memory_files
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem
 
 
 def test_the_files_prove_the_plan(tmp_path):

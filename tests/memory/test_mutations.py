@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import networks
 import pytest
-from networks import Net
+from support import memory_networks as networks
+from support.memory_networks import Net
 
-from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, check_plan, plan_memory
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
 
 
 def changed(plan: MemoryPlan, name: str, **changes) -> MemoryPlan:

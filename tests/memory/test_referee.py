@@ -7,13 +7,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import networks
 import pytest
-from networks import Net
-from random_graphs import random_problem
-from referee import referee
+from support import memory_networks as networks
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_referee import referee
 
-from n2d2py.memory import MODES, MemoryProblem, OpSpec, Settings, StreamPlanner, plan_memory, plan_mode, strategies
+from n2d2py.memory.modes import MODES, plan_mode
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import strategies
+from n2d2py.memory.stream import StreamPlanner
 
 STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
 

@@ -3,7 +3,7 @@
 Figures and checksums of `memory_map.json` are kept in same_plans.json. Whoever changes a planner on purpose looks at the sizes
 there, which may fall, and writes them again:
 
-    python tests/memory/test_same_plans.py
+    PYTHONPATH=tests python tests/memory/test_same_plans.py
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ import json
 import zlib
 from pathlib import Path
 
-import networks
 import pytest
-from random_graphs import random_problem
-from sweep import SETTINGS
+from support import memory_networks as networks
+from support.memory_graphs import random_problem
+from support.memory_plans import SETTINGS
 
-from n2d2py.memory import MemoryPlan, MemoryProblem, Settings, StreamPlanner, budget_curve, plan_mode
 from n2d2py.memory.files import json_text
+from n2d2py.memory.modes import budget_curve, plan_mode
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import planner
+from n2d2py.memory.stream import StreamPlanner
 
 KEPT = Path(__file__).resolve().parent / "same_plans.json"
 SEEDS = {

@@ -6,16 +6,19 @@ import random
 from itertools import permutations
 
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
-from test_compiled import NETWORKS
+from support.memory_compiled import NETWORKS
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import MODES, Settings, check_plan, plan_memory
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.modes import MODES
 from n2d2py.memory.optimal import OptimalPlanner
+from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.reorder import best_order
+from n2d2py.memory.settings import Settings
 
 
 def two_branches():

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import fixed_point
 from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, RUBIK
-from n2d2py.operators import LRN, Resize, Softmax
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
 
 SLOW = pytest.mark.slow
 TARGETS = [
@@ -119,7 +121,7 @@ NETWORKS = [
     ],
 )
 def test_transposed_convolutions(kernel, stride, pads, precision):
-    from n2d2py.operators import Deconv
+    from n2d2py.operators.deconv import Deconv
 
     net = Net((5, 6, 7))
     a = net.conv("a", "x", 6, kernel=(1, 1), activation=RELU)

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
+from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit import emit
@@ -20,8 +20,11 @@ from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.extension import Extension, Port, pack_extension, unpack_extension
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
-from n2d2py.operators import Padding, Resize, Softmax, Transpose
 from n2d2py.operators.functions import Logistic, Swish
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 
 SHAPE = (8, 7, 6)
 

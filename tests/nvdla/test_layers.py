@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
+from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, SDP
-from n2d2py.operators import LRN, Deconv, Softmax, Take
+from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.take import Take
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
 SHAPE = (6, 14, 13)
@@ -190,7 +193,7 @@ def test_wide_pools_are_split_by_columns(mode, kernel, stride, pads, width, conf
 
 @pytest.mark.parametrize("config, precision", [("nv_full", FP16), ("nv_small", INT8)])
 def test_a_flattened_output(config, precision):
-    from n2d2py.operators import Reshape
+    from n2d2py.operators.reshape import Reshape
 
     net = Net(SHAPE)
     a = net.conv("a", "x", 10, activation=RELU)

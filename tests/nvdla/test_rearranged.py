@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Net, Pool, compiled
-from nvdla_steps import half_error, samples, steps
+from support.nvdla_networks import RELU, Net, Pool, compiled
+from support.nvdla_steps import half_error, samples, steps
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.layers.pool_stages import maximum_stages
 from n2d2py.export.nvdla.rearrange import steps_of
 from n2d2py.nvdla.config import CONFIGS
-from n2d2py.operators import Deconv, Resize
+from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.resize import Resize
 
 CHOSEN = [pytest.param(name, marks=[] if name in ("nv_small", "nv_large", "nv_full") else pytest.mark.slow) for name in CONFIGS]
 

@@ -11,7 +11,7 @@ from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.ini.document import load_document
-from n2d2py.reference import run_graph
+from n2d2py.reference.executor import run_graph
 
 IMAGE = np.random.default_rng(0).normal(size=(1, 4, 6, 8)).astype(np.float32)
 
@@ -385,12 +385,13 @@ def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path
 def test_exported_weights_are_read_back_as_they_are(tmp_path):
     from n2d2py.export.weights import write_weights
     from n2d2py.graph import QuantGraph, QuantNode
-    from n2d2py.operators import Conv
+    from n2d2py.graph.forms import Weighted
+    from n2d2py.operators.conv import Conv
 
     weights = np.random.default_rng(1).integers(-127, 128, (3, 2, 2, 2)).astype(np.int8)
     bias = np.array([-70000, 0, 5], np.int32)
     graph = QuantGraph("g", 8)
-    graph.nodes.append(QuantNode("a/b:0", Conv(), ["x"], ["y"], {"weights": weights, "bias": bias}))
+    graph.nodes.append(QuantNode("a/b:0", Conv(), ["x"], ["y"], Weighted(weights, bias)))
     write_weights(graph, tmp_path / "weights_export")
     text = (tmp_path / "weights_export" / "a_b_0_weights.syntxt").read_text()
     assert [len(line.split()) for line in text.splitlines()] == [8] * 3

@@ -7,31 +7,28 @@ import pytest
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (
-    LRN,
-    Affine,
-    BatchNorm,
-    Concat,
-    Conv,
-    Deconv,
-    DepthToSpace,
-    ElemWise,
-    Fc,
-    Identity,
-    Normalize,
-    Op,
-    Padding,
-    Pool,
-    PoolSum,
-    Reshape,
-    Resize,
-    Softmax,
-    SpaceToDepth,
-    Take,
-    Transpose,
-    Unpool,
-)
-from n2d2py.reference import run_graph
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.base import Op
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.pool_sum import PoolSum
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.take import Take
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
+from n2d2py.reference.executor import run_graph
 
 NORM = dict.fromkeys(("scale", "bias", "mean", "variance"), (12,))
 # operator, shapes of the inputs, shapes of the parameters, shape of the output, multiply-accumulates

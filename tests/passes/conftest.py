@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.graph import Graph, Node
 from n2d2py.passes import FuseReport, fuse
-from n2d2py.reference import run_graph
+from n2d2py.reference.executor import run_graph
 
 
 class Builder:

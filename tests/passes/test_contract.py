@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from n2d2py.errors import InternalError
-from n2d2py.operators import Activation, Tanh, Transpose
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import Tanh
+from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import FuseReport, Match, Pass, passes
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.operators import Activation, ArrayTake, Clip, Concat, Reshape, Take
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.take import Take
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.remove_layout import RemoveReshape
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from n2d2py.arithmetic import NumType
-from n2d2py.operators import Activation, Affine, Clip, Concat, ElemWise, Fc, Pool, Quantize, Reshape, Softmax, Tanh, Transpose
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, Tanh
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 from n2d2py.passes import FuseReport
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.move_transpose import TransposeIntoFc

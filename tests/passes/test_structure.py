@@ -7,24 +7,19 @@ import pytest
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.operators import (
-    Activation,
-    Affine,
-    Clip,
-    Concat,
-    Conv,
-    Dropout,
-    ElemWise,
-    Fc,
-    Identity,
-    LeakyRectifier,
-    Padding,
-    Pool,
-    Reshape,
-    Softmax,
-    Tanh,
-    Transpose,
-)
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from n2d2py.cli import main
-from n2d2py.operators import operator_kinds
+from n2d2py.operators.base import operator_kinds
 from n2d2py.plugin.load import isolated, load_plugins
 
 OPERATOR = """from n2d2py.plugin import Operator, operator

@@ -13,11 +13,12 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.headers import needed_headers
 from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
-from n2d2py.memory import plan_memory
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.operators import Pool, operator_kinds
+from n2d2py.memory.planning import plan_memory
+from n2d2py.operators.base import operator_kinds
+from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse
 from n2d2py.plugin import Function, load_plugin
 from n2d2py.plugin.load import isolated

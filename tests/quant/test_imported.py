@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import quantized_models as models
-from quantized_models import MICROSOFT, Model
+from support import quantized_models as models
+from support.quantized_models import MICROSOFT, Model
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Node
-from n2d2py.operators import ElemWise, Quantize, is_quantized
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.quantize import Quantize, is_quantized
 from n2d2py.passes import fuse
 from n2d2py.quant.complete import real_range
 from n2d2py.quant.imported import quantize_imported, without_rounding
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference import FloatEngine
+from n2d2py.reference.engine import FloatEngine
 
 pytest.importorskip("onnxruntime")
 

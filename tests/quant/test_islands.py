@@ -8,29 +8,22 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.operators import (
-    LRN,
-    Activation,
-    ArrayMap,
-    ArrayOrder,
-    ArrayReduce,
-    BatchNorm,
-    ChannelClip,
-    Clip,
-    Concat,
-    Convert,
-    ElemWise,
-    Identity,
-    Log,
-    Pool,
-    Reshape,
-    Softmax,
-    Sqrt,
-    Tanh,
-    Transpose,
-    Unpool,
-)
-from n2d2py.operators.functions import Elu, Erf, Exp, Logistic, Softplus
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.convert import Convert
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import ChannelClip, Clip, Elu, Erf, Exp, Log, Logistic, Softplus, Sqrt, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
 
 SHAPE = (1, 3, 4, 4)
@@ -248,7 +241,7 @@ def test_neither_form_is_refused():
     assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", ElemWise("EuclideanSum"), "x z")).what
     assert "layer 'y' (ElemWise Max)" in refused(("y", ElemWise("Max", (2.0, 1.0)), "x z")).what
     pooled = ("p", Pool("Max", (2, 2), (1, 1)), "x")
-    assert "layer 'y' (Unpool)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
+    assert "layer 'y' (Unpool with overlapping windows)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
     norm = {"scale": [1] * 3, "bias": [0] * 3, "mean": [0] * 3, "variance": [1] * 3}
     assert "layer 'y' (BatchNorm)" in refused(("y", BatchNorm(), "x", None, norm)).what
 

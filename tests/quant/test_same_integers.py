@@ -21,16 +21,16 @@ from onnx import numpy_helper, parser
 
 from n2d2py import log
 from n2d2py.arithmetic import Rescale
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.passes import fuse
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types import choose_types
@@ -215,7 +215,7 @@ def quantized(name: str, chosen: str) -> QuantGraph:
     histograms = collect(graph, [x[:16], x[16:]]).histograms
     if options.mixed:
         costs = rounding_costs(graph, choose_types(graph, histograms, {}, options), x[:8])
-        options = replace(options, wide=wide_tensors(costs))
+        options = replace(options, mixed=False, wide=wide_tensors(costs))
     return quantize(graph, histograms, options, {}, samples)[0]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from branched import data, error, network, quantized
+from support.branched_networks import data, error, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Clip, Conv
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.functions import Clip
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.statistics import collect
 
@@ -67,7 +68,7 @@ def test_a_range_that_the_statistics_missed_is_found():
 
 
 def test_tensors_that_hold_the_same_integers_change_together():
-    from n2d2py.operators import Padding
+    from n2d2py.operators.padding import Padding
 
     graph, rng = Graph("net"), np.random.default_rng(0)
     graph.add_input("x", (1, 2, 6, 6))

@@ -8,27 +8,23 @@ import pytest
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import (
-    Activation,
-    Affine,
-    BatchNorm,
-    Clip,
-    Concat,
-    Conv,
-    Dropout,
-    ElemWise,
-    Fc,
-    Identity,
-    LeakyRectifier,
-    Padding,
-    Pool,
-    Reshape,
-    Softmax,
-    Tanh,
-    Transpose,
-)
-from n2d2py.operators.functions import Logistic, Softplus, Swish
-from n2d2py.reference import FloatEngine, original_engine, register_spelling, run_graph, to_onnx
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
+from n2d2py.reference.to_onnx import register_spelling, to_onnx
 
 RANDOM = np.random.default_rng(0)
 

@@ -228,7 +228,7 @@ class LayerCode:
 
 
 LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
-LAYERS: Registry[LayerFunction] = Registry("the C++ layer of")
+LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.export.cpp.layers")
 """The C++ forms by operator kind."""
 
 
@@ -243,8 +243,6 @@ def register_layer(kind: str, function: LayerFunction) -> None:
 
 def layer_kinds() -> tuple[str, ...]:
     """The operator kinds that have a C++ form."""
-    import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
-
     return tuple(LAYERS)
 
 
@@ -287,8 +285,6 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
     """
-    import n2d2py.export.cpp.layers  # noqa: F401  (fills the registry; it imports this module)
-
     function = LAYERS.get(node.op.kind)
     if function is None:
         raise N2D2Error(

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.arrays import initializer
 from n2d2py.export.cpp.view import LayerView, PortView
-from n2d2py.memory import MemoryPlan, Step
+from n2d2py.memory.plan import MemoryPlan, Step
 
 __all__ = ["Part", "Turn", "parts", "used_ranges"]
 

@@ -13,7 +13,7 @@ from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
-from n2d2py.memory import Plane
+from n2d2py.memory.plan import Plane
 
 __all__ = ["ArrayView", "LayerView", "PortView", "port_views"]
 

@@ -26,11 +26,22 @@ from n2d2py.nvdla.config import Config, config
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import dimg, raw_text, tensor_array, tensor_bytes
-from n2d2py.operators import LRN, Activation, Concat, Conv, Deconv, ElemWise, Fc, Op, Pool, Resize, Softmax
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Function, Logistic
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 
 __all__ = ["FIRMWARES", "add_command", "write_self_test"]

@@ -10,7 +10,7 @@ from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_TRAINING
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.operators import Clip, Function, Tanh, ini_functions, rectifier
+from n2d2py.operators.functions import Clip, Function, Tanh, ini_functions, rectifier
 
 __all__ = [
     "ACTIVATED",

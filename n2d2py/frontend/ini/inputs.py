@@ -5,7 +5,8 @@ from __future__ import annotations
 from n2d2py.frontend.ini.registry import LayerContext
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Padding, Reshape
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.reshape import Reshape
 
 __all__ = ["WINDOW_KEYS", "as_images", "crop_inputs", "require_channels"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.ini.registry import LayerContext
 from n2d2py.graph import Node, Tensor
-from n2d2py.operators import BatchNorm
+from n2d2py.operators.batchnorm import BatchNorm
 
 __all__ = ["insert_batchnorm"]
 

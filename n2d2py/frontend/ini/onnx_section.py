@@ -64,7 +64,7 @@ def attach_section(
         N2D2Error: E227 a Transpose, E301 no such file, E124 for keys that change layers of the file, and what the import
             raises.
     """
-    from n2d2py.frontend.onnx import attach_onnx
+    from n2d2py.frontend.onnx.attach import attach_onnx
 
     values = ONNX_SECTION.read(section)
     if values["Transpose"]:

@@ -15,8 +15,10 @@ from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
-from n2d2py.operators import Concat, Function, Reshape
 from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.functions import Function
+from n2d2py.operators.reshape import Reshape
 from n2d2py.registry import Registry
 
 __all__ = ["LayerContext", "LayerType", "layer_types", "register_layer"]
@@ -147,7 +149,7 @@ class LayerType:
     build: Callable[[LayerContext], None]
 
 
-LAYER_TYPES: Registry[LayerType] = Registry("the layer type")
+LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.frontend.ini.layers")
 """The values of `Type=`."""
 
 
@@ -158,6 +160,4 @@ def register_layer(layer: LayerType) -> None:
 
 def layer_types() -> dict[str, LayerType]:
     """All layer types by name."""
-    from n2d2py.frontend.ini import layers  # noqa: F401  fills the registry
-
     return LAYER_TYPES.snapshot()

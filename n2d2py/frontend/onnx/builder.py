@@ -18,7 +18,11 @@ from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Graph, Node, Tensor, complete_params
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import Conv, Deconv, Fc, Op, Reshape
+from n2d2py.operators.base import Op
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.reshape import Reshape
 
 __all__ = ["Builder", "tensors_read"]
 

@@ -14,7 +14,10 @@ from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import ArrayMap, ArrayTake, Identity, Transpose
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["add_inputs", "set_outputs"]
 

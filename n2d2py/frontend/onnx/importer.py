@@ -29,7 +29,7 @@ from n2d2py.frontend.onnx.validation import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators import ONNX_FUNCTIONS
+from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 __all__ = ["import_onnx"]
 

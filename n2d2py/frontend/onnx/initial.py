@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from n2d2py.operators import BatchNorm, Conv, Fc, Op
+from n2d2py.operators.base import Op
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 
 __all__ = ["initial_values"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from n2d2py.operators import ONNX_FUNCTIONS, Activation
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import ONNX_FUNCTIONS
 from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ Converter = Callable[["OnnxNode", "Builder"], None]
 ArrayConverter = Callable[["Arrays"], None]
 """The same with operators on arrays."""
 
-ARRAY_CONVERTERS: Registry[ArrayConverter] = Registry("the converter to arrays of the ONNX operator")
-CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator")
+ARRAY_CONVERTERS: Registry[ArrayConverter] = Registry(
+    "the converter to arrays of the ONNX operator", "n2d2py.frontend.onnx.arrays"
+)
+CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.frontend.onnx.converters")
 
 
 class Unsupported(Exception):

@@ -10,7 +10,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import INT8
-from n2d2py.operators import FUNCTIONS, operator_kinds
+from n2d2py.operators.base import operator_kinds
+from n2d2py.operators.functions import FUNCTIONS
 
 __all__ = ["run_extension", "stored"]
 

@@ -9,10 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayGather", "ArrayScatter"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayGather(ArrayOp):
     """Lines of x (outer, size, inner) by `count` indices: y (outer, count, inner). Operands: x, indices.
@@ -47,6 +49,7 @@ class ArrayGather(ArrayOp):
         return self.typed(np.take_along_axis(x, lines, axis=2), inputs)
 
 
+@register
 @dataclass(frozen=True)
 class ArrayScatter(ArrayOp):
     """x with updates at positions: y = x; y[indices[i] ...] = update i, in order. Operands: x, indices, updates.

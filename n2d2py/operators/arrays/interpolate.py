@@ -9,10 +9,12 @@ import numpy as np
 
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayInterpolate"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayInterpolate(ArrayOp):
     """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x of (outer, size, inner).

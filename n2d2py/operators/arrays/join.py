@@ -8,10 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayJoin"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayJoin(ArrayOp):
     """`outer` times: lengths[0] elements of operand 0, lengths[1] of operand 1, ..."""

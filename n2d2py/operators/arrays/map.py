@@ -12,6 +12,7 @@ import numpy as np
 from n2d2py.arithmetic import functions as exact
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
+from n2d2py.operators.base import register
 
 __all__ = ["MAP_FUNCTIONS", "ArrayMap"]
 
@@ -131,6 +132,7 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
 """Function -> what it computes of its operands."""
 
 
+@register
 @dataclass(frozen=True)
 class ArrayMap(ArrayOp):
     """function(operands), element by element; operands of the dimensions `shapes` are broadcast to `dims`.

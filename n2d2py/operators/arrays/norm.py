@@ -11,10 +11,12 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayNorm", "ArraySoftmax"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayNorm(ArrayOp):
     """(x - mean) / sqrt(variance + epsilon) of each of `outer` lines of `inner` elements; mean 0 with not `centred`.
@@ -51,6 +53,7 @@ class ArrayNorm(ArrayOp):
         return self.typed(away.astype(np.float64) * inverse[..., None], inputs)
 
 
+@register
 @dataclass(frozen=True)
 class ArraySoftmax(ArrayOp):
     """exp(x - max) / sum along the middle axis of (outer, size, inner); `log`: its logarithm."""

@@ -9,10 +9,12 @@ import numpy as np
 
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayOrder"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayOrder(ArrayOp):
     """Positions (outer, count, inner) of the `count` largest elements along the middle axis of (outer, size, inner).

@@ -10,10 +10,12 @@ import numpy as np
 
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayProduct"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayProduct(ArrayOp):
     """left @ right: (..., M, K) times (..., K, N) with broadcast leading axes of one rank.

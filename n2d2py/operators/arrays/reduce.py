@@ -12,6 +12,7 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["REDUCTIONS", "ArrayReduce", "ArrayScan"]
 
@@ -61,6 +62,7 @@ REDUCTIONS = {
 """Function -> its value for the last axis; sums in float64 (integers: int64) in order."""
 
 
+@register
 @dataclass(frozen=True)
 class ArrayReduce(ArrayOp):
     """`function` over the axes `axes` of an array of dimensions `dims`. ArgMax and ArgMin: the first position of the
@@ -90,6 +92,7 @@ class ArrayReduce(ArrayOp):
             return self.typed(REDUCTIONS[self.function](lines), inputs)
 
 
+@register
 @dataclass(frozen=True)
 class ArrayScan(ArrayOp):
     """Running sums (products with `product`) along the middle axis of (outer, size, inner).

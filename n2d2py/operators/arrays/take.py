@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayTake"]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayTake(ArrayOp):
     """y[i, j, ...] = x[offsets[0][i] + offsets[1][j] + ...] of `size` elements; `fill` where an offset is negative.

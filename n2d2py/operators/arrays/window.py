@@ -11,12 +11,14 @@ import numpy as np
 from n2d2py.arithmetic import functions as exact
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
 
 __all__ = ["ArrayWindow"]
 
 Triple = tuple[int, int, int]
 
 
+@register
 @dataclass(frozen=True)
 class ArrayWindow(ArrayOp):
     """Windows over x of (batch, channels, D, H, W): operand 0; result (batch, outputs, D', H', W').

@@ -20,7 +20,7 @@ from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofita
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.sums import folded_offset
-from n2d2py.operators import Function
+from n2d2py.operators.functions import Function
 
 if TYPE_CHECKING:
     from n2d2py.memory.plan import Plane

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.operators import Deconv
+from n2d2py.operators.deconv import Deconv
 
 __all__ = ["code"]
 

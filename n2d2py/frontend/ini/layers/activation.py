@@ -7,7 +7,8 @@ from dataclasses import replace
 from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import Activation, Identity
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.identity import Identity
 
 __all__ = ["LAYER_TYPE"]
 

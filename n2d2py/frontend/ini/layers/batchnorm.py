@@ -9,7 +9,7 @@ from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import BatchNorm
+from n2d2py.operators.batchnorm import BatchNorm
 
 __all__ = ["LAYER_TYPE"]
 

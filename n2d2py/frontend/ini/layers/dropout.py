@@ -6,7 +6,7 @@ from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Dropout
+from n2d2py.operators.identity import Dropout
 
 __all__ = ["LAYER_TYPE"]
 

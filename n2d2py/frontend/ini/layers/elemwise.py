@@ -9,7 +9,8 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Affine, ElemWise
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
 
 __all__ = ["LAYER_TYPE"]
 

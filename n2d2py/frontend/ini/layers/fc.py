@@ -10,7 +10,9 @@ from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Concat, Fc, Reshape
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.reshape import Reshape
 
 __all__ = ["LAYER_TYPE"]
 

@@ -9,7 +9,8 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Reshape, Transpose
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["LAYER_TYPES"]
 

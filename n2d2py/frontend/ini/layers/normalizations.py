@@ -6,8 +6,8 @@ from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import LRN, Normalize
-from n2d2py.operators.lrn import SMALLEST_K, window_within
+from n2d2py.operators.lrn import LRN, SMALLEST_K, window_within
+from n2d2py.operators.normalize import Normalize
 
 __all__ = ["LAYER_TYPES"]
 

@@ -19,8 +19,12 @@ from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Conv, ElemWise, Function, Pool, Take
 from n2d2py.operators.base import Op
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Function
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.take import Take
 
 __all__ = ["LAYER_TYPE"]
 

@@ -8,7 +8,7 @@ from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Softmax
+from n2d2py.operators.softmax import Softmax
 
 __all__ = ["LAYER_TYPE"]
 

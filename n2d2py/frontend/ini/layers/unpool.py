@@ -19,7 +19,9 @@ from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators import Deconv, Pool, Unpool
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.unpool import Unpool
 
 __all__ = ["LAYER_TYPE"]
 

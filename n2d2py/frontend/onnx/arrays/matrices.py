@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import ArrayProduct
+from n2d2py.operators.arrays.product import ArrayProduct
 
 __all__ = ["CONVERTERS", "product"]
 

@@ -11,7 +11,7 @@ from n2d2py.frontend.onnx.arrays.reductions import reduced
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.converters.lrn import settings
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 
 __all__ = ["CONVERTERS"]
 

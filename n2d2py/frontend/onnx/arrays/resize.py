@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import MAX_STEP
-from n2d2py.operators import ArrayInterpolate
+from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 
 __all__ = ["CONVERTERS"]
 

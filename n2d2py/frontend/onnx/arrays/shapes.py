@@ -8,7 +8,8 @@ import numpy as np
 
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import ArrayJoin, Concat
+from n2d2py.operators.arrays.join import ArrayJoin
+from n2d2py.operators.concat import Concat
 
 __all__ = ["CONVERTERS", "join"]
 

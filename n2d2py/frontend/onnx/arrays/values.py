@@ -12,8 +12,9 @@ import numpy as np
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
-from n2d2py.operators import ArrayMap, ArrayTake, Op
-from n2d2py.operators.arrays import MAP_FUNCTIONS
+from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.base import Op
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.builder import Builder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
-from n2d2py.operators import ArrayWindow
+from n2d2py.operators.arrays.window import ArrayWindow
 
 __all__ = ["CONVERTERS", "convolved"]
 

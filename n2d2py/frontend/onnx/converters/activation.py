@@ -8,7 +8,10 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import Activation, Affine, Clip, ElemWise, LeakyRectifier
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip, LeakyRectifier
 
 __all__ = ["CONVERTERS"]
 

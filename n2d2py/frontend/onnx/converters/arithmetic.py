@@ -13,7 +13,13 @@ from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import Activation, Affine, Clip, ElemWise, Identity, Op, Sqrt, Transpose
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.base import Op
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip, Sqrt
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

@@ -6,7 +6,9 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Concat, Identity, Transpose
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

@@ -7,7 +7,7 @@ from onnx import TensorProto
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Dropout, Identity
+from n2d2py.operators.identity import Dropout, Identity
 
 __all__ = ["CONVERTERS"]
 

@@ -14,8 +14,9 @@ from math import isclose, sqrt
 import numpy as np
 
 from n2d2py.graph import Graph
-from n2d2py.operators import FUNCTIONS, Activation, Affine, Clip, Function
-from n2d2py.operators.functions import Erf, Gelu, HardSigmoid, HardSwish
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, Function, Gelu, HardSigmoid, HardSwish
 
 __all__ = ["gated", "merged_gain"]
 

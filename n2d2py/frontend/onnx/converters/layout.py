@@ -7,7 +7,9 @@ from math import prod
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Identity, Reshape, Transpose
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

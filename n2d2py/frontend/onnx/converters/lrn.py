@@ -6,8 +6,7 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import LRN
-from n2d2py.operators.lrn import SMALLEST_K, window_within
+from n2d2py.operators.lrn import LRN, SMALLEST_K, window_within
 
 __all__ = ["CONVERTERS", "settings"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Fc
+from n2d2py.operators.fc import Fc
 
 __all__ = ["CONVERTERS"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.graph import Graph
-from n2d2py.operators import Transpose
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["channels_first"]
 

@@ -10,7 +10,9 @@ from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.converters.taking import take
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Identity, Padding, Transpose
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

@@ -7,7 +7,7 @@ from n2d2py.frontend.onnx.converters.windows import ceil_excess, image_size, pai
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
-from n2d2py.operators import Pool
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import output_extent
 
 __all__ = ["CONVERTERS"]

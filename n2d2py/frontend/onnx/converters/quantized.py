@@ -13,7 +13,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Identity, Quantize, grid_of, moved_from
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 
 __all__ = ["CONVERTERS"]
 

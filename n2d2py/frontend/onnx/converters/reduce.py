@@ -11,7 +11,13 @@ from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
-from n2d2py.operators import Abs, Activation, Affine, ElemWise, Function, Log, Pool, Reshape, Sqrt, Transpose
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Abs, Function, Log, Sqrt
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

@@ -13,7 +13,8 @@ from n2d2py.frontend.onnx.converters.taking import take
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import MAX_STEP
-from n2d2py.operators import Identity, Resize
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.resize import Resize
 
 __all__ = ["CONVERTERS"]
 

@@ -8,7 +8,8 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Softmax, Transpose
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS"]
 

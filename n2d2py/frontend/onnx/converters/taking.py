@@ -11,7 +11,10 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.operators import Identity, Reshape, Take, Transpose
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.take import Take
+from n2d2py.operators.transpose import Transpose
 
 __all__ = ["CONVERTERS", "take"]
 

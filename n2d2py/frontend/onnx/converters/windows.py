@@ -10,7 +10,8 @@ from n2d2py.frontend.onnx.builder import Builder
 from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP, height, width
-from n2d2py.operators import Op, Reshape
+from n2d2py.operators.base import Op
+from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.windows import Pads
 
 __all__ = ["ceil_excess", "image_size", "pair", "read_pads", "windowed_layer"]

@@ -1,0 +1,13 @@
+"""The built-in operators: importing this module imports every module of this package, which registers what it declares."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import walk_packages
+
+from n2d2py import operators
+
+__all__: list[str] = []
+
+for _module in walk_packages(operators.__path__, operators.__name__ + "."):
+    import_module(_module.name)
