@@ -10,9 +10,9 @@ from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
 from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
+from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
-from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
 from n2d2py.ini.params import LAYER_PARAMETERS, PARAMETERS

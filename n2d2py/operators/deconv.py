@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.base import Layer, Op, register, require_rank
 from n2d2py.operators.windows import Pads
-
-if TYPE_CHECKING:
-    from n2d2py.graph.graph import Node
-    from n2d2py.graph.quant import QuantNode
 
 __all__ = ["Deconv", "spread_extent"]
 
 
 def spread_extent(
-    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node | QuantNode
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Layer
 ) -> tuple[int, int]:
     """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
 

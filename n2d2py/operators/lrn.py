@@ -8,8 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import require_channels
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape, channels
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__ = ["LRN"]
 
@@ -49,3 +56,55 @@ class LRN(Op):
                 sums[:, first:last] += squares[:, first + step : last + step]
         base = self.k + self.alpha * sums
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
+
+
+@onnx("LRN")
+def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+    size = int(node.attribute("size", 0))
+    if size < 1:
+        raise Unsupported("its size is not positive")
+    op = LRN(
+        window_within(size, channels(node.shape())),
+        float(node.attribute("alpha", 1e-4)) / size,
+        float(node.attribute("beta", 0.75)),
+        float(node.attribute("bias", 1.0)),
+    )
+    builder.layer(node, op, [node.tensor()])
+
+
+@ini(
+    "LRN",
+    LAYER.extended(
+        NB_OUTPUTS,
+        name="LRN",
+        doc="Local response normalisation: x / (K + Alpha * sum "
+        "of x^2)^Beta over N neighbouring channels; floating point only.",
+    ),
+    CONFIGURATION.extended(
+        Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
+        Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
+        Key("Beta", Kind.FLOAT, 0.75, "exponent"),
+        Key("K", Kind.FLOAT, 2.0, "added to the sum"),
+        name="LRN configuration",
+    ),
+)
+def _from_ini(context: LayerContext) -> None:
+    values, tensor = context.values, context.joined()
+    size = window_within(values["N"], require_channels(context, tensor))
+    context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
+
+
+@onnx_emitter("LRN")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    if op.size % 2 == 0:
+        raise NoOnnxForm(f"the layer {node.name} normalises over an even number of channels")
+    shape = writer.graph.shape(node.inputs[0])
+    x = node.inputs[0]
+    if len(shape) < 4:
+        x = writer.emit("Reshape", [x, writer.constant([0, channels(shape), -1, 1])])
+    settings = {"size": op.size, "alpha": float(op.alpha * op.size), "beta": float(op.beta), "bias": float(op.k)}
+    if len(shape) == 4:
+        writer.emit("LRN", [x], output, **settings)
+    else:
+        writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)

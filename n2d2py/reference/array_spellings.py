@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.base import kind_dtype
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__: list[str] = []
 
@@ -64,9 +64,7 @@ _ON_TRUTH = ("And", "Or", "Xor", "Not")
 
 def _typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
     """An initializer of a tensor kind."""
-    name = writer.fresh("constant")
-    writer.initializers.append(numpy_helper.from_array(np.ascontiguousarray(values.astype(kind_dtype(kind))), name))
-    return name
+    return writer.exact(values.astype(kind_dtype(kind)))
 
 
 def _shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
@@ -97,17 +95,17 @@ def _map(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     kinds = [writer.graph.kind(name) for name in node.inputs]
     if op.function in _ON_TRUTH and any(kind != "bool" for kind in kinds):
-        raise NoSpelling(f"{op.function} of numbers has no ONNX spelling")
+        raise NoOnnxForm(f"{op.function} of numbers has no ONNX form")
     if op.function == "Cast":
         _flat(writer, writer.emit("Cast", _operands(writer, node, op.shapes), to=_element(op.result)), output)
         return
     if op.function in ("Div", "Mod") and op.result and not np.all(node.params.get("operand1", 0)):
-        raise NoSpelling("ONNX Runtime stops at a whole number divided by 0")
+        raise NoOnnxForm("ONNX Runtime stops at a whole number divided by 0")
     if op.function == "Mod" and all(kinds) and op.result != "bool":
         _flat(writer, writer.emit("Mod", _operands(writer, node, op.shapes)), output)
         return
     if op.function not in _SAME:
-        raise NoSpelling(f"the function {op.function} of arrays has no ONNX spelling")
+        raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
     _flat(writer, writer.emit(_SAME[op.function], _operands(writer, node, op.shapes)), output)
 
 
@@ -156,7 +154,7 @@ def _gather(writer: OnnxWriter, node: Node, output: str) -> None:
     """Element by element; a line that all of its elements are taken from is named once for each of them."""
     op = node.op
     if min(op.slots) < 0:
-        raise NoSpelling("a constant whose elements are chosen has no ONNX spelling")
+        raise NoOnnxForm("a constant whose elements are chosen has no ONNX form")
     chosen = (op.outer, op.count, op.inner)
     x, lines = _operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
     lines = writer.emit("Cast", [lines], to=TensorProto.INT64)
@@ -174,7 +172,7 @@ def _softmax(writer: OnnxWriter, node: Node, output: str) -> None:
 def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     if op.part or not op.centred:
-        raise NoSpelling("a normalisation without mean has no ONNX spelling")
+        raise NoOnnxForm("a normalisation without mean has no ONNX form")
     x = _shaped(writer, node.inputs[0], (op.outer, op.inner))
     ones = _typed(writer, np.ones(op.inner), "")
     _flat(writer, writer.emit("LayerNormalization", [x, ones], axis=-1, epsilon=op.epsilon), output)
@@ -205,4 +203,4 @@ for _kind, _spelling in {
     "ArrayProduct": _product,
     "ArrayInterpolate": _interpolate,
 }.items():
-    register_spelling(_kind, _spelling)
+    onnx_emitter(_kind)(_spelling)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import channels
 from n2d2py.operators.normalize import SMALLEST_NORM
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__: list[str] = []
 
@@ -20,7 +19,7 @@ def _deconv(writer: OnnxWriter, node: Node, output: str) -> None:
     grouped = weights.reshape(op.groups, outputs // op.groups, per_group, kh, kw).transpose(0, 2, 1, 3, 4)
     added = [max(0, -p) for p in op.pads]
     if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride, strict=True)):
-        raise NoSpelling(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
+        raise NoOnnxForm(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
     writer.emit(
         "ConvTranspose",
         [
@@ -64,25 +63,10 @@ def _unpool(writer: OnnxWriter, node: Node, output: str) -> None:
     op, (x, z) = node.op, node.inputs
     size = writer.graph.shape(node.output)
     if any(op.pads) or op.overlaps or size[2:] != writer.graph.shape(z)[2:]:
-        raise NoSpelling(f"the layer {node.name} unpools padded or overlapping windows, or crops")
+        raise NoOnnxForm(f"the layer {node.name} unpools padded or overlapping windows, or crops")
     window = {"kernel_shape": list(op.kernel), "strides": list(op.stride)}
     _, places = writer.emit_all("MaxPool", [z], 2, **window)
     writer.emit("MaxUnpool", [x, places], output, **window)
-
-
-def _lrn(writer: OnnxWriter, node: Node, output: str) -> None:
-    op = node.op
-    if op.size % 2 == 0:
-        raise NoSpelling(f"the layer {node.name} normalises over an even number of channels")
-    shape = writer.graph.shape(node.inputs[0])
-    x = node.inputs[0]
-    if len(shape) < 4:
-        x = writer.emit("Reshape", [x, writer.constant([0, channels(shape), -1, 1])])
-    settings = {"size": op.size, "alpha": float(op.alpha * op.size), "beta": float(op.beta), "bias": float(op.k)}
-    if len(shape) == 4:
-        writer.emit("LRN", [x], output, **settings)
-    else:
-        writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)
 
 
 def _normalize(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -91,5 +75,5 @@ def _normalize(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)
 
 
-for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "LRN": _lrn, "Normalize": _normalize}.items():
-    register_spelling(_kind, _spelling)
+for _kind, _spelling in {"Deconv": _deconv, "Resize": _resize, "Unpool": _unpool, "Normalize": _normalize}.items():
+    onnx_emitter(_kind)(_spelling)

@@ -6,32 +6,16 @@ import numpy as np
 
 from n2d2py.graph import Node
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.windows import Pads
-from n2d2py.reference.to_onnx import NoSpelling, OnnxWriter, register_spelling
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__: list[str] = []
 
 _LOWEST = float(np.finfo(np.float32).min)
 
 
-def _pad(writer: OnnxWriter, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
-    top, left, bottom, right = pads
-    amounts = writer.constant([0, 0, top, left, 0, 0, bottom, right])
-    return writer.emit("Pad", [x, amounts, writer.constant(fill)], output)
-
-
-def _padded(writer: OnnxWriter, x: str, pads: Pads, limit: tuple[int, int] | None, fill: float = 0.0) -> tuple[str, list[int]]:
-    """(tensor, pads attribute): pads that an attribute cannot hold are written as a Pad before.
-
-    `limit`: the attribute must stay below these (vertical, horizontal) amounts.
-    """
-    fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
-    return (x, list(pads)) if fits else (_pad(writer, x, pads, fill), [0, 0, 0, 0])
-
-
 def _conv(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    x, pads = _padded(writer, node.inputs[0], op.pads, None)
+    x, pads = writer.padded(node.inputs[0], op.pads, None)
     weights = node.params["weights"]
     writer.emit(
         "Conv",
@@ -65,16 +49,16 @@ def _pool(writer: OnnxWriter, node: Node, output: str) -> None:
     op, x = node.op, node.inputs[0]
     counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(writer.graph.shape(x)[2:]))
     if not counts.all() and not (op.mode == "Average" and op.count_pad):
-        raise NoSpelling(f"the layer {node.name} has windows outside the image")
+        raise NoOnnxForm(f"the layer {node.name} has windows outside the image")
     if op.mode == "Max":
-        x, pads = _padded(writer, x, op.pads, op.kernel, _LOWEST)
+        x, pads = writer.padded(x, op.pads, op.kernel, _LOWEST)
         writer.emit("MaxPool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads)
         return
     if op.count_pad:
-        x, pads = (_pad(writer, x, op.pads) if any(op.pads) else x), [0, 0, 0, 0]
+        x, pads = (writer.pad(x, op.pads) if any(op.pads) else x), [0, 0, 0, 0]
     else:
         if min(op.pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(op.pads)):
-            raise NoSpelling(f"the pads of layer {node.name} are too large for an ONNX pool")
+            raise NoOnnxForm(f"the pads of layer {node.name} are too large for an ONNX pool")
         pads = list(op.pads)
     writer.emit(
         "AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads, count_include_pad=0
@@ -87,7 +71,7 @@ def _quantize(writer: OnnxWriter, node: Node, output: str) -> None:
     if kind.bits > 8:
         writer.emit("Identity", [x], output)
         return
-    scale, zero = writer.constant(kind.scale), writer.integer(kind.zero_point, kind.dtype)
+    scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
 
 
@@ -160,7 +144,7 @@ def _concat(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 def _padding(writer: OnnxWriter, node: Node, output: str) -> None:
-    _pad(writer, node.inputs[0], node.op.pads, 0.0, output)
+    writer.pad(node.inputs[0], node.op.pads, 0.0, output)
 
 
 def _take(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -224,4 +208,4 @@ for _kind, _spelling in {
     "Activation": _activation,
     "Quantize": _quantize,
 }.items():
-    register_spelling(_kind, _spelling)
+    onnx_emitter(_kind)(_spelling)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import read_activation
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.operators.deconv import Deconv
 
 __all__ = ["LAYER_TYPE"]

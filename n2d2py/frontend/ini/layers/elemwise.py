@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.affine import Affine

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.graph.shapes import elements
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.outline import Outline
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.ignored import covered
 from n2d2py.ini.schema import Key, Kind, Schema

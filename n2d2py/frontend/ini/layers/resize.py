@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.inputs import as_images, require_channels
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.resize import Resize
 

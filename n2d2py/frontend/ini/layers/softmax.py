@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.common import (
-    ACTIVATED,
-    CONFIGURATION,
-    NB_OUTPUTS,
-    THIRD_AXIS,
-    read_activation,
-    read_window,
-    window_keys,
-)
+from n2d2py.frontend.ini.contract import LayerContext, LayerType
 from n2d2py.frontend.ini.inputs import as_images
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
-from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind

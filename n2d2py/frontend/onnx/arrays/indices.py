@@ -8,8 +8,9 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.arrays.shapes import GATHER
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines, strides
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
+from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.order import ArrayOrder
 

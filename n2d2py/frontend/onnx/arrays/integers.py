@@ -8,40 +8,18 @@ Networks with static scales do not come here: their integers are those of the ex
 from __future__ import annotations
 
 import numpy as np
-import onnx
 from onnx import helper
 
 from n2d2py.frontend.onnx.arrays.matrices import product
 from n2d2py.frontend.onnx.arrays.reductions import reduced
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays
 from n2d2py.frontend.onnx.arrays.windows import convolved
-from n2d2py.frontend.onnx.qoperators import is_qoperator
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.frontend.onnx.unsupported import Unsupported
 
-__all__ = ["CONVERTERS", "has_plain_integers"]
+__all__ = ["CONVERTERS"]
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
-
-
-def has_plain_integers(graph: onnx.GraphProto) -> bool:
-    """Whether no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
-    is only an output of the model."""
-    constants = {tensor.name for tensor in graph.initializer}
-    for node in graph.node:
-        if set(node.input) <= constants:
-            constants.update(node.output)
-    written = {name for node in graph.node for name in node.output}
-    static = [
-        node
-        for node in graph.node
-        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
-    ]
-    real = {name for node in static for name in node.output}
-    return (
-        not any(is_qoperator(node) for node in graph.node)
-        and not any(node.input[0] in written for node in static)
-        and not any(name in real for node in graph.node for name in node.input)
-    )
 
 
 def _centred(a: Arrays, x: Value, index: int, by_row: bool) -> Value:

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from n2d2py.frontend.onnx.arrays.values import Arrays
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported
 
 __all__ = ["CONVERTERS"]
 

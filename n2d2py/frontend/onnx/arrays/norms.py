@@ -8,8 +8,9 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.arrays.reductions import reduced
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 
 __all__ = ["CONVERTERS"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
 
 __all__ = ["CONVERTERS", "reduced"]

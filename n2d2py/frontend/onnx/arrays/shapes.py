@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value, check_lines
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.tensors import Value, check_lines
+from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.concat import Concat
 

@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
 from n2d2py.graph import Node
-from n2d2py.graph.shapes import MAX_TENSOR, Shape
+from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.base import Op
 
-if TYPE_CHECKING:
-    from n2d2py.frontend.onnx.builder import Builder
-    from n2d2py.frontend.onnx.node import OnnxNode
-
-__all__ = ["Arrays", "Value", "check_lines", "constant_kind"]
-
-_LONGEST = 1 << 22
-"""Positions along one axis."""
-
-_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-
-
-def constant_kind(array: np.ndarray) -> str:
-    """The kind of a constant: "" for floating point.
-
-    Raises:
-        Unsupported: for texts and other types.
-    """
-    name = array.dtype.name
-    if name in _KINDS:
-        return name
-    if name in ("float16", "float32", "float64", "bfloat16"):
-        return ""
-    raise Unsupported(f"it holds values of type {name}")
-
-
-@dataclass(frozen=True)
-class Value:
-    """An array: its dimensions as in ONNX, its kind, and either the vector that holds it or its constant value."""
-
-    dims: Shape
-    kind: str
-    tensor: str | None = None
-    constant: np.ndarray | None = None
-
-    @property
-    def size(self) -> int:
-        return prod(self.dims)
-
-    @property
-    def is_constant(self) -> bool:
-        return self.constant is not None
+__all__ = ["Arrays"]
 
 
 class Arrays:
@@ -211,29 +170,6 @@ class Arrays:
         """Makes `value` the output `index` of the node."""
         if index < len(self.node.outputs) and self.node.outputs[index]:
             self.builder.bind(self.node.outputs[index], value)
-
-
-def check_size(dims: Iterable[int]) -> None:
-    """Raises Unsupported for results without elements or with more than a tensor may have."""
-    count = prod(dims)
-    if not 0 < count <= MAX_TENSOR:
-        raise Unsupported(
-            f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported"
-            if count
-            else "its result has no elements"
-        )
-
-
-def check_lines(lengths: Iterable[int]) -> None:
-    """Raises Unsupported before lists of positions would fill the memory."""
-    longest = max(lengths, default=0)
-    if longest > _LONGEST:
-        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
-
-
-def strides(dims: Sequence[int]) -> list[int]:
-    """Elements between neighbours of each axis of a row-major array."""
-    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:

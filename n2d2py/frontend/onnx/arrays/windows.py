@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from n2d2py.frontend.onnx.arrays.values import Arrays, Value
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators.arrays.window import ArrayWindow
 

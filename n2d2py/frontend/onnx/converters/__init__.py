@@ -1,5 +1,6 @@
 """The converters of the ONNX operators, one file per family; importing this package registers them."""
 
+from n2d2py.frontend.onnx.contract import onnx
 from n2d2py.frontend.onnx.converters import (
     activation,
     arithmetic,
@@ -10,7 +11,6 @@ from n2d2py.frontend.onnx.converters import (
     deconv,
     identity,
     layout,
-    lrn,
     matmul,
     padding,
     pool,
@@ -20,7 +20,6 @@ from n2d2py.frontend.onnx.converters import (
     softmax,
     taking,
 )
-from n2d2py.frontend.onnx.registry import register_converter
 
 for _module in (
     conv,
@@ -37,10 +36,9 @@ for _module in (
     softmax,
     blocks,
     deconv,
-    lrn,
     resize,
     taking,
     quantized,
 ):
     for _operator, _converter in _module.CONVERTERS.items():
-        register_converter(_operator, _converter)
+        onnx(_operator)(_converter)

@@ -7,11 +7,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.converters.idioms import gated, merged_gain
 from n2d2py.frontend.onnx.converters.orientation import channels_first
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine

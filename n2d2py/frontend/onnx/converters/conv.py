@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.converters.windows import image_size, pair, read_pads, windowed_layer
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.windows import image_size, pair, read_pads, windowed_layer
 from n2d2py.operators.conv import Conv
 
 __all__ = ["CONVERTERS"]

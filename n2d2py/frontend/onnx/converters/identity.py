@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.operators.identity import Dropout, Identity
 
 __all__ = ["CONVERTERS"]

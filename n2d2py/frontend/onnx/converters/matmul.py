@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.operators.fc import Fc
 
 __all__ = ["CONVERTERS"]
@@ -45,7 +43,7 @@ def _matmul(node: OnnxNode, builder: Builder) -> None:
 
 def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
     node.require_rank(2)
-    builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias})
+    builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias}, weights_at=1)
 
 
 CONVERTERS = {"Gemm": _gemm, "MatMul": _matmul}

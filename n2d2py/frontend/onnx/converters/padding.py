@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import check_lines
-from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.converters.orientation import channels_first
 from n2d2py.frontend.onnx.converters.taking import take
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.transpose import Transpose

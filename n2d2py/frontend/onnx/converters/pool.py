@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.converters.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
 from n2d2py.graph import Node
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import output_extent

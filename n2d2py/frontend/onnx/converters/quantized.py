@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 

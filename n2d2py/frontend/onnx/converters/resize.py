@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.converters.taking import take
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.resize import Resize

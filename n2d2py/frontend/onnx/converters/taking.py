@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import check_lines
-from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.converters.orientation import channels_first
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.take import Take

@@ -1,4 +1,11 @@
-"""The types of layer sections: each declares its schema and how it becomes nodes."""
+"""What a type of layer section is declared with: its keys, and a function that adds its nodes to the Graph.
+
+    @ini("Softmax", LAYER.extended(NB_OUTPUTS, name="Softmax", doc="Softmax over the channels."))
+    def _from_ini(context: LayerContext) -> None:
+        context.add(Softmax(), [context.joined()])
+
+Plug-ins and the operators of this package say it alike.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +18,16 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
+from n2d2py.frontend.ini.keys import CONFIGURATION
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
-from n2d2py.operators.base import Op
-from n2d2py.operators.concat import Concat
+from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import Function
-from n2d2py.operators.reshape import Reshape
 from n2d2py.registry import Registry
 
-__all__ = ["LayerContext", "LayerType", "layer_types", "register_layer"]
+__all__ = ["LAYER_TYPES", "LayerContext", "LayerType", "ini", "layer_types"]
 
 
 @dataclass
@@ -57,7 +63,7 @@ class LayerContext:
         tensors = [tensor for _, tensor in self.parents]
         if len(tensors) == 1:
             return tensors[0]
-        return self.helper("concat", Concat(), self.aligned())
+        return self.helper("concat", make_operator("Concat"), self.aligned())
 
     def aligned(self) -> list[str]:
         """The input tensors; vectors become maps of one pixel where the others are such maps."""
@@ -65,7 +71,7 @@ class LayerContext:
         if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
             return [tensor for _, tensor in self.parents]
         return [
-            self.helper(f"pixel{index}", Reshape((shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
+            self.helper(f"pixel{index}", make_operator("Reshape", (shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
             for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
         ]
 
@@ -149,13 +155,27 @@ class LayerType:
     build: Callable[[LayerContext], None]
 
 
-LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.frontend.ini.layers")
+LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.layers")
 """The values of `Type=`."""
 
 
-def register_layer(layer: LayerType) -> None:
-    """Makes a layer type known; a second one of the same name is an InternalError."""
-    LAYER_TYPES.add(layer.name, layer)
+Build = Callable[[LayerContext], None]
+
+
+def ini(name: str, schema: Schema, config: Schema = CONFIGURATION) -> Callable[[Build], Build]:
+    """Decorator: makes a function build the layers of `Type=name`, whose section has the keys of `schema`.
+
+    `config`: the keys of its ConfigSection.
+
+    Raises:
+        InternalError: when the name has another one.
+    """
+
+    def declare(build: Build) -> Build:
+        LAYER_TYPES.add(name, LayerType(name, schema, config, build))
+        return build
+
+    return declare
 
 
 def layer_types() -> dict[str, LayerType]:

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from n2d2py.frontend.onnx.builder import Builder
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP, height, width
-from n2d2py.operators.base import Op
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.windows import Pads
 
 __all__ = ["ceil_excess", "image_size", "pair", "read_pads", "windowed_layer"]
@@ -24,15 +21,15 @@ def image_size(node: OnnxNode) -> tuple[int, int]:
 
 
 def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
-    """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back."""
-    tensor, shape = node.tensor(), node.shape()
+    """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back. Weights are input 1."""
+    tensor, shape, weights_at = node.tensor(), node.shape(), 1 if params else None
     if len(shape) == 4:
-        builder.layer(node, op, [tensor], params)
+        builder.layer(node, op, [tensor], params, weights_at=weights_at)
         return
-    image = builder.layer(node, Reshape((shape[1], 1, shape[2])), [tensor], part="line")
-    result = builder.layer(node, op, [image], params, part="image")
+    image = builder.layer(node, make_operator("Reshape", (shape[1], 1, shape[2])), [tensor], part="line")
+    result = builder.layer(node, op, [image], params, part="image", weights_at=weights_at)
     _, count, _, length = builder.graph.shape(result)
-    builder.layer(node, Reshape((count, length)), [result])
+    builder.layer(node, make_operator("Reshape", (count, length)), [result])
 
 
 def _spatial(node: OnnxNode) -> int:

@@ -1,34 +1,67 @@
-"""What converters of operators build the Graph with: layers, and the tensors of the ONNX model in their two forms."""
+"""The tensors of an ONNX model in their two forms while the Graph is built: images and vectors, and arrays of any rank."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import grids
-from n2d2py.frontend.onnx.arrays.integers import has_plain_integers
-from n2d2py.frontend.onnx.arrays.values import Value, constant_kind
-from n2d2py.frontend.onnx.initial import initial_values
-from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.node import OnnxNode
-from n2d2py.frontend.onnx.registry import Unsupported
-from n2d2py.graph import Graph, Node, Tensor, complete_params
-from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.reshape import Reshape
+from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
+from n2d2py.operators.base import make_operator
 
-__all__ = ["Builder", "tensors_read"]
+if TYPE_CHECKING:
+    import onnx
+
+    from n2d2py.frontend.onnx.model import OnnxModel
+
+__all__ = ["Tensors", "Value", "check_lines", "check_size", "constant_kind", "strides", "tensors_read"]
+
+_LONGEST = 1 << 22
+"""Positions along one axis."""
+
+_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-class Builder:
-    """The graph under construction, as converters of operators see it.
+def constant_kind(array: np.ndarray) -> str:
+    """The kind of a constant: "" for floating point.
+
+    Raises:
+        Unsupported: for texts and other types.
+    """
+    name = array.dtype.name
+    if name in _KINDS:
+        return name
+    if name in ("float16", "float32", "float64", "bfloat16"):
+        return ""
+    raise Unsupported(f"it holds values of type {name}")
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array: its dimensions as in ONNX, its kind, and either the vector that holds it or its constant value."""
+
+    dims: Shape
+    kind: str
+    tensor: str | None = None
+    constant: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+
+class Tensors:
+    """The graph under construction, and what is known of each ONNX tensor.
 
     Attributes:
         graph: what is being built.
@@ -44,7 +77,7 @@ class Builder:
         integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
     """
 
-    def __init__(self, model: OnnxModel, graph: Graph, whole: bool = False):
+    def __init__(self, model: OnnxModel, graph: Graph, whole: bool, plain_integers: bool):
         self.model = model
         self.graph = graph
         self.constants: dict[str, np.ndarray] = dict(model.constants)
@@ -56,42 +89,8 @@ class Builder:
         self.whole = whole
         self.is_batched = model.batch not in (None, 1) and not whole
         self.read = tensors_read(model.proto.graph)
-        self.plain_integers = has_plain_integers(model.proto.graph)
+        self.plain_integers = plain_integers
         self._taken = {name for node in model.proto.graph.node for name in node.output}
-
-    def layer(
-        self,
-        node: OnnxNode,
-        op: Op,
-        inputs: Sequence[str],
-        params: Mapping[str, np.ndarray | None] | None = None,
-        *,
-        part: str | None = None,
-        output: str | None = None,
-    ) -> str:
-        """Adds a layer that reads graph tensors; returns its output tensor.
-
-        The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
-        after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
-        """
-        name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
-        checked = {
-            role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
-        }
-        if not self.model.load_weights:
-            checked = initial_values(op, checked, self.model.seed + len(self.graph.nodes))
-        given, unbiased = complete_params(checked)
-        if isinstance(op, (Conv, Deconv, Fc)) and len(node.inputs) > 1 and node.inputs[1] in self.grids:
-            scales = grids.weight_scales(self.grids[node.inputs[1]], len(given["weights"]))
-            given |= {} if scales is None else {"weight_scales": scales}
-        place = self.model.place(name)
-        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased)
-        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)[0]) > 4:
-            raise Unsupported("its result has more axes than channels, height and width")
-        self.graph.add(made)
-        if part is None:
-            self.names[name] = name
-        return name
 
     def fresh(self, name: str) -> str:
         """`name`, with underscores appended until no tensor has it."""
@@ -144,7 +143,7 @@ class Builder:
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
         made = self.fresh(f"{name}_{label}")
-        self.graph.add(Node(made, Reshape(tuple(dims)), [tensor], [made], location=self.model.place(name)))
+        self.graph.add(Node(made, make_operator("Reshape", tuple(dims)), [tensor], [made], location=self.model.place(name)))
         return made
 
     def value(self, name: str) -> Value:
@@ -187,14 +186,6 @@ class Builder:
                 table[result] = table[source]  # type: ignore[index]
         self.graph.aliases[result] = self.names.get(source) or self.arrays[source]
 
-    def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
-        name = node.inputs[index]
-        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
-            dims = self.dims_of(name)
-            if len(dims) > 1 and dims[0] == 1:
-                raise Unsupported(f"it {verb} the batch axis", "export the model with batch 1")
-
     def parameter(self, layer: str, role: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
         """A float32 copy of a parameter that nothing changes.
 
@@ -219,6 +210,29 @@ class Builder:
             )
         values.setflags(write=False)
         return values
+
+
+def check_size(dims: Iterable[int]) -> None:
+    """Raises Unsupported for results without elements or with more than a tensor may have."""
+    count = prod(dims)
+    if not 0 < count <= MAX_TENSOR:
+        raise Unsupported(
+            f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported"
+            if count
+            else "its result has no elements"
+        )
+
+
+def check_lines(lengths: Iterable[int]) -> None:
+    """Raises Unsupported before lists of positions would fill the memory."""
+    longest = max(lengths, default=0)
+    if longest > _LONGEST:
+        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Elements between neighbours of each axis of a row-major array."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
 def tensors_read(graph: onnx.GraphProto) -> set[str]:
