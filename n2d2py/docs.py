@@ -24,7 +24,7 @@ __all__ = ["main", "pages"]
 def pages() -> dict[str, str]:
     """File name -> text of every generated page."""
     layers = []
-    for layer in layer_types().values():
+    for _, layer in sorted(layer_types().items()):
         layers.append(layer.schema)
         if layer.config.keys:
             layers.append(layer.config)

@@ -20,7 +20,7 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
-from n2d2py.operators.resize import WEIGHT_BITS
+from n2d2py.operators.resize.op import WEIGHT_BITS
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Rounding, quantize_weights, round_nearest
 from n2d2py.registry import Registry

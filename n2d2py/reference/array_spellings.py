@@ -64,7 +64,7 @@ _ON_TRUTH = ("And", "Or", "Xor", "Not")
 
 def _typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
     """An initializer of a tensor kind."""
-    return writer.exact(values.astype(kind_dtype(kind)))
+    return writer.exact(np.ascontiguousarray(values.astype(kind_dtype(kind))))
 
 
 def _shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:

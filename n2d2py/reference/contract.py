@@ -67,14 +67,14 @@ class OnnxWriter:
         """Adds an initializer; floating-point values become float32."""
         array = np.asarray(values)
         array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64)
-        return self.exact(array, stem)
+        return self.exact(np.ascontiguousarray(array), stem)
 
     def exact(self, values: np.ndarray, stem: str = "constant") -> str:
         """Adds an initializer of the array's own type."""
         from onnx import numpy_helper
 
         name = self.fresh(stem)
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self.initializers.append(numpy_helper.from_array(values, name))
         return name
 
     def per_channel(self, values: np.ndarray, shape: Shape) -> str:
@@ -125,13 +125,7 @@ class OnnxWriter:
 Emitter = Callable[[OnnxWriter, Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
 
-EMITTERS: Registry[Emitter] = Registry(
-    "the ONNX emitter of",
-    "n2d2py.operators.catalog",
-    "n2d2py.reference.spellings",
-    "n2d2py.reference.array_spellings",
-    "n2d2py.reference.resampling",
-)
+EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog", "n2d2py.reference.array_spellings")
 """How ONNX Runtime computes layers, by operator kind."""
 
 

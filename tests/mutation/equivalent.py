@@ -42,21 +42,21 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "NumPy takes every negative size as the one to be found.",
     ),
     Equivalent(
-        "n2d2py/frontend/onnx/converters/activation.py",
+        "n2d2py/operators/functions.py",
         "_clip",
         "given.reshape(-1)[0]",
         "given.reshape(-1)[-1]",
         "`optional_constant` gives one value, which is the first and the last.",
     ),
     Equivalent(
-        "n2d2py/frontend/onnx/converters/arithmetic.py",
+        "n2d2py/operators/elemwise/onnx.py",
         "_affine",
         "vector is None and source != tensor",
         "vector is None",
         "Without a transposition both axes are the same, so the second attempt gives None again and is refused alike.",
     ),
     Equivalent(
-        "n2d2py/frontend/onnx/converters/idioms.py",
+        "n2d2py/operators/elemwise/idioms.py",
         "_gate",
         "isinstance(function, Clip) and before == x and (function.low == 0) and np.isfinite(function.high) and (function.high > 0)",
         "isinstance(function, Clip) and before == x and (function.low == 0) and np.isfinite(function.high) and (function.high > -1)",
@@ -91,7 +91,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "NumPy takes every negative size as the one to be found.",
     ),
     Equivalent(
-        "n2d2py/operators/pool.py",
+        "n2d2py/operators/pool/op.py",
         "Pool.run_integer",
         "graph.type(node.inputs[0])",
         "graph.type(node.inputs[-1])",

@@ -155,7 +155,7 @@ class LayerType:
     build: Callable[[LayerContext], None]
 
 
-LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.layers")
+LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.transformations")
 """The values of `Type=`."""
 
 

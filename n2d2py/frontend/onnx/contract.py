@@ -208,9 +208,7 @@ class Builder(Tensors):
 Converter = Callable[[OnnxNode, Builder], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
 
-CONVERTERS: Registry[Converter] = Registry(
-    "the converter of the ONNX operator", "n2d2py.operators.catalog", "n2d2py.frontend.onnx.converters"
-)
+CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
 """The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry(
     "the converter to arrays of the ONNX operator", "n2d2py.operators.catalog", "n2d2py.frontend.onnx.arrays"

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     from n2d2py.frontend.onnx.model import OnnxModel
 
-__all__ = ["Tensors", "Value", "check_lines", "check_size", "constant_kind", "strides", "tensors_read"]
+__all__ = [
+    "Tensors",
+    "Value",
+    "check_lines",
+    "check_size",
+    "constant_kind",
+    "element_dtype",
+    "element_name",
+    "strides",
+    "tensors_read",
+]
 
 _LONGEST = 1 << 22
 """Positions along one axis."""
@@ -233,6 +243,20 @@ def check_lines(lengths: Iterable[int]) -> None:
 def strides(dims: Sequence[int]) -> list[int]:
     """Elements between neighbours of each axis of a row-major array."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
+
+
+def element_name(code: int) -> str:
+    """What ONNX calls a type of elements: "FLOAT", "INT8", ..."""
+    from onnx import TensorProto
+
+    return TensorProto.DataType.Name(code)  # type: ignore[arg-type]
+
+
+def element_dtype(code: int) -> np.dtype:
+    """The NumPy type of an ONNX type of elements."""
+    from onnx import helper
+
+    return helper.tensor_dtype_to_np_dtype(code)
 
 
 def tensors_read(graph: onnx.GraphProto) -> set[str]:
