@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
+from n2d2py.errors import InternalError
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
@@ -15,6 +16,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
@@ -70,6 +72,24 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
         float(node.attribute("bias", 1.0)),
     )
     builder.layer(node, op, [node.tensor()])
+
+
+@onnx_array("LRN")
+def _from_onnx_array(a: Arrays) -> None:
+    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
+    x, size = a.value(0), int(a.node.attribute("size"))
+    if size < 1 or len(x.dims) < 2:
+        raise Unsupported("its size is not positive, or its input has no channels")
+    squares = a.map("Mul", x, x)
+    before, channels, total = (size - 1) // 2, x.dims[1], None
+    for step in range(max(-before, 1 - channels), min(size - before, channels)):
+        moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
+        total = moved if total is None else a.map("Add", total, moved)
+    if total is None:
+        raise InternalError(f"{a.node.name} has no channels")
+    scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
+    base = a.map("Add", scaled, a.const(a.node.attribute("bias", 1.0), x))
+    a.bind(a.map("Div", x, a.map("Pow", base, a.const(a.node.attribute("beta", 0.75), x))))
 
 
 @ini(

@@ -77,6 +77,13 @@ class OnnxWriter:
         self.initializers.append(numpy_helper.from_array(values, name))
         return name
 
+    @staticmethod
+    def element(dtype: np.dtype | type) -> int:
+        """What ONNX calls a type of elements, as a number: `to` of Cast."""
+        from onnx import helper
+
+        return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
     def per_channel(self, values: np.ndarray, shape: Shape) -> str:
         """An initializer (C) that broadcasts over the positions of a tensor of `shape`."""
         return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))
@@ -125,7 +132,7 @@ class OnnxWriter:
 Emitter = Callable[[OnnxWriter, Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
 
-EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog", "n2d2py.reference.array_spellings")
+EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
 """How ONNX Runtime computes layers, by operator kind."""
 
 

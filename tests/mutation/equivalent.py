@@ -35,7 +35,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Levels count from 1, so what stands for none is never taken.",
     ),
     Equivalent(
-        "n2d2py/frontend/onnx/arrays/maps.py",
+        "n2d2py/operators/arrays/map/onnx.py",
         "_power",
         "exponent.constant.reshape(-1)",
         "exponent.constant.reshape(-2)",
@@ -84,7 +84,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "The legend draws its marks in a place and size of its own.",
     ),
     Equivalent(
-        "n2d2py/operators/arrays/window.py",
+        "n2d2py/operators/arrays/window/op.py",
         "ArrayWindow._convolve",
         "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",
         "weights.astype(wide).reshape(-2, 1, self.groups, self.outputs // self.groups, depth)",

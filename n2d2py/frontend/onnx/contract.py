@@ -36,7 +36,6 @@ __all__ = [
     "find_array_converter",
     "find_converter",
     "onnx",
-    "onnx_array",
     "supported_operators",
 ]
 
@@ -210,9 +209,7 @@ Converter = Callable[[OnnxNode, Builder], None]
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
 """The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
-ARRAY_CONVERTERS: Registry[Converter] = Registry(
-    "the converter to arrays of the ONNX operator", "n2d2py.operators.catalog", "n2d2py.frontend.onnx.arrays"
-)
+ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
 """The converters of what those do not take."""
 
 
@@ -222,18 +219,10 @@ def onnx(*operators: str) -> Callable[[Converter], Converter]:
     Raises:
         InternalError: when another converter has one of them.
     """
-    return _entered(CONVERTERS, operators)
 
-
-def onnx_array(*operators: str) -> Callable[[Converter], Converter]:
-    """Decorator: as `onnx`, for what no converter to layers of images takes of the operators."""
-    return _entered(ARRAY_CONVERTERS, operators)
-
-
-def _entered(registry: Registry[Converter], operators: Sequence[str]) -> Callable[[Converter], Converter]:
     def declare(converter: Converter) -> Converter:
         for operator in operators:
-            registry.add(operator.removeprefix("ai.onnx::"), converter)
+            CONVERTERS.add(operator.removeprefix("ai.onnx::"), converter)
         return converter
 
     return declare

@@ -249,7 +249,7 @@ def element_name(code: int) -> str:
     """What ONNX calls a type of elements: "FLOAT", "INT8", ..."""
     from onnx import TensorProto
 
-    return TensorProto.DataType.Name(code)  # type: ignore[arg-type]
+    return TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
 
 
 def element_dtype(code: int) -> np.dtype:

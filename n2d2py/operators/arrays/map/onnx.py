@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto, helper
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import element_dtype, element_name
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["CONVERTERS"]
-
-_REALS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
 
 
 def _map(function: str, result: str | None = None):
@@ -30,6 +28,7 @@ def _fold(function: str):
     return convert
 
 
+@onnx_array("Mean")
 def _mean(a: Arrays) -> None:
     values = a.values()
     total = values[0]
@@ -38,6 +37,7 @@ def _mean(a: Arrays) -> None:
     a.bind(a.map("Div", total, a.const(len(values), total)) if len(values) > 1 else total)
 
 
+@onnx_array("Clip")
 def _clip(a: Arrays) -> None:
     x = a.value(0)
     for index, name, function in ((1, "min", "Max"), (2, "max", "Min")):
@@ -48,18 +48,22 @@ def _clip(a: Arrays) -> None:
     a.bind(x)
 
 
+@onnx_array("Relu")
 def _relu(a: Arrays) -> None:
     a.bind(a.map("Max", a.value(0), a.const(0, a.value(0))))
 
 
+@onnx_array("PRelu")
 def _prelu(a: Arrays) -> None:
     a.bind(a.map("PRelu", *a.values()))
 
 
+@onnx_array("Div")
 def _div(a: Arrays) -> None:
     _divided(a, "Div")
 
 
+@onnx_array("Mod")
 def _mod(a: Arrays) -> None:
     _divided(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
 
@@ -71,10 +75,12 @@ def _divided(a: Arrays, function: str) -> None:
     a.bind(a.map(function, x, divisor))
 
 
+@onnx_array("BitShift")
 def _shift(a: Arrays) -> None:
     a.bind(a.map("ShiftLeft" if a.node.attribute("direction") == "LEFT" else "ShiftRight", *a.values()))
 
 
+@onnx_array("Pow")
 def _power(a: Arrays) -> None:
     base, exponent = a.values()
     if exponent.constant is not None and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
@@ -94,27 +100,28 @@ def cast_kind(target: int) -> str:
     Raises:
         Unsupported: for types that networks are not computed in.
     """
-    if target in _REALS:
+    if element_name(target) in _REALS:
         return ""
     try:
-        name = np.dtype(helper.tensor_dtype_to_np_dtype(target)).name
+        name = element_dtype(target).name
     except (KeyError, TypeError):
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        raise Unsupported(
-            f"it casts to {TensorProto.DataType.Name(target) if target in TensorProto.DataType.values() else target}"
-        )
+        raise Unsupported(f"it casts to {element_name(target)}")
     return name
 
 
+@onnx_array("Cast")
 def _cast(a: Arrays) -> None:
     a.bind(a.cast(a.value(0), cast_kind(a.node.attribute("to"))))
 
 
+@onnx_array("CastLike")
 def _cast_like(a: Arrays) -> None:
     a.bind(a.cast(a.value(0), a.value(1).kind))
 
 
+@onnx_array("IsInf")
 def _is_inf(a: Arrays) -> None:
     x, found = a.value(0), None
     for attribute, function in (("detect_positive", "IsPosInf"), ("detect_negative", "IsNegInf")):
@@ -126,15 +133,18 @@ def _is_inf(a: Arrays) -> None:
     a.bind(found)
 
 
+@onnx_array("Where")
 def _where(a: Arrays) -> None:
     condition, x, y = a.values()
     a.bind(a.map("Where", condition, x, y, result=x.kind))
 
 
+@onnx_array("Identity")
 def _identity(a: Arrays) -> None:
     a.bind(a.value(0))
 
 
+@onnx_array("Dropout")
 def _dropout(a: Arrays) -> None:
     x = a.value(0)
     if (
@@ -148,6 +158,7 @@ def _dropout(a: Arrays) -> None:
         a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
 
+@onnx_array("Gelu")
 def _gelu(a: Arrays) -> None:
     x = a.value(0)
     half = a.map("Mul", x, a.const(0.5, x))
@@ -160,70 +171,42 @@ def _gelu(a: Arrays) -> None:
     a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
 
 
-CONVERTERS = {
-    **{
-        name: _map(name)
-        for name in (
-            "Add",
-            "Sub",
-            "Mul",
-            "Neg",
-            "Abs",
-            "Sign",
-            "Floor",
-            "Ceil",
-            "Round",
-            "Sqrt",
-            "Reciprocal",
-            "Exp",
-            "Log",
-            "Erf",
-            "Sigmoid",
-            "Tanh",
-            "Softplus",
-            "Sin",
-            "Cos",
-            "Tan",
-            "Asin",
-            "Acos",
-            "Atan",
-            "Sinh",
-            "Cosh",
-            "Asinh",
-            "Acosh",
-            "Atanh",
-        )
-    },
-    **{
-        name: _map(name, "bool")
-        for name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not")
-    },
-    **{
-        name: _map(function)
-        for name, function in (
-            ("BitwiseAnd", "BitAnd"),
-            ("BitwiseOr", "BitOr"),
-            ("BitwiseXor", "BitXor"),
-            ("BitwiseNot", "BitNot"),
-        )
-    },
-    "IsNaN": _map("IsNaN", "bool"),
-    "IsInf": _is_inf,
-    "Sum": _fold("Add"),
-    "Max": _fold("Max"),
-    "Min": _fold("Min"),
-    "Mean": _mean,
-    "Clip": _clip,
-    "Relu": _relu,
-    "PRelu": _prelu,
-    "Div": _div,
-    "Mod": _mod,
-    "BitShift": _shift,
-    "Pow": _power,
-    "Cast": _cast,
-    "CastLike": _cast_like,
-    "Where": _where,
-    "Identity": _identity,
-    "Dropout": _dropout,
-    "Gelu": _gelu,
-}
+for _name in (
+    "Add",
+    "Sub",
+    "Mul",
+    "Neg",
+    "Abs",
+    "Sign",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sqrt",
+    "Reciprocal",
+    "Exp",
+    "Log",
+    "Erf",
+    "Sigmoid",
+    "Tanh",
+    "Softplus",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Acosh",
+    "Atanh",
+):
+    onnx_array(_name)(_map(_name))
+for _name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not"):
+    onnx_array(_name)(_map(_name, "bool"))
+for _name, _function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"), ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot")):
+    onnx_array(_name)(_map(_function))
+onnx_array("IsNaN")(_map("IsNaN", "bool"))
+onnx_array("Sum")(_fold("Add"))
+onnx_array("Max")(_fold("Max"))
+onnx_array("Min")(_fold("Min"))

@@ -6,15 +6,14 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines
-from n2d2py.frontend.onnx.unsupported import Unsupported
-from n2d2py.operators.arrays.join import ArrayJoin
-from n2d2py.operators.concat import Concat
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["CONVERTERS", "join"]
+__all__ = ["gather_constant"]
 
 
+@onnx_array("Reshape")
 def _reshape(a: Arrays) -> None:
     x = a.value(0)
     target = [int(d) for d in a.node.constant(1, "shape").reshape(-1)]
@@ -33,6 +32,7 @@ def _reshape(a: Arrays) -> None:
     a.bind(a.reshape(x, target))
 
 
+@onnx_array("Flatten")
 def _flatten(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.attribute("axis", 1)
@@ -40,6 +40,7 @@ def _flatten(a: Arrays) -> None:
     a.bind(a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))))
 
 
+@onnx_array("Squeeze")
 def _squeeze(a: Arrays) -> None:
     x = a.value(0)
     axes = a.node.axes(len(x.dims))
@@ -49,6 +50,7 @@ def _squeeze(a: Arrays) -> None:
     a.bind(a.reshape(x, [size for axis, size in enumerate(x.dims) if axis not in axes]))
 
 
+@onnx_array("Unsqueeze")
 def _unsqueeze(a: Arrays) -> None:
     x = a.value(0)
     count = a.node.attribute("axes")
@@ -58,6 +60,7 @@ def _unsqueeze(a: Arrays) -> None:
     a.bind(a.reshape(x, [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(count))]))
 
 
+@onnx_array("Transpose")
 def _transpose(a: Arrays) -> None:
     x = a.value(0)
     order = a.node.attribute("perm")
@@ -67,6 +70,7 @@ def _transpose(a: Arrays) -> None:
     a.bind(a.transpose(x, order))
 
 
+@onnx_array("Slice")
 def _slice(a: Arrays) -> None:
     x = a.value(0)
     starts, ends = (_list(a, index, name) for index, name in ((1, "starts"), (2, "ends")))
@@ -93,6 +97,7 @@ def _list(a: Arrays, index: int, name: str, default: list[int] | None = None) ->
     return [int(value) for value in values]
 
 
+@onnx_array("Split")
 def _split(a: Arrays) -> None:
     x, count = a.value(0), len(a.node.outputs)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -110,6 +115,7 @@ def _split(a: Arrays) -> None:
         first += size
 
 
+@onnx_array("Expand")
 def _expand(a: Arrays) -> None:
     x = a.value(0)
     target = a.node.constant(1, "shape").reshape(-1).tolist()
@@ -120,6 +126,7 @@ def _expand(a: Arrays) -> None:
     a.bind(a.expand(x, dims))
 
 
+@onnx_array("Tile")
 def _tile(a: Arrays) -> None:
     x = a.value(0)
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
@@ -129,6 +136,7 @@ def _tile(a: Arrays) -> None:
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
+@onnx_array("Pad")
 def _pad(a: Arrays) -> None:
     x, rank = a.value(0), len(a.value(0).dims)
     pads = a.node.attribute("pads")
@@ -156,7 +164,7 @@ def _pad(a: Arrays) -> None:
     a.bind(a.axes(x, chosen, fill))
 
 
-def _gather(a: Arrays) -> Value | None:
+def gather_constant(a: Arrays) -> Value | None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     indices = a.node.constant(1, "indices")
@@ -169,35 +177,7 @@ def _gather(a: Arrays) -> Value | None:
     return None
 
 
-def join(a: Arrays, values: list[Value], axis: int) -> Value:
-    """The values one behind the other along `axis`."""
-    first = values[0].dims
-    if any(
-        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
-        for v in values
-    ):
-        raise Unsupported("its inputs have shapes that do not fit each other")
-    values = [value for value in values if value.dims[axis]]
-    constants = [value.constant for value in values if value.constant is not None]
-    if len(constants) == len(values):
-        made = np.concatenate(constants, axis)
-        return Value(made.shape, values[0].kind, None, made)
-    if len(values) == 1:
-        return values[0]
-    dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
-    inner = prod(first[axis + 1 :])
-    if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
-        return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
-    op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
-    return a.add(op, values, dims, label="joined")
-
-
-def _concat(a: Arrays) -> None:
-    axis = a.node.axis_of(a.node.attribute("axis", 1), len(a.value(0).dims))
-    a.builder.guard_batch(a.node, 0, axis, "joins")
-    a.bind(join(a, a.values(), axis))
-
-
+@onnx_array("DepthToSpace", "SpaceToDepth")
 def _depth_to_space(a: Arrays) -> None:
     x, block = a.value(0), int(a.node.attribute("blocksize", 0))
     if block < 1:
@@ -216,27 +196,9 @@ def _depth_to_space(a: Arrays) -> None:
     a.bind(a.reshape(turned, (n, depth, h * block, w * block)))
 
 
+@onnx_array("Trilu")
 def _trilu(a: Arrays) -> None:
     x = a.value(0)
     k = int(a.node.constant(1, "diagonal").reshape(-1)[0]) if a.has(1) else 0
     mask = (np.triu if a.node.attribute("upper", 1) else np.tril)(np.ones(x.dims[-2:], bool), k)
     a.bind(a.map("Where", a.const(mask), x, a.const(0, x), result=x.kind))
-
-
-CONVERTERS = {
-    "Reshape": _reshape,
-    "Flatten": _flatten,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Transpose": _transpose,
-    "Slice": _slice,
-    "Split": _split,
-    "Expand": _expand,
-    "Tile": _tile,
-    "Pad": _pad,
-    "Concat": _concat,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _depth_to_space,
-    "Trilu": _trilu,
-}
-GATHER = _gather

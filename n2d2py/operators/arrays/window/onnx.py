@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.arrays.window import ArrayWindow
 
-__all__ = ["CONVERTERS", "convolved"]
+__all__ = ["convolved"]
 
 
 def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
@@ -105,6 +105,7 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     return window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
 
 
+@onnx_array("Conv")
 def _conv(a: Arrays) -> None:
     a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
 
@@ -116,6 +117,7 @@ def _biased(a: Arrays, made: Value) -> Value:
     return a.map("Add", made, a.reshape(bias, (bias.size, *(1,) * (len(made.dims) - 2))))
 
 
+@onnx_array("ConvTranspose")
 def _deconv(a: Arrays) -> None:
     """A convolution of the input with zeros between its elements, by the mirrored weights."""
     x, weights = a.value(0), a.value(1)
@@ -249,13 +251,9 @@ def _global(function: str):
     return convert
 
 
-CONVERTERS = {
-    "Conv": _conv,
-    "ConvTranspose": _deconv,
-    "MaxPool": _pool("Max"),
-    "AveragePool": _pool("Average"),
-    "LpPool": _pool("Lp"),
-    "GlobalMaxPool": _global("Max"),
-    "GlobalAveragePool": _global("Average"),
-    "GlobalLpPool": _global("Lp"),
-}
+onnx_array("MaxPool")(_pool("Max"))
+onnx_array("AveragePool")(_pool("Average"))
+onnx_array("LpPool")(_pool("Lp"))
+onnx_array("GlobalMaxPool")(_global("Max"))
+onnx_array("GlobalAveragePool")(_global("Average"))
+onnx_array("GlobalLpPool")(_global("Lp"))

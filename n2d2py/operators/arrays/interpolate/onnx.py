@@ -6,18 +6,17 @@ from math import ceil, floor, prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-
-__all__ = ["CONVERTERS"]
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 _MOST_LINES = 1 << 16
 """Positions along an axis that have weights of their own."""
 
 
+@onnx_array("Resize", "Upsample")
 def _resize(a: Arrays) -> None:
     x, old = a.value(0), a.node.opset < 11
     rank = len(x.dims)
@@ -174,6 +173,3 @@ def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[flo
     dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
     op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), positions, weights, x.kind)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
-
-
-CONVERTERS = {"Resize": _resize, "Upsample": _resize}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, Builder, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
+from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.base import Op
 
-__all__ = ["Arrays"]
+__all__ = ["Arrays", "onnx_array"]
 
 
 class Arrays:
@@ -170,6 +170,27 @@ class Arrays:
         """Makes `value` the output `index` of the node."""
         if index < len(self.node.outputs) and self.node.outputs[index]:
             self.builder.bind(self.node.outputs[index], value)
+
+
+ArrayConverter = Callable[[Arrays], None]
+
+
+def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
+    """Decorator: makes a function import what no converter to layers of images takes of these ONNX operators.
+
+    Raises:
+        InternalError: when another one has one of them.
+    """
+
+    def declare(convert: ArrayConverter) -> ArrayConverter:
+        def converter(node: OnnxNode, builder: Builder) -> None:
+            convert(Arrays(node, builder))
+
+        for operator in operators:
+            ARRAY_CONVERTERS.add(operator, converter)
+        return convert
+
+    return declare
 
 
 def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:

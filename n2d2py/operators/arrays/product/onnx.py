@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.product import ArrayProduct
+from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["CONVERTERS", "product"]
+__all__ = ["product"]
 
 
 def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
@@ -33,10 +34,12 @@ def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> 
     return a.reshape(made, dims)
 
 
+@onnx_array("MatMul")
 def _matmul(a: Arrays) -> None:
     a.bind(product(a, a.value(0), a.value(1)))
 
 
+@onnx_array("Gemm")
 def _gemm(a: Arrays) -> None:
     left, right = (
         a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
@@ -53,10 +56,9 @@ def _gemm(a: Arrays) -> None:
     a.bind(total)
 
 
+@onnx_array("Einsum")
 def _einsum(a: Arrays) -> None:
     """Two operands as one matrix product, one operand as transposition and sum; each letter once per operand."""
-    from n2d2py.frontend.onnx.arrays.reductions import reduced
-
     text = a.node.attribute("equation").replace(" ", "")
     if "." in text:
         raise Unsupported("its equation has an ellipsis")
@@ -100,6 +102,3 @@ def _einsum(a: Arrays) -> None:
     order = [*batch, *rows, *columns]
     made = a.reshape(made, [sizes[c] for c in order])
     a.bind(a.transpose(made, [order.index(c) for c in result]))
-
-
-CONVERTERS = {"MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum}

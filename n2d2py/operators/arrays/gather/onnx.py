@@ -7,22 +7,20 @@ from math import prod
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.frontend.onnx.arrays.shapes import GATHER
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.order import ArrayOrder
+from n2d2py.operators.arrays.take.onnx import gather_constant
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["CONVERTERS"]
 
-
+@onnx_array("Gather")
 def _gather(a: Arrays) -> None:
     x, indices = a.value(0), a.value(1)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "takes stimuli of")
     if indices.is_constant:
-        GATHER(a)
+        gather_constant(a)
         return
     dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
     op = ArrayGather(
@@ -31,6 +29,7 @@ def _gather(a: Arrays) -> None:
     a.bind(a.add(op, [x, indices], dims, label="gathered"))
 
 
+@onnx_array("GatherElements")
 def _gather_elements(a: Arrays) -> None:
     x, indices = a.value(0), a.value(1)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
@@ -41,23 +40,6 @@ def _gather_elements(a: Arrays) -> None:
         prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
     )
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
-
-
-def _top(a: Arrays) -> None:
-    """TopK of a number that is known: positions in order, and the elements there."""
-    x = a.tensor(a.value(0))
-    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
-    a.builder.guard_batch(a.node, 0, axis, "orders")
-    count = int(a.node.constant(1, "K").reshape(-1)[0]) if a.has(1) else int(a.node.attribute("k", 0))
-    if not 0 < count <= x.dims[axis]:
-        raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
-    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
-    dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
-    found = a.add(ArrayOrder(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
-    if a.node.outputs[0]:
-        values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
-        a.bind(a.add(values, [x, found], dims, label="values"))
-    a.bind(found, 1)
 
 
 def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
@@ -80,6 +62,7 @@ def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     return a.reshape(total, total.dims[:-1])
 
 
+@onnx_array("GatherND")
 def _gather_nd(a: Arrays) -> None:
     x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
     if not 0 <= batch < min(len(x.dims), len(indices.dims)):
@@ -108,6 +91,7 @@ def _depth(indices: Value, rank: int) -> int:
     return depth
 
 
+@onnx_array("ScatterElements", "Scatter")
 def _scatter_elements(a: Arrays) -> None:
     x, indices, updates = a.values()
     if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
@@ -145,6 +129,7 @@ def _combine(a: Arrays) -> str:
     return how
 
 
+@onnx_array("ScatterND")
 def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
     depth = _depth(indices, len(x.dims))
@@ -156,6 +141,7 @@ def _scatter_nd(a: Arrays) -> None:
     a.bind(a.add(op, operands, x.dims, label="scattered"))
 
 
+@onnx_array("OneHot")
 def _one_hot(a: Arrays) -> None:
     indices, depth, values = a.value(0), int(a.node.constant(1, "depth").reshape(-1)[0]), a.value(2)
     check_lines([depth])
@@ -173,15 +159,3 @@ def _one_hot(a: Arrays) -> None:
     hit = a.map("Equal", wrapped, a.const(places, wide), result="bool")
     off, on = (a.axes(values, {0: [index]}) for index in (0, 1))
     a.bind(a.map("Where", hit, on, off, result=values.kind))
-
-
-CONVERTERS = {
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
-    "TopK": _top,
-    "ScatterElements": _scatter_elements,
-    "Scatter": _scatter_elements,
-    "ScatterND": _scatter_nd,
-    "OneHot": _one_hot,
-}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.frontend.onnx.arrays.values import Arrays
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["CONVERTERS", "reduced"]
+__all__ = ["reduced"]
 
 
 def reduced(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
@@ -79,13 +79,9 @@ def _scan(product: bool):
     return convert
 
 
-CONVERTERS = {
-    **{
-        f"Reduce{name}": _reduce(name)
-        for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")
-    },
-    "ArgMax": _argument("ArgMax"),
-    "ArgMin": _argument("ArgMin"),
-    "CumSum": _scan(False),
-    "CumProd": _scan(True),
-}
+for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"):
+    onnx_array(f"Reduce{_name}")(_reduce(_name))
+onnx_array("ArgMax")(_argument("ArgMax"))
+onnx_array("ArgMin")(_argument("ArgMin"))
+onnx_array("CumSum")(_scan(False))
+onnx_array("CumProd")(_scan(True))

@@ -2,22 +2,19 @@
 
 So networks whose activations are quantized dynamically run as they are (DynamicQuantizeLinear, MatMulInteger,
 ConvInteger), and single QuantizeLinear and DequantizeLinear nodes with the integers of the file as inputs and outputs.
-Networks with static scales do not come here: their integers are those of the export (converters/quantized.py).
+Networks with static scales do not come here: their integers are those of the export (operators/quantize.py).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
-from n2d2py.frontend.onnx.arrays.matrices import product
-from n2d2py.frontend.onnx.arrays.reductions import reduced
-from n2d2py.frontend.onnx.arrays.values import Arrays
-from n2d2py.frontend.onnx.arrays.windows import convolved
-from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.frontend.onnx.unsupported import Unsupported
-
-__all__ = ["CONVERTERS"]
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value, element_dtype
+from n2d2py.operators.arrays.product.onnx import product
+from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.arrays.window.onnx import convolved
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
@@ -39,11 +36,13 @@ def _centred(a: Arrays, x: Value, index: int, by_row: bool) -> Value:
     return a.map("Sub", a.cast(x, "int32"), a.cast(zero, "int32"))
 
 
+@onnx_array("MatMulInteger")
 def _matmul_integer(a: Arrays) -> None:
     left, right = _centred(a, a.value(0), 2, True), _centred(a, a.value(1), 3, False)
     a.bind(product(a, left, right, "int32"))
 
 
+@onnx_array("ConvInteger")
 def _conv_integer(a: Arrays) -> None:
     x, weights = _centred(a, a.value(0), 2, False), a.value(1)
     if a.has(3) and a.value(3).size > 1:
@@ -89,18 +88,20 @@ def _rounded(a: Arrays, x: Value, scale: Value, zero: Value | None, kind: str) -
 def _file_kind(a: Arrays, index: int) -> str:
     """The kind of input `index` in the file: bytes that are inputs of the network are held as real numbers here."""
     given = next((v.type.tensor_type.elem_type for v in a.builder.model.proto.graph.input if v.name == a.node.inputs[index]), 0)
-    return a.value(index).kind or (helper.tensor_dtype_to_np_dtype(given).name if given else "float")
+    return a.value(index).kind or (element_dtype(given).name if given else "float")
 
 
+@onnx_array("QuantizeLinear")
 def _quantize(a: Arrays) -> None:
     given = int(a.node.attribute("output_dtype", 0))
-    kind = _file_kind(a, 2) if a.has(2) else helper.tensor_dtype_to_np_dtype(given).name if given else "uint8"
+    kind = _file_kind(a, 2) if a.has(2) else element_dtype(given).name if given else "uint8"
     if kind not in _TYPES:
         raise Unsupported(f"its integers are of type {kind}", "quantize to 8 or 16 bits")
     x = a.value(0)
     a.bind(_rounded(a, x, _scale(a, x), _along(a, a.value(2), x) if a.has(2) else None, kind))
 
 
+@onnx_array("DequantizeLinear")
 def _dequantize(a: Arrays) -> None:
     x = a.value(0)
     if x.kind not in ("", *_TYPES, "int32"):
@@ -111,6 +112,7 @@ def _dequantize(a: Arrays) -> None:
     a.bind(a.map("Mul", a.cast(centred, ""), _scale(a, x)))
 
 
+@onnx_array("DynamicQuantizeLinear")
 def _dynamic(a: Arrays) -> None:
     """scale = (largest - smallest) / 255 of the values and 0, 1 where all are 0; zero point = round(-smallest / scale)."""
     x = a.value(0)
@@ -123,12 +125,3 @@ def _dynamic(a: Arrays) -> None:
     a.bind(_rounded(a, x, scale, zero, "uint8"))
     a.bind(scale, 1)
     a.bind(zero, 2)
-
-
-CONVERTERS = {
-    "MatMulInteger": _matmul_integer,
-    "ConvInteger": _conv_integer,
-    "QuantizeLinear": _quantize,
-    "DequantizeLinear": _dequantize,
-    "DynamicQuantizeLinear": _dynamic,
-}

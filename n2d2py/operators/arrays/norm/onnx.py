@@ -6,14 +6,11 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.errors import InternalError
-from n2d2py.frontend.onnx.arrays.reductions import reduced
-from n2d2py.frontend.onnx.arrays.values import Arrays
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
-
-__all__ = ["CONVERTERS"]
+from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 
 def _normed(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
@@ -27,6 +24,7 @@ def _affine(a: Arrays, x: Value, scale: Value | None, shift: Value | None) -> Va
     return x if shift is None else a.map("Add", x, shift)
 
 
+@onnx_array("LayerNormalization", "RMSNormalization")
 def _layer(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
@@ -40,6 +38,7 @@ def _layer(a: Arrays) -> None:
             a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
 
 
+@onnx_array("InstanceNormalization")
 def _instance(a: Arrays) -> None:
     x = a.value(0)
     if len(x.dims) < 3:
@@ -49,6 +48,7 @@ def _instance(a: Arrays) -> None:
     a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
 
 
+@onnx_array("GroupNormalization")
 def _group(a: Arrays) -> None:
     x, groups = a.value(0), int(a.node.attribute("num_groups"))
     if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
@@ -63,6 +63,7 @@ def _group(a: Arrays) -> None:
     a.bind(_affine(a, made, a.reshape(scale, shape), a.reshape(shift, shape)))
 
 
+@onnx_array("BatchNormalization")
 def _batch(a: Arrays) -> None:
     if a.node.attribute("training_mode", 0):
         raise Unsupported("it is in training mode", "export the model for inference")
@@ -75,23 +76,7 @@ def _batch(a: Arrays) -> None:
     a.bind(_affine(a, a.map("Div", a.map("Sub", x, mean), spread), scale, shift))
 
 
-def _lrn(a: Arrays) -> None:
-    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
-    x, size = a.value(0), int(a.node.attribute("size"))
-    if size < 1 or len(x.dims) < 2:
-        raise Unsupported("its size is not positive, or its input has no channels")
-    squares = a.map("Mul", x, x)
-    before, channels, total = (size - 1) // 2, x.dims[1], None
-    for step in range(max(-before, 1 - channels), min(size - before, channels)):
-        moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
-        total = moved if total is None else a.map("Add", total, moved)
-    if total is None:
-        raise InternalError(f"{a.node.name} has no channels")
-    scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
-    base = a.map("Add", scaled, a.const(a.node.attribute("bias", 1.0), x))
-    a.bind(a.map("Div", x, a.map("Pow", base, a.const(a.node.attribute("beta", 0.75), x))))
-
-
+@onnx_array("MeanVarianceNormalization")
 def _mean_variance(a: Arrays) -> None:
     """(x - mean) / (deviation + 1e-9) over the axes."""
     x = a.value(0)
@@ -103,6 +88,7 @@ def _mean_variance(a: Arrays) -> None:
     a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
 
 
+@onnx_array("LpNormalization")
 def _lp(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
@@ -114,6 +100,7 @@ def _lp(a: Arrays) -> None:
     a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
 
 
+@onnx_array("Softmax", "LogSoftmax")
 def _softmax(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     flattens = a.node.opset < 13
@@ -124,6 +111,7 @@ def _softmax(a: Arrays) -> None:
     a.bind(a.add(ArraySoftmax(outer, size, inner, a.node.type == "LogSoftmax"), [x], x.dims, label="softmax"))
 
 
+@onnx_array("Hardmax")
 def _hardmax(a: Arrays) -> None:
     x = a.value(0)
     flattens = a.node.opset < 13
@@ -134,18 +122,3 @@ def _hardmax(a: Arrays) -> None:
     places = np.arange(lines.dims[axis]).reshape([-1 if i == axis else 1 for i in range(len(lines.dims))])
     hit = a.map("Equal", best, a.const(places), result="bool")
     a.bind(a.reshape(a.cast(hit, x.kind), x.dims))
-
-
-CONVERTERS = {
-    "LayerNormalization": _layer,
-    "RMSNormalization": _layer,
-    "InstanceNormalization": _instance,
-    "GroupNormalization": _group,
-    "BatchNormalization": _batch,
-    "LRN": _lrn,
-    "LpNormalization": _lp,
-    "MeanVarianceNormalization": _mean_variance,
-    "Softmax": _softmax,
-    "LogSoftmax": _softmax,
-    "Hardmax": _hardmax,
-}
