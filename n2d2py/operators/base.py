@@ -19,11 +19,13 @@ class Layer(Protocol):
     name: str
     inputs: list[str]
     outputs: list[str]
-    params: dict[str, np.ndarray]
     location: Location | None
 
     @property
     def op(self) -> Op: ...
+
+    @property
+    def params(self) -> dict[str, np.ndarray]: ...
 
 
 class Op:

@@ -23,6 +23,10 @@ from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 __all__ = ["LRN"]
 
 
+SMALLEST_K = 1e-12
+"""With less the sum of squares alone divides, which may be 0."""
+
+
 def window_within(size: int, channels: int) -> int:
     """The smallest window that holds what one of `size` does among so many channels."""
     return min(size, 2 * channels - 1)
@@ -62,24 +66,30 @@ class LRN(Op):
 
 @onnx("LRN")
 def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    size = int(node.attribute("size", 0))
+    size, alpha, beta, bias = _settings(node)
+    builder.layer(node, LRN(window_within(size, channels(node.shape())), alpha / size, beta, bias), [node.tensor()])
+
+
+def _settings(node: OnnxNode) -> tuple[int, float, float, float]:
+    """(size, alpha, beta, bias) of an LRN.
+
+    Raises:
+        Unsupported: for an empty window, and where it could divide by 0 or less.
+    """
+    size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
     if size < 1:
         raise Unsupported("its size is not positive")
-    op = LRN(
-        window_within(size, channels(node.shape())),
-        float(node.attribute("alpha", 1e-4)) / size,
-        float(node.attribute("beta", 0.75)),
-        float(node.attribute("bias", 1.0)),
-    )
-    builder.layer(node, op, [node.tensor()])
+    if alpha < 0 or bias < SMALLEST_K:
+        raise Unsupported(f"with its alpha of {alpha:g} and its bias of {bias:g} it may divide by 0 or less")
+    return size, alpha, node.attribute("beta", 0.75), bias
 
 
 @onnx_array("LRN")
 def _from_onnx_array(a: Arrays) -> None:
     """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
-    x, size = a.value(0), int(a.node.attribute("size"))
-    if size < 1 or len(x.dims) < 2:
-        raise Unsupported("its size is not positive, or its input has no channels")
+    x, (size, alpha, beta, bias) = a.value(0), _settings(a.node)
+    if len(x.dims) < 2:
+        raise Unsupported("its input has no channels")
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
@@ -87,9 +97,9 @@ def _from_onnx_array(a: Arrays) -> None:
         total = moved if total is None else a.map("Add", total, moved)
     if total is None:
         raise InternalError(f"{a.node.name} has no channels")
-    scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
-    base = a.map("Add", scaled, a.const(a.node.attribute("bias", 1.0), x))
-    a.bind(a.map("Div", x, a.map("Pow", base, a.const(a.node.attribute("beta", 0.75), x))))
+    scaled = a.map("Mul", total, a.const(alpha / size, x))
+    base = a.map("Add", scaled, a.const(bias, x))
+    a.bind(a.map("Div", x, a.map("Pow", base, a.const(beta, x))))
 
 
 @ini(
@@ -102,9 +112,9 @@ def _from_onnx_array(a: Arrays) -> None:
     ),
     CONFIGURATION.extended(
         Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
-        Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
+        Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N", minimum=0),
         Key("Beta", Kind.FLOAT, 0.75, "exponent"),
-        Key("K", Kind.FLOAT, 2.0, "added to the sum"),
+        Key("K", Kind.FLOAT, 2.0, "added to the sum", minimum=SMALLEST_K),
         name="LRN configuration",
     ),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
+from n2d2py.export import target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
@@ -101,7 +102,9 @@ def check_imported(settings: Settings) -> None:
             remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
         )
     if arguments.calibOnly:
-        raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
+        raise N2D2Error(
+            "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
+        )
     given = [f"-{key.replace('_', '-')}" for key in _WITHOUT_EFFECT if key in arguments.given]
     if given:
         log.warning(

@@ -19,7 +19,12 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 
 __all__ = ["TOLERATED", "check_bounds", "check_structure", "check_texts", "definition_version", "misfit_error"]
 
-TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+TOLERATED = (
+    "No Op registered",
+    "No opset import for domain",
+    "Field 'shape' of 'type' is required but missing",
+    "is deprecated in domain_version",
+)
 """What the check of the standard refuses although the import lists it better, or does not need it."""
 
 _INFINITE = ("Clip", "Constant", "Pad")

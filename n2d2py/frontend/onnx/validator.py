@@ -73,10 +73,11 @@ class Validator:
         """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind = self._type(name)
+            kind, allowed = self._type(name), _allowed(parameter)
+            if kind is None and self._is_real(name) and "float" not in allowed:
+                return self._error(proto, f"its input '{name}' holds real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
-            allowed = _allowed(parameter)
             if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
                 return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
@@ -97,6 +98,12 @@ class Validator:
             known = {"float32": "float", "float64": "double"}
             return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
         return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
+
+    def _is_real(self, name: str) -> bool:
+        """Whether a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        tensors = self._tensors
+        of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
+        return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
     def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
