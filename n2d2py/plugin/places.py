@@ -19,11 +19,10 @@ from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
 from n2d2py.export.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
 from n2d2py.export.cpp.parts import Call, Expression
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
-from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
-from n2d2py.frontend.ini.registry import register_layer as register_section
-from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx, supported_operators
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
@@ -32,13 +31,14 @@ from n2d2py.memory.from_graph import LAYOUTS, register_layout
 from n2d2py.memory.problem import OpSpec
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import OPERATORS, operator_kinds, register
-from n2d2py.operators.functions import FUNCTIONS
+from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, Operator, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import moved, summed
+from n2d2py.reference.contract import EMITTERS
 from n2d2py.registry import Registry
 
 __all__ = ["PluginQuantizer", "check", "enter", "lists", "registries"]
@@ -175,7 +175,18 @@ def registries() -> list[Registry[Any]]:
     """The tables by name that `enter` changes."""
     for built_in in (layer_types, layer_kinds, supported_operators):
         built_in()  # built-ins enter when they are first asked for
-    return [OPERATORS, FUNCTIONS, LAYER_TYPES, CONVERTERS, QUANTIZERS, LAYOUTS, LAYERS]
+    return [
+        OPERATORS,
+        FUNCTIONS,
+        ONNX_FUNCTIONS,
+        LAYER_TYPES,
+        CONVERTERS,
+        ARRAY_CONVERTERS,
+        EMITTERS,
+        QUANTIZERS,
+        LAYOUTS,
+        LAYERS,
+    ]
 
 
 def lists() -> list[Any]:
@@ -216,10 +227,9 @@ def enter(declared: Declared, folder: Path) -> None:
 
 def _enter_names(made: Any, as_op: Callable[[Any], Any]) -> None:
     if made.onnx:
-        name, domain = _onnx_name(made.onnx)
-        register_converter(name, _converter(made, as_op), domain)
+        onnx(made.onnx)(_converter(made, as_op))
     if made.ini:
-        register_section(_section(made, as_op))
+        _enter_section(made, as_op)
 
 
 def _recipe_pass(made: Any) -> ChainPass:
@@ -271,7 +281,7 @@ def _typed(made: Any, one: Any, given: Any) -> Any:
     return values if many else values[0]
 
 
-def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
+def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
     keys = []
     for one in fields(made):
         kind = _KINDS[attribute_type(made, one.name)]
@@ -291,6 +301,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
     outputs = Key("NbOutputs", Kind.UINT, None, "number of output channels, checked when it is given", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
+    @ini(made.ini, schema)
     def build(context: LayerContext) -> None:
         values = {}
         for one, key in zip(fields(made), keys, strict=True):
@@ -309,8 +320,6 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         node = context.add(op, tensors, params, read_activation(context.values))
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
-
-    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:

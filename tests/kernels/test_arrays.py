@@ -9,8 +9,8 @@ from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.export.cpp.layer import layer_kinds
 from n2d2py.memory.from_graph import layout_kinds
-from n2d2py.operators.arrays.map import MAP_FUNCTIONS
-from n2d2py.operators.arrays.reduce import REDUCTIONS
+from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
+from n2d2py.operators.arrays.reduce.op import REDUCTIONS
 
 
 def test_arrays(tmp_path):

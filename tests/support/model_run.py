@@ -11,7 +11,7 @@ import pytest
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
-from n2d2py.frontend.ini.registry import layer_types
+from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.graph.describe import describe
 from n2d2py.options import parse_arguments
 from n2d2py.stages.load import load_stage
