@@ -118,6 +118,7 @@ def _export(network: Network, settings: Settings) -> None:
     calibration = calibrate_stage(network, settings)
     target, tester = exporter(arguments.export), runner(arguments.export)
     memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
+    separate, calibration = calibration, replace(calibration, graph=memory.graph) if memory else calibration
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)
@@ -137,7 +138,7 @@ def _export(network: Network, settings: Settings) -> None:
             compared = _check_compiled(
                 tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
             )
-        sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
+        sensitivity = sensitivity_stage(separate, settings, tested, scores, folder)
         report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
         log.raise_on_strict()
     if arguments.test:

@@ -96,7 +96,7 @@ class Exporter:
     Attributes:
         name: as in `-export NAME` and in the folder's name.
         needs_plan: whether requests must come with `problem` and `plan`.
-        adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
+        adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         parameters, layer_parameters: names of the export parameters that it reads, and of those of single layers besides
             the precision; None for an export that does not say. Others that are given are warned of.
     """

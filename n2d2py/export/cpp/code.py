@@ -23,7 +23,7 @@ from n2d2py.registry import Registry
 
 if TYPE_CHECKING:
     from n2d2py.export.cpp.winograd import Winograd
-    from n2d2py.memory.plan import Plane
+    from n2d2py.memory.plan import MemoryPlan, Plane
 
 __all__ = [
     "Array",
@@ -227,7 +227,7 @@ class LayerCode:
         return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays)
 
 
-LayerFunction = Callable[[QuantNode, QuantGraph, "Mapping[str, Plane]", Identifiers], LayerCode]
+LayerFunction = Callable[[QuantNode, QuantGraph, "MemoryPlan", Identifiers], LayerCode]
 LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.export.cpp.layers")
 """The C++ forms by operator kind."""
 
@@ -279,8 +279,8 @@ def _overridden(code: LayerCode, node: QuantNode) -> LayerCode:
     return code
 
 
-def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
-    """The C++ of one layer; `planes` says where every tensor of the layer lies.
+def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers) -> LayerCode:
+    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -293,7 +293,7 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], 
             where=node.location,
             remedy="remove the layer, or fuse it with -fuse",
         )
-    return _overridden(function(node, graph, planes, identifiers), node)
+    return _overridden(function(node, graph, plan, identifiers), node)
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

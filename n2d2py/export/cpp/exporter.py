@@ -54,7 +54,7 @@ class CppExporter(Exporter):
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = layer_code(node, graph, plan.planes, identifiers)
+                        code = layer_code(node, graph, plan, identifiers)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -103,8 +103,7 @@ class CppExporter(Exporter):
 def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
-        reason = layer.place_text if layer.done_by else "its output is a view of its input"
-        return KernelChoice(layer.node.name, "none", reason=reason)
+        return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     sets = code.sets if code.kernel else ()
     return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
@@ -137,7 +136,7 @@ def _tile_problems(request: ExportRequest) -> list[N2D2Error]:
             elif node.name in plan.views:
                 why = "nothing runs for the layer"
             else:
-                code = layer_code(node, graph, plan.planes, identifiers)
+                code = layer_code(node, graph, plan, identifiers)
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
                 why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
             if why:

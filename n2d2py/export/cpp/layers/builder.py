@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.export.cpp.structs import NATIVE, PORTABLE, REAL_NATIVE, Config
 from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Implementation, Panels, choose
 from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
-from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
 from n2d2py.graph.shapes import Shape
-from n2d2py.memory.sums import folded_offset
 from n2d2py.operators.functions import Function
 
 if TYPE_CHECKING:
-    from n2d2py.memory.plan import Plane
+    from n2d2py.memory.plan import MemoryPlan, Plane
 
 __all__ = ["LayerBuilder"]
 
@@ -50,28 +48,26 @@ class LayerBuilder:
         streamed: whether the layer makes some lines at a time.
         external: whether the output lies with the caller.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`), once `choose` has looked at the weights.
-        kept: where it keeps partial results, when it takes some lines of its input at a time.
-        total: the sum that the layer does in its epilogue.
+        partial: where it keeps partial results, when it takes some lines of its input at a time.
         inputs: the types of the inputs.
         output: the type of the output.
     """
 
-    def __init__(self, node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers):
+    def __init__(self, node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers):
+        planes, run = plan.planes, plan.op(node.name)
         self.node, self.graph, self.identifiers = node, graph, identifiers
         self.identifier = identifiers.layer(node.name)
         self.integer = graph.is_integer(node)
         self.inputs: list[NumType] = [graph.type(name) for name in node.inputs]
         self.output: NumType = graph.type(node.output)
-        self._over = [planes[name] for name in node.inputs if _overlap(planes[name], planes[node.output])]
+        apart = [name for name in node.inputs if name != run.aliases]
+        self._over = [planes[name] for name in apart if _overlap(planes[name], planes[node.output])]
         self._place = planes[node.output]
         self.serial = bool(self._over)
-        self.backwards = self.serial and planes[node.output].backwards
-        self.streamed = planes[node.output].streamed
+        self.backwards = self.serial and run.backwards
+        self.streamed = run.streamed
         self.external = planes[node.output].external
-        self.kept = planes[node.output].kept
-        done = planes[node.output].sum
-        sums = [each for each in graph.nodes if each.name == done] if done else []
-        self.total = LayerBuilder(sums[0], graph, planes, identifiers) if sums else None
+        self.partial = run.partial
         self._structs: list[Config | str] = []
         self._arrays: list[Array] = []
         self._panels: Panels | None = None
@@ -102,8 +98,8 @@ class LayerBuilder:
 
     @property
     def output_plane(self) -> str:
-        """Name of the output's plane; that of the sum where the layer does one."""
-        return self.identifiers.plane((self.total or self).node.output)
+        """Name of the output's plane."""
+        return self.identifiers.plane(self.node.output)
 
     def sum_type(self, bound: int = 0) -> str:
         """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
@@ -269,32 +265,31 @@ class LayerBuilder:
         `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
         one of several inputs.
         """
-        kind = self.output.cpp
         if not self.integer:
-            return f"n2d2::Activated<{kind}, {self._activation(self.node.activation, kind)} >"
+            real = self.output.cpp
+            return f"n2d2::Activated<{real}, {self._activation(self.node.activation, real)} >"
         if self.node.rescale is None:
             raise InternalError(f"{self.node.name} has no rescale")
         low, high = self._clamp()
-        zero = f", {self.output.zero_point}" if centred and self.output.zero_point else ""
+        kind = self.output if self.node.residual is None else self.node.residual.type
+        zero = f", {kind.zero_point}" if centred and kind.zero_point else ""
         rescale = self.node.rescale if only is None else self.node.rescale.only(only)
-        epilogue = (
-            f"n2d2::Requantized<{kind}, {self._rescale(rescale, '' if only is None else str(only))}, {low}, {high}{zero}>"
-        )
-        return epilogue if self.total is None else self._adding(epilogue, self.total)
+        text = self._rescale(rescale, self.node.bound, "" if only is None else str(only))
+        epilogue = f"n2d2::Requantized<{kind.cpp}, {text}, {low}, {high}{zero}>"
+        return epilogue if self.node.residual is None else self._adding(epilogue, self.node.residual)
 
-    def _adding(self, epilogue: str, total: LayerBuilder) -> str:
+    def _adding(self, epilogue: str, added: ResidualAdd) -> str:
         """`epilogue`, and the sum of what it gives and the bytes at the place where that is stored."""
-        weights = {name: int(m) for m, name in zip(total.node.params["multipliers"], total.node.inputs, strict=True)}
-        old = next(name for name in total.node.inputs if name != self.node.output)
+        old = self.inputs[-1]
         operand = self.constants(
             "sum",
             "std::int32_t",
-            {"weight": weights[self.node.output], "oldWeight": weights[old], "offset": folded_offset(total.node, self.graph)},
-            {"Old": self.graph.type(old).cpp},
+            {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)},
+            {"Old": old.cpp},
         )
-        last = total.epilogue()
-        self._structs += total._structs
-        self._arrays += total._arrays
+        text = self._rescale(added.rescale, added.bound, "_sum")
+        zero = f", {self.output.zero_point}" if self.output.zero_point else ""
+        last = f"n2d2::Requantized<{self.output.cpp}, {text}, {added.clamp[0]}, {added.clamp[1]}{zero}>"
         return f"n2d2::Added<{epilogue}, {operand}, {last} >"
 
     def converting_epilogue(self) -> str:
@@ -305,7 +300,7 @@ class LayerBuilder:
             return f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>"
         low, high = self._clamp()
         return (
-            f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescaling)}, {low}, {high}, "
+            f"n2d2::Converted<{target.cpp}, {self._rescale(self.node.rescaling, self.node.bound)}, {low}, {high}, "
             f"{source.zero_point}, {target.zero_point}>"
         )
 
@@ -325,10 +320,10 @@ class LayerBuilder:
         low, high = self.node.clamp or (self.output.qmin, self.output.qmax)
         return int(low), int(high)
 
-    def _rescale(self, rescale: Rescale, suffix: str = "") -> str:
+    def _rescale(self, rescale: Rescale, bound: int, suffix: str = "") -> str:
         if isinstance(rescale, FloatRescale):
             name = self._per_output("factors" + suffix, rescale.factors, "float")
-            bounded = 0 < self.node.bound * float(np.max(np.abs(rescale.factors))) < 2**30
+            bounded = 0 < bound * float(np.max(np.abs(rescale.factors))) < 2**30
             return f"n2d2::FloatRescale<{name}, {rescale.count}{', true' if bounded else ''}>"
         if isinstance(rescale, FractionRescale):
             names = [
@@ -395,7 +390,7 @@ class LayerBuilder:
             self._sets,
             self._reason,
             self.streamed,
-            self.kept is not None,
+            self.partial is not None,
             winograd,
-            self.total.node.name if self.total else "",
+            self.node.residual.layer if self.node.residual else "",
         )

@@ -37,7 +37,7 @@ def code(*layer) -> LayerCode:
         constants.update(
             InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescaling.count > 1
         )
-    if build.kept is not None:
-        kernel, constants["Kept"] = f"{kernel}Lines", build.kept
+    if build.partial is not None:
+        kernel, constants["Kept"] = f"{kernel}Lines", build.partial
     config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants)
     return build.code("pool", f"n2d2::{kernel}<{config}>(in0, out);")
