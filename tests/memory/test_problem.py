@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from networks import Net
+from support.memory_networks import Net
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory.access import Window

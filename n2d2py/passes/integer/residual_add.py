@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
+from n2d2py.graph.forms import Aligned
 
 __all__ = ["addable", "fuse_residual_adds"]
 
@@ -41,11 +42,11 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
         return False
     if not typed:
         return True
-    if "multipliers" not in node.params or "scales" in node.params or not graph.is_integer(node):
+    if not isinstance(node.form, Aligned) or not graph.is_integer(node):
         return False
-    multipliers = [abs(int(m)) for m in node.params["multipliers"]]
-    zeros = [int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs, strict=True)]
-    reach = max(node.bound, abs(int(node.params["offset"][0]) - sum(zeros)), 256 * sum(multipliers))
+    multipliers = [abs(int(m)) for m in node.form.multipliers]
+    zeros = [int(m) * graph.type(name).zero_point for m, name in zip(node.form.multipliers, node.inputs, strict=True)]
+    reach = max(node.bound, abs(int(node.form.offset[0]) - sum(zeros)), 256 * sum(multipliers))
     return (
         isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale))
         and node.rescale.count == 1
@@ -72,7 +73,8 @@ def fuse_residual_adds(graph: QuantGraph, pairs: Iterable[tuple[str, str]]) -> Q
 
 
 def _fused(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
-    multipliers = {name: int(m) for m, name in zip(total.params["multipliers"], total.inputs, strict=True)}
+    form = total.form_as(Aligned)
+    multipliers = {name: int(m) for m, name in zip(form.multipliers, total.inputs, strict=True)}
     residual = next(name for name in total.inputs if name != node.output)
     return replace(
         node,
@@ -84,7 +86,7 @@ def _fused(node: QuantNode, total: QuantNode, graph: QuantGraph) -> QuantNode:
             graph.type(node.output),
             multipliers[node.output],
             multipliers[residual],
-            int(total.params["offset"][0]),
+            int(form.offset[0]),
             total.rescaling,
             total.limits,
             total.bound,
