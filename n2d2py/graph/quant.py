@@ -229,6 +229,7 @@ class QuantGraph:
                     "outputs": n.outputs,
                     "clamp": list(n.clamp) if n.clamp else None,
                     "bound": int(n.bound),
+                    **({"residual": n.residual.layer} if n.residual else {}),
                 }
                 for n in self.nodes
             ],

@@ -59,7 +59,7 @@ class Conv(Op):
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         per_output = int(np.prod(node.params["weights"].shape[1:]))
-        return per_output * output[1] * output[2] * output[3]
+        return (per_output * output[1] + (len(inputs) > 1) * 2 * output[1]) * output[2] * output[3]
 
     def _sums(self, x: np.ndarray, node, fill: int, dtype: np.dtype) -> np.ndarray:
         return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
