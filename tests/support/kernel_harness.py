@@ -165,7 +165,7 @@ def source(case: Case, index: int) -> str:
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()
     )
     arrays = "\n".join(array_text(array) for array in code.constants)
-    bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
+    bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs) - bool(case.run.aliases)))
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
     call = code.statement.replace("\n", "\n    ")
     if code.streamed:
