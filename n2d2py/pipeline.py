@@ -123,6 +123,7 @@ def _export(network: Network, settings: Settings, target: Target[Any]) -> None:
     request = export_request(network, planned.graph, memory, stored, settings)
     warn_without_effect(settings.params, target, planned.graph)
     prepared = target.prepare(request)
+    prepared.check()
     manifest = target.manifest(prepared)
     with ExportFolder(path, manifest, arguments.force) as folder:
         kernels = export_stage(target, prepared, folder)

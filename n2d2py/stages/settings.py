@@ -171,4 +171,4 @@ def read_settings(arguments: Arguments) -> Settings:
             remedy="leave it out: the file holds its weights, or name it in an INI",
         )
     _warn_without_effect(a)
-    return Settings(arguments, load_params(a.export_parameters, a.export), Path(a.o))
+    return Settings(arguments, load_params(a.export_parameters, a.export or None), Path(a.o))

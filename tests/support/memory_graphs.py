@@ -93,10 +93,19 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         return net.upsample(x, 2) if t.bytes < 300 else None
     if kind == "pad":
         pads = [rng.randint(0, 2) for _ in range(4)]
-        return net.pool(x, 1, 1, tuple(pads))
+        return _named(net, "pad", net.pool(x, 1, 1, tuple(pads)))
     if kind == "global":
         return net.global_pool(x)
-    return net._add("fc", (x,), t.shape)
+    return _named(net, "copy", net._add("fc", (x,), t.shape))
+
+
+def _named(net: Net, name: str, made: str) -> str:
+    """The result of the last operator, under another name."""
+    op, tensor = net.ops.pop(), net.tensors.pop(made)
+    name = f"{name}{len(net.ops)}"
+    net.ops.append(replace(op, name=name, output=f"{name}.y"))
+    net.tensors[f"{name}.y"] = replace(tensor, name=f"{name}.y")
+    return f"{name}.y"
 
 
 def _table(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | None:
