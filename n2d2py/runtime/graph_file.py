@@ -170,8 +170,10 @@ def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | 
 
 
 def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
+    if scaling is None:
+        return None
     rescales = {made.__name__: made for made in Rescale.__subclasses__()}
-    return scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+    return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
 
 
 def _unpack_residual(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> ResidualAdd:
