@@ -171,7 +171,7 @@ def read_op(entry: dict[str, Any]) -> OpSpec:
     common: dict[str, Any] = {"by_lines": entry.get("by_lines", True), "prefers_caller": entry.get("straight", False)}
     if "residual" in entry:
         common["aliases"], inputs = len(inputs), (*inputs, entry["residual"])
-    layer = {"add": "ElemWise", "softmax": "Softmax"}.get(type, entry.get("layer", ""))
+    layer: str = {"add": "ElemWise", "softmax": "Softmax"}.get(type) or entry.get("layer", "")
     return OpSpec(entry["name"], _access(type, entry, common), inputs, entry["output"], entry.get("scratch_bytes", 0), layer)
 
 
