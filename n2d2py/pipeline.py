@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,11 @@ def _export(network: Network, settings: Settings, target: Target[Any]) -> None:
     calibration = calibrate_stage(network, settings)
     tester = target.runner
     memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
+    planned = replace(calibration, graph=memory.graph) if memory else calibration
     chosen, positions = exported_stimuli(tested, arguments.db_export)
-    stored = stored_stimuli(network, calibration.graph, chosen)
-    request = export_request(network, calibration.graph, memory, stored, settings)
-    warn_without_effect(settings.params, target, calibration.graph)
+    stored = stored_stimuli(network, planned.graph, chosen)
+    request = export_request(network, planned.graph, memory, stored, settings)
+    warn_without_effect(settings.params, target, planned.graph)
     prepared = target.prepare(request)
     prepared.check()
     manifest = target.manifest(prepared)
@@ -131,11 +133,9 @@ def _export(network: Network, settings: Settings, target: Target[Any]) -> None:
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
         if tested is not None:
-            scores = _simulate(network, calibration, tested, settings, folder / "statistics")
+            scores = _simulate(network, planned, tested, settings, folder / "statistics")
         if arguments.test or arguments.compare:
-            compared = _check_compiled(
-                tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
-            )
+            compared = _check_compiled(tester, network, planned, settings, tested, stored, positions, scores, folder, manifest)
         sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
         report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
         log.raise_on_strict()

@@ -154,7 +154,7 @@ class Target(Generic[ResultT]):
         layer_parameters: the parameters of single layers that it reads, besides those of the precision.
         quantization: what its integers are like.
         needs_plan: whether requests must come with `problem` and `plan`.
-        adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
+        adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 

@@ -27,8 +27,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
-from n2d2py.memory.from_graph import LAYOUTS, register_layout
-from n2d2py.memory.problem import OpSpec
+from n2d2py.memory.access import MEMORY_ACCESSES, Access, Pointwise, Whole, Window, memory_access
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import OPERATORS, operator_kinds, register
 from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
@@ -184,7 +183,7 @@ def registries() -> list[Registry[Any]]:
         ARRAY_CONVERTERS,
         EMITTERS,
         QUANTIZERS,
-        LAYOUTS,
+        MEMORY_ACCESSES,
         LAYERS,
     ]
 
@@ -220,7 +219,7 @@ def enter(declared: Declared, folder: Path) -> None:
     else:
         register(made)
         quantizer(made.kind)(PluginQuantizer)
-        register_layout(made.kind, _layout)
+        memory_access(made.kind)(_access)
         cpp(made.kind)(lambda layer: _code(header, layer))
         _enter_names(made, lambda op: op)
 
@@ -365,15 +364,11 @@ class PluginQuantizer(Quantizer):
         return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
 
-def _layout(node: QuantNode, graph: Any) -> OpSpec:
+def _access(node: QuantNode, graph: Any) -> Access:
     op = node.op
     if op.access == "window":
-        spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride, pads=op.pads)
-    else:
-        kind = "fc" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
-        spec = OpSpec(node.name, kind, tuple(node.inputs), node.output)
-    spec.attributes["by_lines"] = False
-    return spec
+        return Window(op.kernel, op.stride, op.pads, by_lines=False)
+    return Whole(by_lines=False) if op.access == "whole" else Pointwise(by_lines=False)
 
 
 # ---- C++ ----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def report_stage(
     data = ReportData(
         network.graph.name,
         calibration.float_graph,
-        calibration.graph,
+        memory.graph if memory else calibration.graph,
         settings.arguments.described(),
         settings.quant if settings.integer else None,
         statistics.histograms if statistics else {},
@@ -51,6 +51,7 @@ def report_stage(
         network.data.steps,
         compared.stimuli,
         {one.layer: one for one in kernels or []},
+        calibration.graph,
     )
     write_report(data, folder / "statistics")
 

@@ -65,7 +65,7 @@ def byte_cases(seed: int) -> list[harness.Case]:
 
 
 def config(case: harness.Case) -> str:
-    return layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)).config
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config
 
 
 def test_cases_sum_bytes():

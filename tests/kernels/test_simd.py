@@ -27,7 +27,7 @@ EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).pa
 
 def test_cases_use_the_panels():
     made = simd_cases(1)
-    texts = [layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)) for case in made]
+    texts = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
     native = [code for code in texts if re.search("typedef n2d2::(Real)?Native Isa;", code.config)]
     assert len(native) > 0.9 * len(made)
     assert all(code.kernel for code in native)

@@ -9,6 +9,7 @@ import pytest
 from support.memory_networks import Net
 
 from n2d2py.memory.checker import check_map
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
@@ -20,7 +21,7 @@ def data() -> tuple[dict[str, Any], dict[str, Any]]:
     net = Net(32, 32, 3)
     net.fc(net.global_pool(net.conv(net.conv(net.input, 8, 3), 16, 3)), 4)
     problem = net.done()
-    return problem.to_json(), StreamPlanner(True).plan(problem, Settings(include_output=False)).to_json()
+    return graph_json(problem), map_json(StreamPlanner(True).plan(problem, Settings(include_output=False)))
 
 
 def of(steps: Steps, key: str, name: str | None = None) -> Steps:

@@ -8,8 +8,9 @@ import random
 import pytest
 from support.memory_networks import Net
 
+from n2d2py.memory.access import Pointwise
 from n2d2py.memory.manager import Geometry
-from n2d2py.memory.overlap import exact_reads, reach
+from n2d2py.memory.overlap import reach
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
 
@@ -32,10 +33,7 @@ def meets(a: range, b: range, distance: int) -> bool:
 def safe_elements(source: list[range], output: list[range], distance: int, backwards: bool) -> bool:
     """No element is stored over one that is read later."""
     order = range(len(source) - 1, -1, -1) if backwards else range(len(source))
-    for at, i in enumerate(order):
-        if any(meets(output[i], source[j], distance) for j in list(order)[at + 1 :]):
-            return False
-    return True
+    return not any(meets(output[i], source[j], distance) for at, i in enumerate(order) for j in order[at + 1 :])
 
 
 def limits(safe, span: int) -> tuple[int, int]:
@@ -63,8 +61,8 @@ def test_pointwise_operators(seed):
         Geometry(part + t.pixel_bytes, stride, width, height, size)
         for t, part, stride, size in zip(tensors, parts, strides, sizes, strict=True)
     ]
-    found = reach(OpSpec("a", "add", ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1])
-    source, output = (sum(places(t, s, p), []) for t, s, p in zip(tensors, strides, parts, strict=True))
+    found = reach(OpSpec("a", Pointwise(), ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1])
+    source, output = (list(itertools.chain(*places(t, s, p))) for t, s, p in zip(tensors, strides, parts, strict=True))
     whole = [form.bytes for form in forms]
 
     def safe(distance: int, backwards: bool) -> bool:
@@ -98,7 +96,7 @@ def test_windows(seed):
     x, y = problem.tensors["input"], problem.tensors[op.output]
     forms = [Geometry(t.pixel_bytes, t.pixel_bytes, t.width, t.height, 1) for t in (x, y)]
     found = reach(op, x, forms[0], 0, y, forms[1], 0)
-    reads = exact_reads(op, x, y.height)
+    reads = op.reads(x, y.height)
     lines = [range(n * forms[0].line, (n + 1) * forms[0].line) for n in range(x.height)]
     stores = [range(n * forms[1].line, (n + 1) * forms[1].line) for n in range(y.height)]
 

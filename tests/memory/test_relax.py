@@ -50,7 +50,7 @@ def test_only_what_must_overlaps(name):
     added = {
         op.name
         for op in packing.ops
-        if op.type == "add" and any(same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
+        if op.layer == "ElemWise" and any(same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
     }
     assert {op.name for op in packing.ops} - apart - added == forced(packing, relaxed.bytes)
     assert relax(packing, placement) == relaxed
@@ -79,7 +79,7 @@ def test_a_sum_goes_over_its_own_operand_and_not_beside_it():
     net.add(net.conv(net.input, 4, 1), net.input)
     problem = net.done()
     plan = plan_memory(problem, strategy="OptimizeOverlap")
-    (total,) = [op for op in problem.ops if op.type == "add"]
+    (total,) = [op for op in problem.ops if op.layer == "ElemWise"]
     assert plan.arena_bytes == 2048 and check_plan(problem, plan) == []
     assert any(same_place(plan.planes[name], plan.planes[total.output]) for name in total.inputs)
 

@@ -151,7 +151,7 @@ def _pool(kernel):
     graph.outputs = ["y"]
     typed = float_graph(graph, -32)
     plan = plan_memory(memory_problem(typed))
-    return layer_code(typed.nodes[0], typed, plan.planes, Identifiers(typed))
+    return layer_code(typed.nodes[0], typed, plan, Identifiers(typed))
 
 
 def test_kernel_replaces_a_built_in_one_where_it_fits():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, Rescale, ShiftRescale, StepRescale
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import Array, Expression
 from n2d2py.export.cpp.variants import Selection
-from n2d2py.memory.sums import folded_offset
+from n2d2py.graph import ResidualAdd
 
 __all__ = ["converting_epilogue", "epilogue", "moving_epilogue"]
 
@@ -20,28 +20,31 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
     one of several inputs.
     """
-    kind = layer.output.cpp
     if not layer.integer:
-        activation = _activation(layer, kind)
-        return Expression.of(f"n2d2::Activated<{kind}, {activation} >", activation)
-    if layer.node.rescale is None:
+        real = layer.output.cpp
+        activation = _activation(layer, real)
+        return Expression.of(f"n2d2::Activated<{real}, {activation} >", activation)
+    node = layer.node
+    if node.rescale is None:
         raise InternalError(f"{layer.name} has no rescale")
-    rescale, suffix = (layer.node.rescale, "") if only is None else (layer.node.rescale.only(only), str(only))
-    low, high = _clamp(layer)
-    zero = f", {layer.output.zero_point}" if centred and layer.output.zero_point else ""
-    factor = _rescale(layer, selection or layer.portable, rescale, suffix)
-    stored = Expression.of(f"n2d2::Requantized<{kind}, {factor}, {low}, {high}{zero}>", factor)
-    return stored if layer.total is None else _added(layer, layer.total, stored)
+    rescale, suffix = (node.rescale, "") if only is None else (node.rescale.only(only), str(only))
+    factor = _rescale(layer, selection or layer.portable, rescale, node.bound, suffix)
+    kind = layer.output if node.residual is None else node.residual.type
+    stored = _requantized(kind, factor, _clamp(layer), centred)
+    return stored if node.residual is None else _added(layer, node.residual, stored)
 
 
-def _added(layer: Layer, total: Layer, stored: Expression) -> Expression:
+def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], centred: bool = True) -> Expression:
+    zero = f", {kind.zero_point}" if centred and kind.zero_point else ""
+    return Expression.of(f"n2d2::Requantized<{kind.cpp}, {factor}, {limits[0]}, {limits[1]}{zero}>", factor)
+
+
+def _added(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
     """`stored`, and the sum of what it gives and the bytes at the place where that is stored."""
-    node = total.node
-    weights = {name: int(m) for m, name in zip(total.values("multipliers"), node.inputs, strict=True)}
-    old, own = next(name for name in node.inputs if name != layer.node.output), layer.node.output
-    functions = {"weight": weights[own], "oldWeight": weights[old], "offset": folded_offset(node, total.graph)}
-    operand = layer.constants("sum", "std::int32_t", functions, {"Old": total.graph.type(old).cpp})
-    last = epilogue(total)
+    old = layer.inputs[-1]
+    functions = {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)}
+    operand = layer.constants("sum", "std::int32_t", functions, {"Old": old.cpp})
+    last = _requantized(layer.output, _rescale(layer, layer.portable, added.rescale, added.bound, "_sum"), added.clamp)
     return Expression.of(f"n2d2::Added<{stored}, {operand}, {last} >", stored, operand, last)
 
 
@@ -52,7 +55,7 @@ def converting_epilogue(layer: Layer) -> Expression:
         scale = layer.constants("scale", target.cpp, {"scale": source.scale})
         return Expression.of(f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>", scale)
     low, high = _clamp(layer)
-    factor = _rescale(layer, layer.portable, layer.node.rescaling)
+    factor = _rescale(layer, layer.portable, layer.node.rescaling, layer.node.bound)
     zeros = f"{source.zero_point}, {target.zero_point}"
     return Expression.of(f"n2d2::Converted<{target.cpp}, {factor}, {low}, {high}, {zeros}>", factor)
 
@@ -75,7 +78,7 @@ def _clamp(layer: Layer) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _rescale(layer: Layer, selection: Selection, rescale: Rescale, suffix: str = "") -> Expression:
+def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, suffix: str = "") -> Expression:
     def per_output(role: str, values: np.ndarray, ctype: str) -> Array:
         return layer.array(role + suffix, values, ctype, selection.per_output(values))
 
@@ -84,7 +87,7 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, suffix: str =
         return Expression.of(f"n2d2::{type(rescale).__name__}<{text}>", *arguments)
 
     if isinstance(rescale, FloatRescale):
-        bounded = 0 < layer.node.bound * float(np.max(np.abs(rescale.factors))) < 2**30
+        bounded = 0 < bound * float(np.max(np.abs(rescale.factors))) < 2**30
         return made(per_output("factors", rescale.factors, "float"), rescale.count, bounded=bounded)
     if isinstance(rescale, FractionRescale):
         factors, fractions = rescale.factors, rescale.fractions

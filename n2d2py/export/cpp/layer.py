@@ -26,7 +26,7 @@ from n2d2py.export.cpp.parts import Argument, Array, Call, Config, Constants, Ex
 from n2d2py.export.cpp.variants import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
-from n2d2py.memory.plan import Plane
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
 from n2d2py.registry import Registry
 
 __all__ = ["LAYERS", "Layer", "cpp", "layer_code", "layer_kinds", "override_kernel", "same_place", "window"]
@@ -62,7 +62,7 @@ class Layer:
         over: the planes of the inputs that the output overlaps; `place` is that of the output.
         serial: whether the output overlaps an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
-        total: the sum that the layer does in its epilogue.
+        run: how the layer runs, by the plan of the memory.
     """
 
     node: QuantNode
@@ -75,21 +75,21 @@ class Layer:
     place: Plane
     serial: bool
     backwards: bool
-    total: Layer | None = None
+    run: OpPlan = OpPlan()
 
     @staticmethod
-    def of(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> Layer:
-        """The layer of a node; `planes` says where every tensor of it lies.
+    def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers) -> Layer:
+        """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
         Raises:
             InternalError: when it mixes integers and floating point and its operator does not.
         """
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
-        place = planes[node.output]
-        over = tuple(planes[name] for name in node.inputs if _overlap(planes[name], place))
+        place, run = plan.planes[node.output], plan.op(node.name)
+        apart = [plan.planes[name] for name in node.inputs if name != run.aliases]
+        over = tuple(one for one in apart if _overlap(one, place))
         if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
             raise InternalError(f"{node.name} mixes integer and floating-point tensors")
-        sums = [each for each in graph.nodes if each.name == place.sum] if place.sum else []
         return Layer(
             node,
             graph,
@@ -100,8 +100,8 @@ class Layer:
             over,
             place,
             bool(over),
-            bool(over) and place.backwards,
-            Layer.of(sums[0], graph, planes, identifiers) if sums else None,
+            bool(over) and run.backwards,
+            run,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -152,8 +152,8 @@ class Layer:
 
     @property
     def output_plane(self) -> str:
-        """Name of the output's plane; that of the sum where the layer does one."""
-        return self.identifiers.plane((self.total or self).node.output)
+        """Name of the output's plane."""
+        return self.identifiers.plane(self.node.output)
 
     @property
     def planes(self) -> dict[str, str]:
@@ -168,7 +168,7 @@ class Layer:
     @property
     def streamed(self) -> bool:
         """Whether the layer makes some lines at a time."""
-        return self.place.streamed
+        return self.run.streamed
 
     @property
     def external(self) -> bool:
@@ -176,9 +176,9 @@ class Layer:
         return self.place.external
 
     @property
-    def kept(self) -> int | None:
+    def partial(self) -> int | None:
         """Where it keeps partial results, when it takes some lines of its input at a time."""
-        return self.place.kept
+        return self.run.partial
 
     @property
     def whole_output(self) -> bool:
@@ -274,9 +274,9 @@ class Layer:
             chosen.sets,
             chosen.reason,
             self.streamed,
-            self.kept is not None,
+            self.partial is not None,
             chosen.winograd,
-            self.total.name if self.total else "",
+            self.node.residual.layer if self.node.residual else "",
         )
 
 
@@ -306,8 +306,8 @@ def layer_kinds() -> tuple[str, ...]:
     return tuple(LAYERS)
 
 
-def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
-    """The C++ of one layer; `planes` says where every tensor of the layer lies.
+def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers) -> LayerCode:
+    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -320,7 +320,7 @@ def layer_code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], 
             where=node.location,
             remedy="remove the layer, or fuse it with -fuse",
         )
-    code = function(Layer.of(node, graph, planes, identifiers))
+    code = function(Layer.of(node, graph, plan, identifiers))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

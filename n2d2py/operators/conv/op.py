@@ -21,7 +21,8 @@ __all__ = ["Conv"]
 class Conv(Op):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
 
-    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading).
+    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a typed network with `residual` a
+    second input is added to y.
 
     Attributes:
         stride, dilation: (vertical, horizontal).
@@ -58,7 +59,7 @@ class Conv(Op):
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         per_output = int(np.prod(node.params["weights"].shape[1:]))
-        return per_output * output[1] * output[2] * output[3]
+        return (per_output * output[1] + (len(inputs) > 1) * 2 * output[1]) * output[2] * output[3]
 
     def _sums(self, x: np.ndarray, node, fill: int, dtype: np.dtype) -> np.ndarray:
         return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
@@ -73,4 +74,8 @@ class Conv(Op):
         dtype = exact_float(node.bound)
         acc = self._sums(inputs[0], node, zero_point, dtype)
         acc = acc + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
-        return [node.requantize(acc, graph.type(node.output))]
+        added = node.residual
+        if added is None:
+            return [node.requantize(acc, graph.type(node.output))]
+        kinds = graph.type(node.inputs[1]), graph.type(node.output)
+        return [added.apply(node.requantize(acc, added.type), inputs[1], *kinds)]

@@ -32,7 +32,7 @@ def lower(layer: Layer) -> LayerCode:
         types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
         per_count = layer.integer and layer.node.rescaling.count > 1
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=per_count)
-    if layer.kept is not None:
-        kernel, constants["Kept"] = f"{kernel}Lines", layer.kept
+    if layer.partial is not None:
+        kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
     config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)
     return layer.code("pool", layer.call(kernel, config), selection=selection)
