@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,77 +12,108 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter, refuse_replacement
+from n2d2py.export import ExportFolder, ExportRequest, KernelChoice, Manifest, exporter, refuse_replacement
 from n2d2py.export.stimuli import Stimuli as StoredStimuli
-from n2d2py.graph.describe import describe
-from n2d2py.options import Arguments
-from n2d2py.plugin.load import load_plugins
-from n2d2py.plugin.skeleton import write_skeleton
-from n2d2py.report import comparison_text, worst_text
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner, runner
 from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
-from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
-from n2d2py.stages.compare import Comparison, compare_stage, refuse_differences, summary
-from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
+from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
+from n2d2py.stages.compare import Comparison, compare_stage
+from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
-from n2d2py.stages.load import Network, load_stage
+from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.log_outputs import write_outputs
-from n2d2py.stages.memory import plan_stage
+from n2d2py.stages.memory import Memory, plan_stage
 from n2d2py.stages.memory_report import memory_report
+from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
-from n2d2py.stages.report import print_scores, report_stage
+from n2d2py.stages.quantize import QuantizedNetwork, check_imported, quantize_stage
+from n2d2py.stages.report import report_stage
+from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
-from n2d2py.stages.settings import Settings, export_folder_name, read_settings
-from n2d2py.stages.test import Scores, compiled_scores, test_stage, test_stimuli
 
-__all__ = ["run"]
+__all__ = [
+    "ExportRun",
+    "calibrate_only",
+    "compare_export",
+    "export_network",
+    "export_quantized",
+    "load_network",
+    "memory_table",
+    "reloading",
+    "score_float",
+    "tested_stimuli",
+]
 
 
-def run(arguments: Arguments) -> None:
-    """Does what the command line asks for.
+@dataclass(frozen=True)
+class Project:
+    """What an export is written from: the request of its target, and the tested stimuli with those that it holds."""
 
-    Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
-            values than Python: by `-compare` after it is written, so that it can be looked into.
+    quantized: QuantizedNetwork
+    options: RunOptions
+    tested: Stimuli | None
+    stored: StoredStimuli
+    positions: np.ndarray
+    memory: Memory | None
+    request: ExportRequest
+    manifest: Manifest
+
+    @property
+    def kind(self) -> str:
+        """The target's name."""
+        return self.manifest.export
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a written export gave: scores, the comparison layer by layer, what its layers cost as text."""
+
+    scores: Scores
+    compared: Comparison
+    sensitivity: str = ""
+
+
+@dataclass(frozen=True)
+class ExportRun:
+    """A written export.
+
+    Attributes:
+        folder: of the project.
+        checked: what it gave; E812 for differences is left to the caller, so that they can be looked into.
+        slack: share of a layer's range by which the target's own arithmetic may differ.
     """
-    if arguments.new_operator:
-        write_skeleton(arguments.new_operator, Path(arguments.network))
-        return
-    load_plugins(list(arguments.plugin))
-    settings = read_settings(arguments)
-    if arguments.export:
-        exporter(arguments.export)
-    network = load_stage(settings)
+
+    folder: Path
+    project: Project
+    checked: Checked
+    slack: float = 0.0
+
+
+def load_network(path: Path, options: RunOptions) -> LoadedNetwork:
+    """Reads the network in a file, and its data; under -strict its warnings are errors."""
+    network = load_stage(path, options.load, options.folder)
     log.raise_on_strict()
-    if arguments.describe:
-        print(json.dumps(describe(network.graph), indent=1))
-    elif arguments.memory_report:
-        fused, _ = fuse_stage(network, integer=settings.integer)
-        print(memory_report(fused.graph, arguments.nbbits, settings.params))
-    elif arguments.export:
-        _export(network, settings)
-    elif arguments.calibOnly:
-        _calibrate_only(network, settings)
-    elif arguments.test or arguments.log_outputs:
-        _float_test(network, settings)
-    elif arguments.pre_samples < 0:
-        log.notice("nothing to do: add -test, -export TYPE or -describe")
+    return network
 
 
-def _float_test(network: Network, settings: Settings) -> None:
+def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
     """Scores the float network; its target folders are written into the output folder."""
-    if settings.arguments.fuse:
+    if options.fuse:
         network, _ = fuse_stage(network, integer=False)
-    stimuli = _required_stimuli(network, settings)
-    settings.out.mkdir(parents=True, exist_ok=True)
-    if settings.arguments.test:
-        print_scores(test_stage(network, network.graph, None, stimuli, settings.out, settings.arguments.log_json))
-    if settings.arguments.log_outputs:
-        write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
+    stimuli = required_stimuli(network, options.score)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    scores = Scores()
+    if options.score.test:
+        scores = score_stage(network, network.graph, None, stimuli, options.folder, options.score.as_json)
+    if options.score.log_outputs:
+        write_outputs(network.graph, None, stimuli, options.score.log_outputs, options.folder, "test")
+    return scores
 
 
-def _required_stimuli(network: Network, settings: Settings) -> Stimuli:
-    stimuli = test_stimuli(network, settings)
+def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
+    """The stimuli that are scored; E509 without any."""
+    stimuli = scored_stimuli(network, options)
     if stimuli is None:
         raise N2D2Error(
             "E509",
@@ -94,125 +124,174 @@ def _required_stimuli(network: Network, settings: Settings) -> Stimuli:
     return stimuli
 
 
-def _calibrate_only(network: Network, settings: Settings) -> None:
-    path = settings.out / calibration_folder_name(network.graph.name, settings.arguments.nbbits)
-    _refuse_early(path, network, settings)
-    network, report = fuse_stage(network, integer=True)
-    calibration = calibrate_stage(network, settings)
-    manifest = _manifest("calibration", network, settings, {})
-    with ExportFolder(path, manifest, settings.arguments.force) as folder:
-        _save_statistics(calibration, folder)
-        report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
+def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
+    """The options with the newest statistics that a calibration of this network left in the output folder."""
+    bits = options.quantization.bits
+    places = [options.folder / calibration_folder_name(network.graph.name, bits) / STATISTICS_FILE]
+    if options.export.target:
+        places.insert(0, options.folder / export_folder_name(options.export.target, bits) / STATISTICS_FILE)
+    found = [place for place in places if place.is_file()]
+    newest = max(found, key=lambda place: place.stat().st_mtime) if found else places[0]
+    return replace(options, calibration=replace(options.calibration, reload=newest))
+
+
+def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
+    """What every strategy of the memory needs, as text."""
+    fused, _ = fuse_stage(network, integer=options.quantization.integer)
+    return memory_report(fused.graph, options.quantization.bits, network.params)
+
+
+def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
+    """Writes what a calibration found into calib_<name>_int<bits>; returns that folder."""
+    path = options.folder / calibration_folder_name(network.graph.name, options.quantization.bits)
+    _refuse_early(path, network, options)
+    if is_quantized(network.graph):
+        check_imported(options.quantization.bits, ())
+        raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
+    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, None, options.given)
+    manifest = _manifest("calibration", quantized.network, options, {})
+    with ExportFolder(path, manifest, options.export.force) as folder:
+        save_statistics(quantized.observed, folder)
+        report_stage(quantized, None, Scores(), Comparison(), options.recorded, folder)
         log.raise_on_strict()
-    log.notice("written: %s", path)
+    return path
 
 
-def _export(network: Network, settings: Settings) -> None:
-    arguments = settings.arguments
-    if arguments.tune:
-        check_tunable(arguments.export, settings.params["RuntimeDispatch"])
-    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
-    _refuse_early(path, network, settings)
-    network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
-    tested = _tested_stimuli(network, settings)
-    calibration = calibrate_stage(network, settings)
-    target, tester = exporter(arguments.export), runner(arguments.export)
-    memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
-    chosen, positions = exported_stimuli(tested, arguments.db_export)
-    stored = stored_stimuli(network, calibration.graph, chosen)
-    request = export_request(network, calibration.graph, memory, stored, settings)
-    warn_without_effect(settings.params, target, calibration.graph)
+def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
+    """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
+    kind = options.export.target or "CPP"
+    check_tuning(network, options)
+    _refuse_early(_export_path(kind, options), network, options)
+    tested = tested_stimuli(network, options)
+    integer = options.quantization.integer
+    calibrated = calibrate_stage(network, options.calibration) if integer else network
+    return export_quantized(quantize_stage(calibrated, options.quantization, kind, options.given), tested, options)
+
+
+def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
+    """Exports a typed network: project, write, check, report.
+
+    Raises:
+        N2D2Error: for every wrong input; nothing half-written stays behind.
+    """
+    project = _project(quantized, tested, options)
+    path = _export_path(project.kind, options)
+    with ExportFolder(path, project.manifest, options.export.force) as folder:
+        project, kernels = _written(project, folder)
+        checked = _checked(project, folder)
+        report_stage(quantized, project.memory, checked.scores, checked.compared, options.recorded, folder, kernels)
+        log.raise_on_strict()
+    tester = runner(project.kind)
+    return ExportRun(path, project, checked, tester.slack if tester is not None else 0.0)
+
+
+def compare_export(run: ExportRun, stimuli: int) -> Comparison:
+    """Compares every layer of a written export over as many of the stimuli that it was tested with; builds it again.
+
+    Raises:
+        N2D2Error: E509 without stimuli, E80x where it cannot be built or run.
+    """
+    project = run.project
+    tested = project.tested or required_stimuli(project.quantized.network, project.options.score)
+    score = ScoreOptions(compare=stimuli)
+    project = replace(project, tested=tested, options=replace(project.options, score=score))
+    return _compiled(project, Scores(), run.folder)
+
+
+def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> Project:
+    """Plans the memory and asks the target whether it takes the network."""
+    network, kind = quantized.network, options.export.target or "CPP"
+    target = exporter(kind)
+    memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
+    chosen, positions = exported_stimuli(tested, options.export.stimuli)
+    stored = stored_stimuli(network, quantized.graph, chosen)
+    request = export_request(network, quantized.graph, memory, stored, options.recorded)
+    warn_without_effect(network.params, target, quantized.graph)
     target.check(request)
-    manifest = _manifest(arguments.export, network, settings, target.details(request))
-    with ExportFolder(path, manifest, arguments.force) as folder:
-        kernels = export_stage(request, arguments.export, folder)
-        if arguments.tune:
-            request = _tuned(request, settings, folder, {choice.layer for choice in kernels if choice.tiles})
-            kernels = export_stage(request, arguments.export, folder)
-        _save_statistics(calibration, folder)
-        scores, compared = Scores(), Comparison()
-        if tested is not None:
-            scores = _simulate(network, calibration, tested, settings, folder / "statistics")
-        if arguments.test or arguments.compare:
-            compared = _check_compiled(
-                tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
-            )
-        sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
-        report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
-        log.raise_on_strict()
-    if arguments.test:
-        print_scores(scores)
-    if arguments.compare:
-        print(comparison_text(compared.layers), end="")
-        print(worst_text(compared.stimuli), end="")
-        print(summary(compared.layers, arguments.nbbits, tester.slack if tester is not None else 0.0))
-    print(sensitivity, end="")
-    log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
-    refuse_differences(compared.layers)
+    manifest = _manifest(kind, network, options, target.details(request))
+    return Project(quantized, options, tested, stored, positions, memory, request, manifest)
 
 
-def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
+def _written(project: Project, folder: Path) -> tuple[Project, list[KernelChoice]]:
+    """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
+    export = project.options.export
+    kernels = export_stage(project.request, project.kind, folder)
+    if export.tune:
+        tiled = {choice.layer for choice in kernels if choice.tiles}
+        tiles = tune_export(folder, list(project.request.memory_plan.order), tiled, export.tune, export.tune_command)
+        request = replace(project.request, layer_parameters=with_tiles(project.request.layer_parameters, tiles))
+        project = replace(project, request=request)
+        kernels = export_stage(request, project.kind, folder)
+    save_statistics(project.quantized.observed, folder)
+    return project, kernels
+
+
+def _checked(project: Project, folder: Path) -> Checked:
+    """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
+    score, tested = project.options.score, project.tested
+    scores, compared = Scores(), Comparison()
+    if tested is not None:
+        scores = _simulated(project, tested, folder / "statistics")
+    if score.test or score.compare:
+        compared = _compiled(project, scores, folder)
+    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder))
+
+
+def _export_path(kind: str, options: RunOptions) -> Path:
+    return options.folder / export_folder_name(kind, options.quantization.bits)
+
+
+def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
+    """Raises E808 where tiles are to be timed that the export does not have."""
+    if options.export.tune:
+        check_tunable(options.export.target or "CPP", network.params["RuntimeDispatch"])
+
+
+def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:
     """What ExportFolder would refuse to replace, before any work is done; it looks again and explains what cannot be read."""
     with suppress(OSError):
-        refuse_replacement(path, network.graph.name, settings.arguments.force)
+        refuse_replacement(path, network.graph.name, options.export.force)
 
 
-def _tested_stimuli(network: Network, settings: Settings) -> Stimuli | None:
+def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | None:
     """What an export is tested with; None where that is neither there nor needed."""
-    arguments = settings.arguments
-    if arguments.test or arguments.compare or arguments.sensitivity or arguments.log_outputs:
-        return _required_stimuli(network, settings)
-    return test_stimuli(network, settings) if settings.needs_data else None
+    score = options.score
+    if score.test or score.compare or score.sensitivity or score.log_outputs:
+        return required_stimuli(network, score)
+    return scored_stimuli(network, score)
 
 
-def _simulate(network: Network, calibration: Calibration, stimuli: Stimuli, settings: Settings, folder: Path) -> Scores:
-    """The scores of -test in Python; writes its files and those of -log-outputs into `folder`."""
-    arguments, graphs = settings.arguments, (calibration.float_graph, calibration.graph)
-    scores = test_stage(network, *graphs, stimuli, folder, arguments.log_json) if arguments.test else Scores()
-    if arguments.log_outputs:
-        write_outputs(*graphs, stimuli, arguments.log_outputs, folder, "export")
+def _simulated(project: Project, stimuli: Stimuli, folder: Path) -> Scores:
+    """The scores in Python; writes their files and the outputs of layers into `folder`."""
+    quantized, score = project.quantized, project.options.score
+    graphs, scores = (quantized.float_graph, quantized.graph), Scores()
+    if score.test:
+        scores = score_stage(quantized.network, *graphs, stimuli, folder, score.as_json)
+    if score.log_outputs:
+        write_outputs(*graphs, stimuli, score.log_outputs, folder, "export")
     return scores
 
 
-def _tuned(request: ExportRequest, settings: Settings, folder: Path, tiled: set[str]) -> ExportRequest:
-    """The request with the best tile of each of the layers that work in tiles."""
-    tiles = tune_export(
-        folder, list(request.memory_plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command
-    )
-    return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
-
-
-def _check_compiled(
-    tester: type[Runner] | None,
-    network: Network,
-    calibration: Calibration,
-    settings: Settings,
-    tested: Stimuli | None,
-    stored: StoredStimuli,
-    positions: np.ndarray,
-    scores: Scores,
-    folder: Path,
-    manifest: Manifest,
-) -> Comparison:
-    """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
-    arguments = settings.arguments
-    compared = spread(tested, arguments.compare) if arguments.compare and tested is not None else None
+def _compiled(project: Project, scores: Scores, folder: Path) -> Comparison:
+    """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
+    quantized, score, tester = project.quantized, project.options.score, runner(project.kind)
+    compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing():
         log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
-    with _running(tester if stored.count or compared is not None else None, folder, manifest) as project:
-        if project is not None and (sizes := project.sizes()):
+    with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest) as run:
+        if run is not None and (sizes := run.sizes()):
             log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
-        if project is not None and arguments.test and stored.count:
-            compiled_scores(network, calibration.graph, project, stored, positions, scores)
+        if run is not None and score.test and project.stored.count:
+            compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
         if compared is None:
             return Comparison()
         return compare_stage(
-            calibration.float_graph,
-            calibration.graph,
+            quantized.float_graph,
+            quantized.graph,
             compared,
-            project.network() if project is not None else None,
-            project.slack if project else 0.0,
+            run.network() if run is not None else None,
+            run.slack if run else 0.0,
         )
 
 
@@ -225,14 +304,5 @@ def _running(wanted: type[Runner] | None, folder: Path, manifest: Manifest) -> I
         yield project
 
 
-def _save_statistics(calibration: Calibration, folder: Path) -> None:
-    if calibration.statistics is not None:
-        path = folder / STATISTICS_FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        calibration.statistics.save(path)
-
-
-def _manifest(kind: str, network: Network, settings: Settings, details: dict) -> Manifest:
-    return Manifest(
-        kind, network.graph.name, settings.arguments.described(), settings.params.as_dict(), network.hashes(), details
-    )
+def _manifest(kind: str, network: LoadedNetwork, options: RunOptions, details: dict) -> Manifest:
+    return Manifest(kind, network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes(), details)

@@ -21,9 +21,9 @@ RANKS = (
     ("export",),
     ("runtime", "report"),
     ("plugin",),
-    ("options",),
     ("stages",),
-    ("pipeline",),
+    ("options", "pipeline"),
+    ("api",),
     ("cli", "docs"),
 )
 RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
