@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from n2d2py.api import calibrate, compare, export, load, quantize, score
     from n2d2py.errors import N2D2Error
+    from n2d2py.export.cpp.library import load_export
     from n2d2py.plugin import load_plugin
-    from n2d2py.runtime import load_export, load_simulator
+    from n2d2py.runtime import load_simulator
     from n2d2py.stages.options import CalibrationOptions, ExportOptions, LoadOptions, QuantizationOptions, ScoreOptions
 
 __all__ = [
@@ -37,7 +38,8 @@ _MODULES = {
     "n2d2py.api": ("calibrate", "compare", "load", "quantize", "score"),
     "n2d2py.errors": ("N2D2Error",),
     "n2d2py.plugin": ("load_plugin",),
-    "n2d2py.runtime": ("load_export", "load_simulator"),
+    "n2d2py.runtime": ("load_simulator",),
+    "n2d2py.export.cpp.library": ("load_export",),
     "n2d2py.stages.options": ("CalibrationOptions", "ExportOptions", "LoadOptions", "QuantizationOptions", "ScoreOptions"),
 }
 """Where each name comes from; a module is imported when one of its names is first asked for."""

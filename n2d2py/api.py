@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from n2d2py import log, pipeline
-from n2d2py.export import exporter
+from n2d2py.export import find_target, target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.operators.quantize import is_quantized
@@ -128,11 +128,15 @@ class CalibratedModel(_Shown):
 
 @dataclass(frozen=True, repr=False)
 class QuantizedModel(_Shown):
-    """A network with a number type on every edge; `target` is the export that it was quantized for."""
+    """A network with a number type on every edge."""
 
     quantized: QuantizedNetwork
     options: RunOptions
-    target: str = "CPP"
+
+    @property
+    def target(self) -> str:
+        """The export that it was loaded and quantized for."""
+        return self.options.load.target or target_names()[0]
 
     @property
     def graph(self) -> QuantGraph:
@@ -284,6 +288,7 @@ class ComparedExport(_Shown):
 
 def load(
     path: str | Path,
+    target: str | None = None,
     *,
     options: LoadOptions = LoadOptions(),
     folder: str | Path = ".",
@@ -294,6 +299,7 @@ def load(
 
     Args:
         path: NET.ini or NET.onnx.
+        target: the export that it is loaded for, such as "NVDLA"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
         quiet: whether only warnings are logged.
@@ -303,7 +309,8 @@ def load(
         N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file.
     """
     log.setup(quiet=quiet, strict=strict)
-    run = checked(RunOptions(load=options, folder=Path(folder)))
+    name = find_target(target or options.target or target_names()[0]).name
+    run = checked(RunOptions(load=replace(options, target=name), folder=Path(folder)))
     load_plugins(list(options.plugins))
     return Model(pipeline.load_network(Path(path), run), run)
 
@@ -335,7 +342,6 @@ def quantize(
     calibrated: CalibratedModel | None = None,
     *,
     bits: int | None = None,
-    target: str = "CPP",
     options: QuantizationOptions = QuantizationOptions(),
 ) -> QuantizedModel:
     """Gives every tensor a number type: integers by a calibration, or floating point.
@@ -344,22 +350,20 @@ def quantize(
         model: the network; with a calibration, the one that was calibrated.
         bits: 8 or 16 for integers; -32 or -64 for floating point, -16 for that with weights in half precision; None: those
             of the options.
-        target: the export that the integers are meant for.
 
     Raises:
         N2D2Error: E506 another width, E507 integers without a calibration, E51x layers without integer arithmetic, all
-            together, E700 an unknown target.
+            together.
     """
-    exporter(target)
     options = options if bits is None else replace(options, bits=bits)
-    run = checked(replace(calibrated.options if calibrated else model.options, quantization=options))
+    without = replace(model.options, calibration=CalibrationOptions(stimuli=0))
+    run = checked(replace(calibrated.options if calibrated else without, quantization=options))
     if not options.integer:
         network = _calibrated_network(model, calibrated)
-        return QuantizedModel(quantize_stage(network, options, target, run.given), run, target)
+        return QuantizedModel(quantize_stage(network, options, run.given), run)
     if calibrated is None:
-        stimuli = 0 if not is_quantized(model.graph) else -1
-        calibrated = CalibratedModel(calibrate_stage(model.network, CalibrationOptions(stimuli=stimuli)), run)
-    return QuantizedModel(quantize_stage(calibrated.calibration, options, target, run.given), run, target)
+        calibrated = CalibratedModel(calibrate_stage(model.network, run.calibration), run)
+    return QuantizedModel(quantize_stage(calibrated.calibration, options, run.given), run)
 
 
 def _calibrated_network(model: Model, calibrated: CalibratedModel | None) -> LoadedNetwork:
@@ -394,7 +398,7 @@ def score(
 
 def export(
     model: str | Path | Model | QuantizedModel,
-    target: str = "CPP",
+    target: str | None = None,
     *,
     data: Data | None = None,
     labels: Labels | None = None,
@@ -413,7 +417,7 @@ def export(
     Args:
         model: NET.ini, NET.onnx, a loaded or a quantized network; of the last one, data and the options of the steps before
             have no effect.
-        target: such as "CPP" or "NVDLA".
+        target: such as "CPP" or "NVDLA"; None: what the network was loaded for, of a file "CPP".
         data, labels: as of `calibrate`.
         bits: as of `quantize`.
         test: whether the export is scored, and built for that; None: where `labels` are given.
@@ -424,10 +428,9 @@ def export(
             E812 an export whose output differs from Python's.
     """
     scored = replace(score_options, test=score_options.test or labels is not None if test is None else test)
-    written = replace(options, target=target)
-    exporter(target)
     if isinstance(model, QuantizedModel):
-        run = checked(replace(model.options, score=scored, export=written, folder=Path(folder)))
+        name = find_target(target or options.target or model.target).name
+        run = checked(replace(model.options, score=scored, export=replace(options, target=name), folder=Path(folder)))
         pipeline.check_tuning(model.quantized.network, run)
         tested = pipeline.tested_stimuli(model.quantized.network, run)
         return _exported(pipeline.export_quantized(model.quantized, tested, run), model)
@@ -436,15 +439,14 @@ def export(
         count = calibration.stimuli if calibration.stimuli > 0 else SYNTHETIC_STIMULI
         noise = None if not chosen.integer else 0 if calibration.reload else count
         given = load_options if data is None else replace(load_options, data=data, labels=labels)
-        model = load(model, options=replace(given, synthetic=noise), folder=folder, quiet=quiet)
+        model = load(model, target or options.target, options=replace(given, synthetic=noise), folder=folder, quiet=quiet)
         data = None
-    if chosen.integer:
+    if chosen.integer and not is_quantized(model.graph):
         calibrated = calibrate(model, data, labels, options=calibration)
-        quantized = quantize(model, calibrated, target=target, options=chosen)
+        quantized = quantize(model, calibrated, options=chosen)
     else:
         network = with_data(model.network, data, labels)
-        model = Model(network, replace(_with_data(model.options, data, labels), calibration=calibration))
-        quantized = quantize(model, target=target, options=chosen)
+        quantized = quantize(Model(network, _with_data(model.options, data, labels)), options=chosen)
     return export(quantized, target, folder=folder, score_options=scored, options=options, test=scored.test)
 
 

@@ -45,6 +45,10 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if arguments.h or arguments.v:
             print(help_text() if arguments.h else f"n2d2py {__version__}")
+            if arguments.h and arguments.export:
+                from n2d2py.export.parameters import parameters_help
+
+                print(parameters_help(arguments.export))
         else:
             run(arguments)
             log.raise_on_strict()
@@ -99,7 +103,6 @@ def run(arguments: Arguments) -> None:
             values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     from n2d2py import pipeline
-    from n2d2py.export import exporter
     from n2d2py.graph.describe import describe
     from n2d2py.plugin.load import load_plugins
     from n2d2py.plugin.skeleton import write_skeleton
@@ -111,8 +114,6 @@ def run(arguments: Arguments) -> None:
         return
     load_plugins(list(arguments.plugin))
     options = run_options(arguments)
-    if arguments.export:
-        exporter(arguments.export)
     network = pipeline.load_network(path, options)
     if arguments.calib_reload:
         options = pipeline.reloading(network, options)

@@ -12,6 +12,7 @@ from typing import Any
 from n2d2py import __version__, log
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.errors import N2D2Error, nearest
+from n2d2py.export import target_names
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.stages.options import SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
@@ -390,7 +391,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
     Option("verbose", "flag", False, "say what each step did and did not do; tracebacks of internal errors", _OUT),
-    Option("h", "flag", False, "print this help", _OUT),
+    Option("h", "flag", False, "print this help; with -export TYPE also the export parameters of that type", _OUT),
     Option("v", "flag", False, "print the version", _OUT),
 )
 
@@ -461,9 +462,12 @@ def checked(options: RunOptions) -> RunOptions:
     """
     plain, given = RunOptions(), set()
     for option in OPTIONS:
-        if option.field and (value := _value(option, options)) != _value(option, plain):
+        if not option.field:
+            continue
+        value = _without_folder(option, _value(option, options))
+        if value != _without_folder(option, _value(option, plain)):
             given.add(option.name)
-            if value is not None and value != option.default:
+            if value != option.default:
                 _refuse(option, value)
     check_options(options)
     return replace(options, given=frozenset(given), recorded=recorded(options))
@@ -474,8 +478,10 @@ def _value(option: Option, options: RunOptions) -> Any:
     value = attrgetter(option.field)(options)
     if option.kind == "flag":
         return value is option.sets
+    if value is None:
+        return option.default
     if option.name == "input-range":
-        return None if value is None else f"{value[0]:g}:{value[1]:g}"
+        return f"{value[0]:g}:{value[1]:g}"
     return int(value) if option.kind == "int" else value
 
 
@@ -483,9 +489,11 @@ def _without_folder(option: Option, value: Any) -> Any:
     """The value of an option as it is in every folder; files are told apart by their digests."""
     if option.repeated:
         return [Path(one).name for one in value]
-    if option.metavar not in ("PATH", "FILE") or value is None or value == "/dev/null":
+    if option.metavar not in ("PATH", "FILE") or value is None:
         return value
-    return Path(value).name if isinstance(value, (str, Path)) else "data"
+    if not isinstance(value, (str, Path)):
+        return "data"
+    return Path(value).name if str(value) != "/dev/null" else "/dev/null"
 
 
 def run_options(arguments: Arguments) -> RunOptions:
@@ -498,9 +506,9 @@ def run_options(arguments: Arguments) -> RunOptions:
     parts: dict[str, dict[str, Any]] = {}
     for option in OPTIONS:
         part, _, name = option.field.rpartition(".")
-        if option.field and (option.kind != "flag" or arguments.values[option.key]):
+        if option.field and (option.key in arguments.given or option.name == "calib"):
             parts.setdefault(part, {})[name] = _field_value(option, arguments.values[option.key])
-    whole = parts.pop("")
+    whole = parts.pop("", {})
     given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
     options = replace(options, given=given, load=_loading(arguments, options))
@@ -554,9 +562,11 @@ def _check_together(a: Arguments) -> None:
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     if a.compare and not a.export:
-        raise N2D2Error("E007", "-compare needs an export", remedy="add -export CPP")
+        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {target_names()[0]}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
-        raise N2D2Error("E007", "-sensitivity needs an integer export", remedy="add -export CPP and -nbbits 8 or 16")
+        raise N2D2Error(
+            "E007", "-sensitivity needs an integer export", remedy=f"add -export {target_names()[0]} and -nbbits 8 or 16"
+        )
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
@@ -583,7 +593,7 @@ def _field_value(option: Option, value: Any) -> Any:
     if option.kind == "flag":
         return option.sets
     if option.name == "input-range":
-        return None if value is None else _range(value)
+        return _range(value)
     if option.name == "act-rescale-per-output":
         return bool(value)
     return Path(value) if option.name == "o" else value
@@ -604,7 +614,7 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
     calibrates = options.quantization.integer and bool(a.export or a.calibOnly)
     count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
-    return replace(options.load, extent=extent, read_data=read_data, synthetic=count if calibrates else None)
+    return replace(options.load, target=a.export, extent=extent, read_data=read_data, synthetic=count if calibrates else None)
 
 
 def _error(code: str, what: str, remedy: str) -> N2D2Error:

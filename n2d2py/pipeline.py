@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, ExportRequest, KernelChoice, Manifest, exporter, refuse_replacement
-from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.export import (
+    ExportFolder,
+    KernelChoice,
+    Manifest,
+    Prepared,
+    StoredStimuli,
+    Target,
+    find_target,
+    refuse_replacement,
+    target_names,
+)
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.runtime import Runner, runner
-from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
+from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
 from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
@@ -56,13 +65,9 @@ class Project:
     stored: StoredStimuli
     positions: np.ndarray
     memory: Memory | None
-    request: ExportRequest
+    target: Target[Any]
+    prepared: Prepared[Any]
     manifest: Manifest
-
-    @property
-    def kind(self) -> str:
-        """The target's name."""
-        return self.manifest.export
 
 
 @dataclass(frozen=True)
@@ -147,9 +152,11 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
     _refuse_early(path, network, options)
     if is_quantized(network.graph):
         check_imported(options.quantization.bits, ())
-        raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
-    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, None, options.given)
-    manifest = _manifest("calibration", quantized.network, options, {})
+        raise N2D2Error(
+            "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
+        )
+    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
+    manifest = Manifest("calibration", network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes())
     with ExportFolder(path, manifest, options.export.force) as folder:
         save_statistics(quantized.observed, folder)
         report_stage(quantized, None, Scores(), Comparison(), options.recorded, folder)
@@ -159,13 +166,12 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
 
 def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
-    kind = options.export.target or "CPP"
     check_tuning(network, options)
-    _refuse_early(_export_path(kind, options), network, options)
+    _refuse_early(_export_path(options), network, options)
     tested = tested_stimuli(network, options)
     integer = options.quantization.integer
     calibrated = calibrate_stage(network, options.calibration) if integer else network
-    return export_quantized(quantize_stage(calibrated, options.quantization, kind, options.given), tested, options)
+    return export_quantized(quantize_stage(calibrated, options.quantization, options.given), tested, options)
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
@@ -175,13 +181,13 @@ def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, option
         N2D2Error: for every wrong input; nothing half-written stays behind.
     """
     project = _project(quantized, tested, options)
-    path = _export_path(project.kind, options)
+    path = _export_path(options)
     with ExportFolder(path, project.manifest, options.export.force) as folder:
         project, kernels = _written(project, folder)
         checked = _checked(project, folder)
         report_stage(quantized, project.memory, checked.scores, checked.compared, options.recorded, folder, kernels)
         log.raise_on_strict()
-    tester = runner(project.kind)
+    tester = project.target.runner
     return ExportRun(path, project, checked, tester.slack if tester is not None else 0.0)
 
 
@@ -200,28 +206,26 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 
 def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> Project:
     """Plans the memory and asks the target whether it takes the network."""
-    network, kind = quantized.network, options.export.target or "CPP"
-    target = exporter(kind)
+    network, target = quantized.network, _target(options)
     memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, quantized.graph, chosen)
     request = export_request(network, quantized.graph, memory, stored, options.recorded)
     warn_without_effect(network.params, target, quantized.graph)
-    target.check(request)
-    manifest = _manifest(kind, network, options, target.details(request))
-    return Project(quantized, options, tested, stored, positions, memory, request, manifest)
+    prepared = target.prepare(request)
+    manifest = target.manifest(prepared)
+    return Project(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 
 def _written(project: Project, folder: Path) -> tuple[Project, list[KernelChoice]]:
     """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
     export = project.options.export
-    kernels = export_stage(project.request, project.kind, folder)
+    target = project.target
+    kernels = export_stage(target, project.prepared, folder)
     if export.tune:
-        tiled = {choice.layer for choice in kernels if choice.tiles}
-        tiles = tune_export(folder, list(project.request.memory_plan.order), tiled, export.tune, export.tune_command)
-        request = replace(project.request, layer_parameters=with_tiles(project.request.layer_parameters, tiles))
-        project = replace(project, request=request)
-        kernels = export_stage(request, project.kind, folder)
+        request = target.tune(project.prepared, folder, kernels, export.tune, export.tune_command)
+        project = replace(project, prepared=target.prepare(request))
+        kernels = export_stage(target, project.prepared, folder)
     save_statistics(project.quantized.observed, folder)
     return project, kernels
 
@@ -237,14 +241,18 @@ def _checked(project: Project, folder: Path) -> Checked:
     return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder))
 
 
-def _export_path(kind: str, options: RunOptions) -> Path:
-    return options.folder / export_folder_name(kind, options.quantization.bits)
+def _target(options: RunOptions) -> Target[Any]:
+    return find_target(options.export.target or target_names()[0])
+
+
+def _export_path(options: RunOptions) -> Path:
+    return options.folder / export_folder_name(_target(options).name, options.quantization.bits)
 
 
 def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
     """Raises E808 where tiles are to be timed that the export does not have."""
     if options.export.tune:
-        check_tunable(options.export.target or "CPP", network.params["RuntimeDispatch"])
+        _target(options).check_tunable(network.params.as_dict())
 
 
 def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:
@@ -274,12 +282,12 @@ def _simulated(project: Project, stimuli: Stimuli, folder: Path) -> Scores:
 
 def _compiled(project: Project, scores: Scores, folder: Path) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
-    quantized, score, tester = project.quantized, project.options.score, runner(project.kind)
+    quantized, score, tester = project.quantized, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing():
         log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
-    with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest) as run:
+    with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest.details) as run:
         if run is not None and (sizes := run.sizes()):
             log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
         if run is not None and score.test and project.stored.count:
@@ -296,13 +304,9 @@ def _compiled(project: Project, scores: Scores, folder: Path) -> Comparison:
 
 
 @contextmanager
-def _running(wanted: type[Runner] | None, folder: Path, manifest: Manifest) -> Iterator[Runner | None]:
+def _running(wanted: type[Runner] | None, folder: Path, details: Mapping[str, Any]) -> Iterator[Runner | None]:
     if wanted is None:
         yield None
         return
-    with wanted(folder, manifest) as project:
+    with wanted(folder, details) as project:
         yield project
-
-
-def _manifest(kind: str, network: LoadedNetwork, options: RunOptions, details: dict) -> Manifest:
-    return Manifest(kind, network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes(), details)

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.layerwise import LayerwiseRun
 from n2d2py.quant.moments import has_moments
 from n2d2py.quant.options import QuantOptions

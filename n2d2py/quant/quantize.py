@@ -10,8 +10,9 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Real
 from n2d2py.operators.convert import Convert
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types import TensorTypes
 
@@ -110,7 +111,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
                 remedy="export with -nbbits -32",
             )
         ]
-    node.params = {**node.params, "weights": weights.astype(np.float16)}
+    node.form = Real({**node.params, "weights": weights.astype(np.float16)})
     return []
 
 
@@ -119,15 +120,7 @@ def _plain_graph(graph: Graph) -> QuantGraph:
     kind = plain_type("int32")
     result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    wrong = [
-        node
-        for node in graph.nodes
-        if node.activation is not None
-        or (
-            node.op.kind != "PoolSum"
-            and not (node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))
-        )
-    ]
+    wrong = [node for node in graph.nodes if not computes_plain(node)]
     ErrorList.raise_if(
         [
             N2D2Error(
@@ -145,7 +138,6 @@ def _plain_graph(graph: Graph) -> QuantGraph:
             node.op,
             list(node.inputs),
             list(node.outputs),
-            dict(node.params),
             clamp=(kind.qmin, kind.qmax),
             location=node.location,
             source=list(node.source),
@@ -166,7 +158,7 @@ def _float_layer(node: Node, kind: NumType) -> QuantNode:
         node.op,
         list(node.inputs),
         list(node.outputs),
-        params,
+        Real(params),
         activation=node.activation,
         location=node.location,
         source=list(node.source),

@@ -19,7 +19,7 @@ from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.statistics import Statistics, batch_size, network_key
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import CalibrationOptions
+from n2d2py.stages.options import CalibrationOptions, keeps_channels
 
 __all__ = ["STATISTICS_FILE", "Calibration", "calibrate_stage", "calibration_folder_name", "save_statistics"]
 
@@ -62,7 +62,9 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
             remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
         )
     observer = _collected if options.reload is None else _reloaded
-    observed = calibrate(fused.graph, options.per_output, options.equalize, partial(observer, fused, options))
+    per_output = keeps_channels(options, network.options.target)
+    observer = partial(observer, fused, replace(options, per_output=per_output))
+    observed = calibrate(fused.graph, per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
 
 

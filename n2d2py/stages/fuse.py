@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from n2d2py import log
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
@@ -30,6 +30,6 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     return replace(network, graph=graph, targets=targets), report
 
 
-def _moved(target: Target, graph: Graph) -> Target:
+def _moved(target: ScoreTarget, graph: Graph) -> ScoreTarget:
     tensor = graph.resolve(target.tensor)
     return target if tensor is None else replace(target, tensor=tensor)

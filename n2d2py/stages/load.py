@@ -18,14 +18,15 @@ from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import InternalError, Location, N2D2Error, readable
+from n2d2py.export import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
-from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import stimulus_shape
 from n2d2py.ini.document import Document, load_document
-from n2d2py.ini.params import Params, load_params
+from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.stages.options import Data, Labels, LoadOptions
@@ -64,7 +65,7 @@ class LoadedNetwork:
     """What the load stage gives: the float graph, what is scored, the data, and the files it came from."""
 
     graph: Graph
-    targets: list[Target]
+    targets: list[ScoreTarget]
     data: DataSet
     params: Params
     options: LoadOptions
@@ -84,7 +85,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     Raises:
         N2D2Error: E101 and others for an unreadable file, E008 for a file that is neither INI nor ONNX.
     """
-    params = load_params(options.parameters)
+    params = load_params(options.parameters, options.target)
     if not path.exists():
         raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="check the path")
     if path.suffix == ".onnx":
@@ -189,7 +190,7 @@ def graph_files(document: Document) -> list[Path]:
     return [path for path in (resolve_path(text, document) for text in named) if path is not None]
 
 
-def _mapping(document: Document, target: Target, labels: Sequence[str]) -> LabelsMapping:
+def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> LabelsMapping:
     path = resolve_path(target.mapping, document)
     if path is None:
         raise N2D2Error(
@@ -265,7 +266,7 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     from n2d2py.frontend.onnx.importer import import_onnx
 
     graph = import_onnx(path)
-    targets = [Target(f"{name}.Target", name) for name in graph.outputs]
+    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     return LoadedNetwork(graph, targets, _onnx_data(graph, options), params, options, folder, [path])
 
 

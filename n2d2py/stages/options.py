@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export import QuantDefaults, find_target
 from n2d2py.quant.options import QuantOptions
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "RunOptions",
     "ScoreOptions",
     "check_options",
+    "keeps_channels",
     "quant_options",
 ]
 
@@ -51,6 +53,7 @@ class LoadOptions:
         data: what calibrates and, with labels, is scored, in place of the data of an INI.
         labels: the labels of `data` where these hold none.
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
+        target: what will be exported; its export parameters and the limits of its integers hold.
         parameters: file of export parameters.
         plugins: folders of plug-ins.
         pre_samples: test stimulus whose pictures after each step of the pipeline are written; -1 for none.
@@ -66,6 +69,7 @@ class LoadOptions:
     data: Data | None = None
     labels: Labels | None = None
     input_range: tuple[float, float] | None = None
+    target: str | None = None
     parameters: str | Path | None = None
     plugins: tuple[str, ...] = ()
     pre_samples: int = -1
@@ -102,7 +106,7 @@ class QuantizationOptions:
             precision.
         act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
         wt_clipping: how ranges of weights are chosen.
-        rescaling: arithmetic that maps accumulators to outputs.
+        rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
         rounding: "nearest" or "adaptive"; None: by the quality.
         reduce_range: weights so small that sums of two products of bytes fit 16 bits.
         correct_bias: whether biases make up for the mean error of outputs, unless the quality is fast.
@@ -116,7 +120,7 @@ class QuantizationOptions:
     act_clipping: str = "MSE"
     quantile: float = 0.9999
     wt_clipping: str = "None"
-    rescaling: str = "Floating-point"
+    rescaling: str | None = None
     rounding: str | None = None
     reduce_range: bool = False
     correct_bias: bool = True
@@ -160,7 +164,7 @@ class ExportOptions:
     """What is written, and where.
 
     Attributes:
-        target: such as "CPP".
+        target: name of the export.
         force: replace an export of another network, or one with files that were edited.
         stimuli: test stimuli written into the export; 0 for none, -1 for all.
         tune: rounds over which tiles are timed; 0 for none.
@@ -222,8 +226,18 @@ def check_options(options: RunOptions) -> None:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
 
 
+def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
+    """Whether weights get a scale for each output channel, which the target must be able to have."""
+    return options.per_output and _limits(target).per_output
+
+
+def _limits(target: str | None) -> QuantDefaults:
+    return QuantDefaults() if target is None else find_target(target).quantization
+
+
 def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None) -> QuantOptions:
     """The options of the algorithms: what the quality and the target decide is decided."""
+    wanted = _limits(target)
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     return QuantOptions(
@@ -231,16 +245,16 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
         chosen.act_clipping,
         chosen.quantile,
         chosen.wt_clipping,
-        chosen.rescaling,
-        calibration.per_output,
-        chosen.unsigned and target != "NVDLA",
+        chosen.rescaling or wanted.rescaling or "Floating-point",
+        keeps_channels(calibration, target),
+        chosen.unsigned and wanted.unsigned,
         calibration.equalize,
         correct_bias=chosen.correct_bias and not fast,
         adaptive_rounding=rounding == "adaptive",
-        input_bits=chosen.input_bits or (8 if target == "NVDLA" else 16 if best else 0),
-        output_bits=chosen.output_bits or (8 if fast or target == "NVDLA" else 16 if best else 0),
-        mixed=chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and target != "NVDLA",
-        wide_joins=target != "NVDLA",
+        input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),
+        output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
+        mixed=chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed,
+        wide_joins=wanted.wide_joins,
         sequential=chosen.sequential,
-        reduce_range=chosen.reduce_range,
+        reduce_range=chosen.reduce_range or wanted.reduce_range,
     )

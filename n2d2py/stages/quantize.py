@@ -47,12 +47,9 @@ class QuantizedNetwork:
 
 
 def quantize_stage(
-    calibrated: Calibration | LoadedNetwork,
-    options: QuantizationOptions,
-    target: str | None = None,
-    given: Collection[str] = (),
+    calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, given: Collection[str] = ()
 ) -> QuantizedNetwork:
-    """The typed network for a target: integers from a calibration, or floating point from a loaded network.
+    """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
 
     `given` are the names of options that were asked for: W503 warns of those without effect on a network that comes quantized.
 
@@ -63,7 +60,7 @@ def quantize_stage(
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
     network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
-    chosen = quant_options(calibrated.options, options, target)
+    chosen = quant_options(calibrated.options, options, network.options.target)
     quality = calibrated.options.quality
     if observed is None:
         check_imported(options.bits, given)

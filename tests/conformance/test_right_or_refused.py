@@ -10,9 +10,9 @@ import pytest
 from onnx import numpy_helper, parser
 from support.export_build import need
 
+from n2d2py import load_export
 from n2d2py.cli import main
 from n2d2py.reference.engine import original_engine
-from n2d2py.runtime import load_export
 
 
 def _f(*values: float) -> np.ndarray:

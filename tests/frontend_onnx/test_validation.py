@@ -62,6 +62,8 @@ def test_inputs_outputs_and_attributes(text, what):
         ),
         ("int8 z = {0}", "y = com.microsoft.QLinearAdd (x, z)", "E310", "too few"),
         ("", "y = LRN <size = 0> (x)", "E310", "size"),
+        ("", "y, z = Split <axis = 1, num_outputs = 0> (x)", "E314", "its num_outputs are 0, it has 2 outputs"),
+        ("", "y = Split <axis = 1, num_outputs = 0> (x)", "E314", "its num_outputs are 0, it has 1 outputs"),
         ("", "y = MaxPool <kernel_shape = [2,2], pads = [5000,0,0,0]> (x)", "E310", "larger than any image"),
     ],
 )

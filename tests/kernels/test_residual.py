@@ -21,6 +21,7 @@ from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.graph import QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned
 from n2d2py.operators.elemwise import ElemWise
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
@@ -63,7 +64,7 @@ def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out:
         ElemWise("Sum"),
         ["old", "own"] if swapped else ["own", "old"],
         ["y"],
-        params={"multipliers": np.array(weights, np.int32), "offset": np.array([offset], np.int32)},
+        form=Aligned(np.array(weights, np.int32), np.array([offset], np.int32)),
         rescale=make_rescale(mode, np.array([factor]), acc_bits=32)[0],
         clamp=clamp,
         bound=bound,

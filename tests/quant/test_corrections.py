@@ -13,7 +13,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.layers import activation_clamp
+from n2d2py.quant.forming import activation_clamp
 from n2d2py.quant.moments import observe
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.rounding import CompensatedRounding, round_compensated

@@ -16,7 +16,8 @@ from network_generator import Layer, Spec
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, Manifest, exporter
+from n2d2py.export import ExportFolder, find_target
+from n2d2py.export.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
@@ -24,7 +25,6 @@ from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
-from n2d2py.runtime import Export
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
@@ -107,19 +107,17 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     if failure is not None:
         return failure
     calibrated = calibrate_stage(network, options.calibration) if options.quantization.integer else network
-    quantized = quantize_stage(calibrated, options.quantization, "CPP")
+    quantized = quantize_stage(calibrated, options.quantization)
     fused, graph = quantized.network, quantized.graph
     memory = plan_stage(graph, network.params, True)
     none, _ = exported_stimuli(None, 0)
     request = export_request(fused, graph, memory, stored_stimuli(fused, graph, none), options.recorded)
-    target = exporter("CPP")
-    target.check(request)
-    manifest = Manifest(
-        "CPP", network.graph.name, dict(options.recorded), network.params.as_dict(), {}, target.details(request)
-    )
+    target = find_target("CPP")
+    prepared = target.prepare(request)
+    manifest = target.manifest(prepared)
     written = folder / "export"
     with ExportFolder(written, manifest) as inside:
-        export_stage(request, "CPP", inside)
+        export_stage(target, prepared, inside)
     return Prepared(spec, written, graph, _stored_inputs(graph, spec.seed), manifest.details["namespace"])
 
 

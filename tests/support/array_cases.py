@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
+from n2d2py.graph.forms import Real
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
@@ -92,7 +93,7 @@ class Arrays:
                 inputs[name], tensors[name] = values.reshape(1, -1), ((1, values.size), kind)
             else:
                 params[f"operand{index}"] = values
-        graph = self.sweep.graph(op, tensors, ((1, op.output_size()), output), params=params)
+        graph = self.sweep.graph(op, tensors, ((1, op.output_size()), output), form=Real(params))
         case = self.sweep.case(f"{op.kind} {getattr(op, 'function', '')} {note}", graph, inputs, LAYOUT)
         case.exact = exact
         return case

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.export import Stimuli
+from n2d2py.export import StoredStimuli
+from n2d2py.export.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.passes import fuse
 from n2d2py.quant.quantize import float_graph
-from n2d2py.runtime.export import Export
 from support.conformance_cases import Case, Outcome
 from support.export_networks import request, write_export
 
@@ -84,7 +84,7 @@ def fuse_plainly(network: Graph) -> tuple[Graph, object]:
 
 def compiled(graph: QuantGraph, folder: Path, *, pieces: int = 2) -> Export:
     """The exported project of `graph`, compiled without optimisation in a few pieces."""
-    write_export(folder, request(graph, targets=(), stimuli=Stimuli((), (), ())))
+    write_export(folder, request(graph, targets=(), stimuli=StoredStimuli((), (), ())))
     sources = sorted(path.relative_to(folder) for path in (*folder.glob("dnn/src/*.cpp"), *folder.glob("dnn/parameters/*.cpp")))
     own = [
         path for path in sources if path.parent.name == "src" and path.stem in ("arena", "forward", "info", "quantize", "trace")

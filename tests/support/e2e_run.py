@@ -14,7 +14,8 @@ import pytest
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.runtime import Export, Network
+from n2d2py.export.cpp.library import Export
+from n2d2py.runtime import Network
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"

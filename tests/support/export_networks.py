@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
-from n2d2py.export import ExportFolder, ExportRequest, Stimuli, Target, exporter
+from n2d2py.export import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane, Step
 from n2d2py.memory.problem import MemoryProblem
@@ -51,7 +52,7 @@ class Builder:
         """A Conv or Fc with weights of `shape`; unsigned outputs are rectified."""
         taps = int(np.prod(shape[1:]))
         params = {"weights": self.rng.integers(-127, 128, shape), "bias": self.rng.integers(-4000, 4000, shape[0])}
-        node = QuantNode(name, op, [source], [name], params)
+        node = QuantNode(name, op, [source], [name], Weighted(**params))
         if self.integer:
             reach = np.abs(params["weights"]).reshape(shape[0], -1).sum(1) * self.graph.type(source).qmax
             node.bound = int((reach + np.abs(params["bias"])).max())
@@ -61,7 +62,7 @@ class Builder:
             )
             node.clamp = (kind.qmin, kind.qmax)
         else:
-            node.params = {role: array.astype(np.float32) / 127 / np.sqrt(taps) for role, array in params.items()}
+            node.form = Real({role: array.astype(np.float32) / 127 / np.sqrt(taps) for role, array in params.items()})
             node.activation = None if kind.signed else Clip(0)
         return self.add(node, kind)
 
@@ -73,11 +74,11 @@ class Builder:
 
     def pool(self, name: str, op: Pool, source: str) -> str:
         kind = self.graph.type(source)
-        node = QuantNode(name, op, [source], [name])
+        node = QuantNode(name, op, [source], [name], Moved() if self.integer else Real())
         if self.integer:
             node.clamp = (kind.qmin, kind.qmax)
             if op.mode == "Average":
-                area = op.kernel[0] * op.kernel[1]
+                area, node.form = op.kernel[0] * op.kernel[1], Rescaled()
                 node.rescale, node.bound = FloatRescale(np.array([1 / area])), area * kind.qmax
         return self.add(node, kind)
 
@@ -102,9 +103,9 @@ def residual(integer: bool) -> QuantGraph:
     first = build.weighted("stem", Conv(pads=(1, 1, 1, 1)), "env", (6, 4, 3, 3), U8)
     deep = build.weighted("deep", Conv(pads=(1, 1, 1, 1), groups=6), first, (6, 1, 3, 3), U8, fixed=True)
     flat = build.weighted("flat", Conv(), deep, (6, 6, 1, 1), U8)
-    add = QuantNode("add", ElemWise("Sum"), [first, flat], ["add"])
+    add = QuantNode("add", ElemWise("Sum"), [first, flat], ["add"], Real())
     if integer:
-        add.params = {"multipliers": np.array([3, 5]), "offset": np.array([0])}
+        add.form = Aligned(np.array([3, 5]), np.array([0]))
         add.rescale, add.clamp, add.bound = FloatRescale(np.array([1 / 8])), (0, 255), 8 * 255
     build.add(add, U8)
     pool = build.pool("mean", Pool("Average", (7, 9)), "add")
@@ -132,8 +133,8 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
     labels = scores.reshape(count, -1).argmax(1).astype(np.int32)
     labels[0] = (labels[0] + 1) % scores.shape[1]
     values = {
-        "stimuli": Stimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
-        "targets": (Target(graph.outputs[0], top_n=2),),
+        "stimuli": StoredStimuli(tuple(inputs), (labels,), tuple(f"img/{i}.png" for i in range(count))),
+        "targets": (ScoredOutput(graph.outputs[0], top_n=2),),
         "plan": separate_plan(graph, external),
         "problem": MemoryProblem({}, (), (), ()),
         **fields,
@@ -143,8 +144,8 @@ def request(graph: QuantGraph, *, count: int = 4, external: tuple[str, ...] = ()
 
 def write_export(path: Path, made: ExportRequest) -> Path:
     """The C++ project of a request at `path`."""
-    cpp = exporter("CPP")
-    cpp.check(made)
-    with ExportFolder(path, cpp.manifest(made)) as folder:
-        cpp.write(made, folder)
+    cpp = find_target("CPP")
+    prepared = cpp.prepare(made)
+    with ExportFolder(path, cpp.manifest(prepared)) as folder:
+        cpp.write(prepared, folder)
     return path

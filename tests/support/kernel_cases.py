@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
@@ -62,7 +63,8 @@ class Sweep:
         for name, (shape, kind) in [*inputs.items(), ("y", output)]:
             graph.tensors[name] = QuantTensor(name, shape, kind)
         graph.inputs, graph.outputs = list(inputs), ["y"]
-        graph.nodes.append(QuantNode("layer", op, list(inputs), ["y"], **node))
+        form = node.pop("form", None) or form_of({}, "clamp" in node, "rescale" in node)
+        graph.nodes.append(QuantNode("layer", op, list(inputs), ["y"], form, **node))
         return graph
 
     def requantize(self, bound: int, kind: NumType, count: int, largest: float | None = None) -> dict:
@@ -75,10 +77,10 @@ class Sweep:
         return {"rescale": rescale, "clamp": (int(low), int(high)), "bound": int(bound)}
 
     def linear(self, weights: np.ndarray, x: np.ndarray, kind: NumType, output: NumType) -> dict:
-        """params and rescale of a layer of weighted sums, or its floating-point form."""
+        """form and rescale of a layer of weighted sums, or its floating-point form."""
         if kind.is_float:
             return {
-                "params": {"weights": weights, "bias": self.stored((len(weights),), kind)},
+                "form": Real({"weights": weights, "bias": self.stored((len(weights),), kind)}),
                 "activation": self.rng.choice([None, Clip(0.0), Clip(-0.5, 0.75), LeakyRectifier(0.1)]),
             }
         flat = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)
@@ -87,7 +89,7 @@ class Sweep:
         bound = reach + int(np.abs(bias).max())
         count = len(weights) if next(self.per_output) else 1
         typical = max(1.0, reach / 3)
-        return {"params": {"weights": weights, "bias": bias}, **self.requantize(bound, output, count, typical)}
+        return {"form": Weighted(weights, bias), **self.requantize(bound, output, count, typical)}
 
     def place(self, layout: str, tensors: dict, dead: layouts.Dead) -> dict:
         """Planes of the tensors in one of the layouts."""
@@ -131,7 +133,7 @@ class Sweep:
         weights = self.weights((outputs, shape[1] // groups, *kernel), kind)
         x = self.stored(shape, kind)
         node = self.linear(weights, x, kind, out_kind)
-        probe = QuantNode("probe", op, ["x"], ["y"], params=node["params"])
+        probe = QuantNode("probe", op, ["x"], ["y"], node["form"])
         result = op.output_shapes([shape], probe)[0]
         graph = self.graph(op, {"x": (shape, kind)}, (result, out_kind), **node)
         title = f"conv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
@@ -195,17 +197,12 @@ class Sweep:
         bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(reach)
         offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
         count = shape[1] if self.rng.integers(4) == 0 else 1
-        return {
-            "params": {"multipliers": multipliers, "offset": np.array([offset])},
-            **self.requantize(bound + abs(offset), out_kind, count),
-        }
+        return {"form": Aligned(multipliers, np.array([offset])), **self.requantize(bound + abs(offset), out_kind, count)}
 
     def activation(self, function, shape, kinds, layout) -> Case:
         kind, out_kind = kinds
-        params = {}
-        if not kind.is_float:
-            params["table"] = self.stored((kind.qmax - kind.qmin + 1,), out_kind, "random")
-        graph = self.graph(Activation(function), {"x": (shape, kind)}, (shape, out_kind), params=params)
+        form = Real() if kind.is_float else Table(self.stored((kind.qmax - kind.qmin + 1,), out_kind, "random"))
+        graph = self.graph(Activation(function), {"x": (shape, kind)}, (shape, out_kind), form=form)
         x = self.stored(shape, kind, "random")
         return self.case(f"activation {function.kind} {shape[1:]}", graph, {"x": x}, layout)
 

@@ -41,7 +41,7 @@ def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kin
     if zero:
         flat = np.abs(weights.astype(np.int64)).reshape(outputs, -1).sum(axis=1).max()
         node["bound"] += int(flat) * zero
-    result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"], params=node["params"]))[0]
+    result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"], node["form"]))[0]
     graph = sweep.graph(op, {"x": (shape, kind)}, (result, kinds[1]), **node)
     title = f"deconv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
     reach = (kernel[0] - 1) * dilation[0]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from n2d2py.arithmetic import FLOAT32, NumType
+from n2d2py.graph.forms import Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16
@@ -52,9 +53,8 @@ def need_isa(isa: str) -> tuple[str, ...]:
 
 def byte_weights(case: harness.Case) -> harness.Case:
     """The case with its 16-bit weights divided to 8 bits, as layers with 16-bit inputs and 8-bit weights have them."""
-    params = case.node.params
-    params["weights"], params["bias"] = params["weights"] // 260, params["bias"] // 260
-    case.node.bound = int(params["weights"][0].size * 128 * 2**16 + np.abs(params["bias"]).max())
+    form = case.node.form = Weighted(*(array // 260 for array in case.node.params.values()))
+    case.node.bound = int(form.weights[0].size * 128 * 2**16 + np.abs(form.bias).max())
     return case
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.planning import plan_memory
@@ -118,7 +118,7 @@ def random_score(name: str, classes: int, count: int, right: float, top_n: int =
     outputs = random.normal(0, 1, (count, classes))
     hit = random.random(count) < right
     outputs[np.arange(count)[hit], labels[hit]] += 8
-    scorer = Scorer(Target(name, name, top_n), [f"class {k}" for k in range(classes)])
+    scorer = Scorer(ScoreTarget(name, name, top_n), [f"class {k}" for k in range(classes)])
     scorer.add(outputs, labels, [f"images/{k:05d}.png" for k in range(count)])
     return scorer.result()
 

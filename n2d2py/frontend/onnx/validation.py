@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERATED", "Validator", "check_bounds", "check_structure", "check_texts"]
 
-TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+TOLERATED = (
+    "No Op registered",
+    "No opset import for domain",
+    "Field 'shape' of 'type' is required but missing",
+    "is deprecated in domain_version",
+)
 """What the check of the standard refuses although the import lists it better, or does not need it."""
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
@@ -198,10 +203,11 @@ class Validator:
         """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind = self._type(name)
+            kind, allowed = self._type(name), _allowed(parameter)
+            if kind is None and self._is_real(name) and "float" not in allowed:
+                return self._error(proto, f"its input '{name}' holds real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
-            allowed = _allowed(parameter)
             if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
                 return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
@@ -222,6 +228,12 @@ class Validator:
             known = {"float32": "float", "float64": "double"}
             return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
         return (builder.kind_of(name) or None) if builder.is_tensor(name) else None
+
+    def _is_real(self, name: str) -> bool:
+        """Whether a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        builder = self._builder
+        of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in builder.model.inputs)
+        return builder.is_tensor(name) and name not in builder.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
     def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:

@@ -15,6 +15,8 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
     weights = node.constant(1, "weights")
     if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
         raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
+    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
     groups, channels = int(node.attribute("group", 1)), node.shape()[1]
     if groups < 1 or weights.shape[0] != channels or channels % groups:
         raise Unsupported(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,28 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export.base import Exporter, ExportRequest
+from n2d2py.export.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.export.nvdla.emit import Compiled, emit
+from n2d2py.export.nvdla.files import CALIBRATION, LAYERS, LOADABLE, stimuli_files
 from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.export.nvdla.lower import lower
+from n2d2py.export.nvdla.parameters import PARAMETERS
 from n2d2py.export.nvdla.readme import layers_json, readme
+from n2d2py.export.nvdla.runner import LoadableRunner
 from n2d2py.export.nvdla.scales import calibration_json, given_scales
+from n2d2py.export.registry import register
 from n2d2py.files import write_text
-from n2d2py.ini.params import PARAMETERS
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, Config
 from n2d2py.nvdla.firmware import FP16, INT8
 
-__all__ = ["LAYERS", "LOADABLE", "NvdlaExporter", "stimuli_files", "target_of"]
+__all__ = ["NvdlaExport", "NvdlaTarget", "hardware_of"]
 
-LOADABLE = "out.nvdla"
-LAYERS = "layers.json"
-CALIBRATION = "calibration.json"
 _ABI = {"0.11": "v10", "0.12": "v12"}
 
 
-def stimuli_files(inputs: int) -> list[str]:
-    """Names of the files with the stored values of each input: stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
-    return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]
-
-
-def target_of(request: ExportRequest) -> tuple[Config, int, str]:
+def hardware_of(request: ExportRequest) -> tuple[Config, int, str]:
     """Configuration, precision and firmware ABI that the parameters ask for.
 
     Raises:
@@ -69,58 +65,58 @@ def target_of(request: ExportRequest) -> tuple[Config, int, str]:
     return config, precision, _ABI[parameters.get("NVDLAFirmware") or "0.12"]
 
 
-class NvdlaExporter(Exporter):
+@dataclass(frozen=True)
+class NvdlaExport:
+    """What is written: the hardware layers and the loadable made of them, for a firmware."""
+
+    lowered: Lowered
+    compiled: Compiled
+    abi: str
+
+
+class NvdlaTarget(Target[NvdlaExport]):
     """A loadable for NVDLA hardware, checked and described."""
 
     name = "NVDLA"
+    parameters = PARAMETERS
+    quantization = QuantDefaults(unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False)
     needs_plan = False
-    parameters = frozenset(key.name for key in PARAMETERS.keys if key.name.startswith("NVDLA"))
-    layer_parameters = ()
+    runner = LoadableRunner
 
-    def problems(self, request: ExportRequest) -> list[N2D2Error]:
+    def prepare(self, request: ExportRequest) -> Prepared[NvdlaExport]:
         """E704 without layers, E705 parameters, E715 layers that the accelerator cannot run, E716 its limits."""
         if not request.graph.nodes:
-            return [
-                N2D2Error(
-                    "E704",
-                    f"the network '{request.graph.name}' has no layer to export",
-                    remedy="check that an output depends on an input through a layer",
-                )
-            ]
+            return Prepared(request, [no_layers(request.graph)])
         try:
-            config, precision, abi = target_of(request)
+            config, precision, abi = hardware_of(request)
             problems = _types(request) if precision == INT8 else []
             if problems:
-                return problems
+                return Prepared(request, problems)
             lowered, problems = lower(request.graph, config, precision, _scales(request), _fallback(request))
             if abi == "v10" and precision == INT8:
                 problems += [_softmax_of_bytes(one.name) for one in lowered.emulated if one.extension is None]
-            if not problems:
-                emit(lowered, abi)
-            return problems
+            if problems:
+                return Prepared(request, problems)
+            return Prepared(request, (), NvdlaExport(lowered, emit(lowered, abi), abi))
         except N2D2Error as problem:
-            return [problem]
+            return Prepared(request, [problem])
 
-    def compile(self, request: ExportRequest) -> tuple[Lowered, Compiled]:
-        """The hardware layers and the loadable of a checked request."""
-        config, precision, abi = target_of(request)
-        lowered, _ = lower(request.graph, config, precision, _scales(request), _fallback(request))
-        return lowered, emit(lowered, abi)
-
-    def details(self, request: ExportRequest) -> dict[str, Any]:
+    def details(self, prepared: Prepared[NvdlaExport]) -> dict[str, Any]:
         """Configuration, precision and firmware."""
-        config, precision, abi = target_of(request)
-        return {"configuration": config.name, "precision": "int8" if precision == INT8 else "fp16", "abi": abi}
+        made = prepared.result
+        precision = "int8" if made.lowered.precision == INT8 else "fp16"
+        return {"configuration": made.lowered.config.name, "precision": precision, "abi": made.abi}
 
-    def write(self, request: ExportRequest, folder: Path) -> None:
+    def write(self, prepared: Prepared[NvdlaExport], folder: Path) -> None:
         """Writes the loadable, the description of its layers and a README.
 
         Raises:
             N2D2Error: E717 when the loadable does not pass the checker.
         """
-        lowered, compiled = self.compile(request)
+        request, made = prepared.request, prepared.result
+        lowered, compiled = made.lowered, made.compiled
         data = write_loadable(compiled.loadable)
-        found = violations(Program.of(compiled.loadable, LOADABLE, target_of(request)[2]), lowered.config)
+        found = violations(Program.of(compiled.loadable, LOADABLE, made.abi), lowered.config)
         if found:
             raise N2D2Error(
                 "E717", f"the loadable that was made is not valid: {found[0]}", remedy="this is a defect of n2d2py; report it"
@@ -141,7 +137,7 @@ class NvdlaExporter(Exporter):
         if request.stimuli.count:
             for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
                 np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
-        write_text(folder / "README.md", readme(request, lowered, compiled, target_of(request)[2]))
+        write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))
 
 
 def _scales(request: ExportRequest) -> dict[str, float]:
@@ -179,3 +175,6 @@ def _types(request: ExportRequest) -> list[N2D2Error]:
                 )
             )
     return found[:8]
+
+
+register(NvdlaTarget())

@@ -19,6 +19,7 @@ from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import form_of
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, Function
 
@@ -162,12 +163,13 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
     scaling = entry["rescale"]
     rescales = {made.__name__: made for made in Rescale.__subclasses__()}
     made = scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+    integer = made is not None or entry["clamp"] is not None
     return QuantNode(
         entry["name"],
         op(**_unpack(entry["attributes"], arrays)),
         entry["inputs"],
         entry["outputs"],
-        _unpack(entry["params"], arrays),
+        form_of(_unpack(entry["params"], arrays), integer, made is not None),
         made,
         entry["clamp"] and tuple(entry["clamp"]),
         entry["bound"],

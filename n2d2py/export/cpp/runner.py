@@ -7,30 +7,27 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
-from n2d2py.export import Manifest
-from n2d2py.export.replacement import MANIFEST
-from n2d2py.files import write_text
+from n2d2py.export.cpp.build import build_environment
+from n2d2py.export.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime.build import build_environment
-from n2d2py.runtime.export import Export, load_export
-from n2d2py.runtime.runner import Runner, register_runner
+from n2d2py.runtime.runner import Runner
 
 __all__ = ["CompiledExport"]
 
 
-@register_runner
 class CompiledExport(Runner):
     """A built copy of a written C++ export; removed at the end."""
 
-    export = "CPP"
     label = "compiled"
     remedy = "install g++ and make"
 
@@ -40,15 +37,13 @@ class CompiledExport(Runner):
         found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
         return "" if found else "no C++ compiler or make"
 
-    def __init__(self, folder: Path, manifest: Manifest):
-        self._source = folder
-        self._manifest = manifest
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._source, self._namespace = folder, details["namespace"]
 
     def __enter__(self) -> CompiledExport:
         self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
         self.folder = Path(self._temporary.name) / "export"
         shutil.copytree(self._source, self.folder)
-        write_text(self.folder / MANIFEST, self._manifest.text(self.folder))
         try:
             self._command(
                 "make", f"-j{cores()}", "all", "lib", what="building the export", steps=len(list(self.folder.rglob("*.cpp")))
@@ -120,4 +115,4 @@ class CompiledExport(Runner):
 
     def network(self) -> Export:
         """The project's library, loaded."""
-        return load_export(self.folder)
+        return Export(self.folder / "lib" / f"lib{self._namespace}.so", self._namespace)

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.base import Exporter, ExportRequest, KernelChoice, register
+from n2d2py.export.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
+from n2d2py.export.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.export.cpp.project import Project, namespace_of
+from n2d2py.export.cpp.runner import CompiledExport
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.export.cpp.tune import tune_export, with_tiles
 from n2d2py.export.cpp.view import LayerView
+from n2d2py.export.registry import register
 from n2d2py.graph.shapes import height, width
-from n2d2py.ini.params import N2D2_STRATEGIES, PARAMETERS
+from n2d2py.memory.parameters import N2D2_STRATEGIES
+from n2d2py.memory.plan import MemoryPlan
 
-__all__ = ["CppExporter"]
-
-_FORMATS = ("auto", "text", "string")
+__all__ = ["CppTarget"]
 
 
-class CppExporter(Exporter):
+class CppTarget(Target[Project]):
     """A standalone C++11 project with templated kernels and a static arena."""
 
     name = "CPP"
+    parameters = PARAMETERS
+    layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
-    parameters = frozenset(key.name for key in PARAMETERS.keys if not key.name.startswith("NVDLA"))
-    layer_parameters = ("Tile",)
+    runner = CompiledExport
 
-    def problems(self, request: ExportRequest) -> list[N2D2Error]:
-        """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters."""
-        graph, plan = request.graph, request.plan
+    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+        """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
+
+        Raises:
+            InternalError: where graph, plan, scored outputs and stimuli do not fit each other.
+        """
+        graph, plan = request.graph, request.memory_plan
         if not graph.nodes:
-            return [
-                N2D2Error(
-                    "E704",
-                    f"the network '{graph.name}' has no layer to export",
-                    remedy="check that an output depends on an input through a layer",
-                )
-            ]
+            return Prepared(request, [no_layers(graph)])
         found = [
             N2D2Error(
                 "E703",
@@ -49,16 +52,21 @@ class CppExporter(Exporter):
             for tensor in graph.tensors.values()
             if not 2 <= len(tensor.shape) <= 4
         ]
-        if not found and plan is not None:
+        codes: dict[str, LayerCode] = {}
+        if not found:
             identifiers = Identifiers(graph)
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = layer_code(node, graph, plan.planes, identifiers)
+                        code = codes[node.name] = layer_code(node, graph, plan.planes, identifiers)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
-        return found + _tile_problems(request) + _parameter_problems(request)
+        found += _tile_problems(request, codes) + _parameter_problems(request)
+        if found:
+            return Prepared(request, found)
+        _check_consistent(request, plan)
+        return Prepared(request, (), Project(request, codes))
 
     def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
@@ -72,32 +80,32 @@ class CppExporter(Exporter):
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
         return found
 
-    def check(self, request: ExportRequest) -> None:
-        """Also raises InternalError where graph, plan, targets and stimuli do not fit each other."""
-        super().check(request)
-        graph, plan = request.graph, request.memory_plan
-        request.stimuli.check(graph)
-        if sorted(plan.order) != sorted(node.name for node in graph.nodes):
-            raise InternalError("the memory plan schedules other layers than the network has")
-        if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
-            raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
-        for target in request.targets:
-            if target.output not in graph.outputs:
-                raise InternalError(f"the target on {target.output}, which is no output")
-        for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
-            shape = graph.shape(target.output)
-            if labels[:1].size != height(shape) * width(shape):
-                raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
-
-    def details(self, request: ExportRequest) -> dict[str, Any]:
+    def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too."""
-        return {"namespace": namespace_of(request)}
+        return {"namespace": namespace_of(prepared.request)}
 
-    def write(self, request: ExportRequest, folder: Path) -> list[KernelChoice]:
+    def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """Writes the project without manifest and statistics; returns the kernel of each layer."""
-        project = Project(request)
+        project = prepared.result
         project.write(folder)
         return [_chosen(layer) for layer in project.layers]
+
+    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
+        """An export for one instruction set has tiles to choose."""
+        if parameters["RuntimeDispatch"]:
+            raise N2D2Error(
+                "E808",
+                "-tune does not fit: RuntimeDispatch holds several instruction sets",
+                remedy="leave out -tune, or tune an export for one instruction set",
+            )
+
+    def tune(
+        self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
+    ) -> ExportRequest:
+        """The request with the best tile of each of the layers that work in tiles."""
+        request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
+        tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
+        return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
 
 
 def _chosen(layer: LayerView) -> KernelChoice:
@@ -108,6 +116,23 @@ def _chosen(layer: LayerView) -> KernelChoice:
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     sets = code.sets if code.kernel else ()
     return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+
+
+def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
+    """Raises InternalError where graph, plan, scored outputs and stimuli do not fit each other."""
+    graph = request.graph
+    request.stimuli.check(graph)
+    if sorted(plan.order) != sorted(node.name for node in graph.nodes):
+        raise InternalError("the memory plan schedules other layers than the network has")
+    if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
+        raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
+    for target in request.targets:
+        if target.output not in graph.outputs:
+            raise InternalError(f"the score of {target.output}, which is no output")
+    for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
+        shape = graph.shape(target.output)
+        if labels[:1].size != height(shape) * width(shape):
+            raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
@@ -123,21 +148,20 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     ]
 
 
-def _tile_problems(request: ExportRequest) -> list[N2D2Error]:
+def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
     """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
-    graph, plan = request.graph, request.plan
     asked = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
-    if not asked or plan is None:
-        return []
-    identifiers, found = Identifiers(graph), []
-    for node in graph.nodes:
+    found = []
+    for node in request.graph.nodes:
         for layer in {node.name, *node.source} & set(asked):
             if layer != node.name:
                 why = f"it is a part of the layer '{node.name}', which can have one"
-            elif node.name in plan.views:
+            elif node.name in request.memory_plan.views:
                 why = "nothing runs for the layer"
+            elif node.name not in codes:
+                continue  # that is another problem
             else:
-                code = layer_code(node, graph, plan.planes, identifiers)
+                code = codes[node.name]
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
                 why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
             if why:
@@ -169,9 +193,9 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
                     remedy="copy what -tune wrote, or remove it",
                 )
             )
-    if weights not in _FORMATS:
-        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(_FORMATS)}"))
+    if weights not in WEIGHTS_FORMATS:
+        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(WEIGHTS_FORMATS)}"))
     return found
 
 
-register(CppExporter())
+register(CppTarget())

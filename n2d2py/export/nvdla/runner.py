@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,14 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import InternalError
-from n2d2py.export import Manifest
-from n2d2py.export.nvdla.exporter import LAYERS, LOADABLE, stimuli_files
+from n2d2py.export.nvdla.files import LAYERS, LOADABLE, stimuli_files
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla import Program, read_loadable
 from n2d2py.nvdla.config import config
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tables import TensorDesc
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
-from n2d2py.runtime.runner import Runner, register_runner
+from n2d2py.runtime.runner import Runner
 
 __all__ = ["LoadableRunner"]
 
@@ -48,15 +48,13 @@ def _described(ports: list[tuple[int, TensorDesc | None]]) -> list[TensorDesc]:
     return found
 
 
-@register_runner
 class LoadableRunner(Runner):
     """out.nvdla on the functional model; fp16 sums in float64, which is fast and within the last bit."""
 
-    export = "NVDLA"
     label = "loadable"
     slack = 0.02
 
-    def __init__(self, folder: Path, manifest: Manifest):
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder = folder
         self.facts: dict[str, Any] = json.loads((folder / LAYERS).read_text(encoding="utf-8"))
         self.program = Program.of(read_loadable(folder / LOADABLE), LOADABLE)

@@ -14,9 +14,9 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.build import build_library
 from n2d2py.export.replacement import read_manifest
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
-from n2d2py.runtime.build import build_library
 
 __all__ = ["Export", "load_export"]
 

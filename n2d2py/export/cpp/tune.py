@@ -12,23 +12,14 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.build import build_error, need_make, run_make
 from n2d2py.files import write_text
-from n2d2py.runtime.build import build_error, need_make, run_make
 
-__all__ = ["TUNED_FILE", "best_tiles", "check_tunable", "tune_export", "tuned_text", "with_tiles"]
+__all__ = ["TUNED_FILE", "best_tiles", "tune_export", "tuned_text", "with_tiles"]
 
 TUNED_FILE = "statistics/tuned.ini"
 _GAIN = 0.97
 """A tile is kept when a layer takes at most this share of its time with the tile of the kernel."""
-
-
-def check_tunable(export: str, dispatch: bool) -> None:
-    """Raises E808 for an export whose tiles cannot be timed: another than C++, or one for several instruction sets."""
-    if export != "CPP" or dispatch:
-        reason = "RuntimeDispatch holds several instruction sets" if dispatch else f"the export {export} has no tiles"
-        raise N2D2Error(
-            "E808", f"-tune does not fit: {reason}", remedy="leave out -tune, or tune an export for one instruction set"
-        )
 
 
 def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds: int, command: str) -> dict[str, str]:
