@@ -614,7 +614,9 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
     calibrates = options.quantization.integer and bool(a.export or a.calibOnly)
     count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
-    return replace(options.load, target=a.export, extent=extent, read_data=read_data, synthetic=count if calibrates else None)
+    return replace(
+        options.load, target=a.export or None, extent=extent, read_data=read_data, synthetic=count if calibrates else None
+    )
 
 
 def _error(code: str, what: str, remedy: str) -> N2D2Error:

@@ -213,6 +213,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     request = export_request(network, quantized.graph, memory, stored, options.recorded)
     warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
+    prepared.check()
     manifest = target.manifest(prepared)
     return Project(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 

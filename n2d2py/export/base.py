@@ -126,6 +126,10 @@ class Prepared(Generic[ResultT]):
     problems: Sequence[N2D2Error] = ()
     content: ResultT | None = None
 
+    def check(self) -> None:
+        """Raises the problems, all together."""
+        ErrorList.raise_if(list(self.problems))
+
     @property
     def result(self) -> ResultT:
         """The content.
@@ -133,7 +137,7 @@ class Prepared(Generic[ResultT]):
         Raises:
             ErrorList: the problems, all together.
         """
-        ErrorList.raise_if(list(self.problems))
+        self.check()
         if self.content is None:
             raise InternalError("an export was prepared with neither a result nor a problem")
         return self.content

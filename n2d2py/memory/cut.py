@@ -210,7 +210,7 @@ class Cutter:
             for position in range(begin, end):
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or output.external or (window is not None and not self._leaves(position, end)):
+                if output is source or output.external or not self._leaves(position, end):
                     continue
                 out = buffers.form(output)
                 if window is None:

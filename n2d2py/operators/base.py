@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -67,10 +67,6 @@ class Op:
             where=node.location or node.name,
             remedy="remove the layer or export in floating point with -nbbits -32",
         )
-
-    def attributes(self) -> dict[str, Any]:
-        """The attributes by name, for reports."""
-        return dict(vars(self))
 
 
 OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catalog")

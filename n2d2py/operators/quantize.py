@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -38,10 +38,6 @@ class Quantize(Op):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
         return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
-
-    def attributes(self) -> dict[str, Any]:
-        """The type by its name, its scale and its zero point."""
-        return {"type": self.type.name, "scale": self.type.scale, "zero_point": self.type.zero_point}
 
 
 def is_quantized(graph: Graph) -> bool:

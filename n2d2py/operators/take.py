@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,7 +55,3 @@ class Take(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """The same integers."""
         return self.run(inputs, node)
-
-    def attributes(self) -> dict[str, Any]:
-        """For each axis the number of positions taken."""
-        return {"taken": tuple(None if taken is None else len(taken) for taken in self.indices)}

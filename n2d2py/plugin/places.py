@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.export.cpp import code, headers, isa
-from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
+from n2d2py.export.cpp import headers, isa, layer
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
+from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
@@ -178,7 +180,7 @@ def registries() -> list[Registry[Any]]:
 
 def lists() -> list[Any]:
     """The other dictionaries and lists that `enter` changes."""
-    return [code._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
+    return [layer._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def enter(declared: Declared, folder: Path) -> None:
         register(made)
         quantizer(made.kind)(PluginQuantizer)
         register_layout(made.kind, _layout)
-        register_layer(made.kind, lambda *layer: _code(header, *layer))
+        cpp(made.kind)(lambda layer: _code(header, layer))
         _enter_names(made, lambda op: op)
 
 
@@ -366,39 +368,34 @@ def _layout(node: QuantNode, graph: Any) -> OpSpec:
 
 
 # ---- C++ ----------------------------------------------------------------------------------------
-def _code(header: str, *layer: Any) -> LayerCode:
+def _code(header: str, layer: Layer) -> LayerCode:
     """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
-    build = LayerBuilder(*layer)
-    op, node = build.node.op, build.node
-    if build.streamed:
+    op, node = layer.op, layer.node
+    if layer.streamed:
         raise failed(op, node, 'its kernel does not run line by line, as OptimizeStream asks; use access = "whole"')
-    sum_type = build.sum_type()
-    types = {
-        "Input": build.input_plane,
-        "Output": build.output_plane,
+    sum_type = layer.sum_type()
+    types: dict[str, Any] = {
+        **layer.planes,
         "Sum": sum_type,
-        "Epilogue": build.moving_epilogue(clamped=True) if op.moves_values else build.epilogue(),
+        "Epilogue": moving_epilogue(layer, clamped=True) if op.moves_values else epilogue(layer),
     }
     constants: dict[str, Any] = {}
     if len(node.inputs) > 1 or op.inputs == 0:
-        types.update({f"Input{i}": build.identifiers.plane(name) for i, name in enumerate(node.inputs)})
-        constants.update({f"Input{i}Zero": kind.zero_point for i, kind in enumerate(build.inputs)})
+        types.update({f"Input{i}": plane for i, plane in enumerate(layer.input_planes)})
+        constants.update({f"Input{i}Zero": kind.zero_point for i, kind in enumerate(layer.inputs)})
         constants["Inputs"] = len(node.inputs)
-    constants.update(InputZero=build.inputs[0].zero_point, Serial=build.serial)
+    constants.update(InputZero=layer.inputs[0].zero_point, Serial=layer.serial)
     reals: dict[str, float] = {}
     for one in fields(op):
         _attribute(one, getattr(op, one.name), constants, reals)
-    types["Parameters"] = build.constants("parameters", sum_type if not build.integer else "float", reals, {})
-    arrays = [build.array(name, values, sum_type) for name, values in node.params.items()]
-    config = build.config(f"{node.name}: {op.kind}", types, constants)
-    ins = [f"in{i}" for i in range(len(node.inputs))]
-    call = f"{op.call}<{config}>({', '.join([*ins, 'out', *arrays])});"
+    types["Parameters"] = layer.constants("parameters", sum_type if not layer.integer else "float", reals)
+    arrays = [layer.array(name, values, sum_type) for name, values in node.params.items()]
+    constant = [Expression.of(str(each), types["Epilogue"], each) for each in arrays]
+    bases, declared = layer.bases, ()
     if op.inputs == 0:
-        call = (
-            f"const unsigned char* const in[] = {{{', '.join(ins)}}};\n"
-            f"{op.call}<{config}>({', '.join(['in', 'out', *arrays])});"
-        )
-    return build.code(header, call)
+        bases, declared = ("in",), (f"const unsigned char* const in[] = {{{', '.join(bases)}}};",)
+    config = layer.config(op.kind, types, constants)
+    return layer.code(header, Call(op.call, (config,), (*bases, "out", *constant), declared))
 
 
 def _attribute(one: Any, value: Any, constants: dict[str, Any], reals: dict[str, float]) -> None:

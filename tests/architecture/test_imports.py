@@ -137,6 +137,14 @@ def test_the_contract_of_quantizers_knows_no_operator(file):
     assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}
 
 
+def test_only_targets_know_their_names():
+    from n2d2py.export import target_names
+
+    rooms = ("ini", "quant", "memory", "runtime", "report", "stages", "pipeline", "options", "cli")
+    texts = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
+    assert [f for f, text in texts.items() if home(f) in rooms and any(name in text for name in target_names())] == []
+
+
 def test_pictures_and_plots_are_imported_late():
     wrong = [
         f"{one.file}:{one.line} {one.module}"

@@ -9,8 +9,11 @@ from support import kernel_harness as harness
 from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.cpp.code import Array, float_literal, layer_code, plane_struct, register_layer
+from n2d2py.export.cpp.code import plane_struct
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.layer import cpp, layer_code
+from n2d2py.export.cpp.parts import Array
+from n2d2py.export.cpp.text import float_literal
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import Plane
 from n2d2py.operators.batchnorm import BatchNorm
@@ -182,7 +185,7 @@ def test_layers_that_need_their_whole_input_refuse_to_overwrite_it():
 
 def test_a_kind_has_one_layer():
     with pytest.raises(InternalError, match="registered twice"):
-        register_layer("Conv", lambda *layer: None)
+        cpp("Conv")(lambda layer: None)
 
 
 def test_serial_needs_shared_bytes():

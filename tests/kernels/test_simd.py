@@ -17,8 +17,8 @@ from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_ca
 from support.kernel_sweep import need, sweep_cases
 
 from n2d2py.export.cpp import variants
-from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants
 
 EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))

@@ -17,8 +17,9 @@ from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.runner import CompiledExport

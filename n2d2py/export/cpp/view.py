@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
-from n2d2py.export.cpp.code import Array, Form, LayerCode
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.isa import dispatched
+from n2d2py.export.cpp.parts import Array, Form
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs

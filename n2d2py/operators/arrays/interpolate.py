@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,6 +50,3 @@ class ArrayInterpolate(ArrayOp):
             lines = [line[tap] for line in self.positions]
             total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
         return self.typed(total, inputs)
-
-    def attributes(self) -> dict[str, Any]:
-        return {"from": self.size, "to": len(self.positions), "taps": len(self.positions[0])}

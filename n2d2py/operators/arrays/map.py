@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -176,6 +176,3 @@ class ArrayMap(ArrayOp):
 
     def _cut(self, values: np.ndarray) -> np.ndarray:
         return values != 0 if self.result == "bool" else _held(values, kind_dtype(self.result))
-
-    def attributes(self) -> dict[str, Any]:
-        return {"function": self.function, "dims": self.dims}

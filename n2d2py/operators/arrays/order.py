@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +47,3 @@ class ArrayOrder(ArrayOp):
         else:
             order = np.argsort(x, axis=2, kind="stable")
         return self.typed(order[:, :, : self.count], inputs)
-
-    def attributes(self) -> dict[str, Any]:
-        return {"size": self.size, "count": self.count, "largest": self.largest}

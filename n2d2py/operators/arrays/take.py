@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +70,3 @@ class ArrayTake(ArrayOp):
         if kind.is_float or kind.plain:
             return kind.dtype.type(self.fill)
         return kind.quantize(np.array([self.fill]))[0]
-
-    def attributes(self) -> dict[str, Any]:
-        return {"dims": tuple(len(axis) for axis in self.offsets), "fill": self.fill}
