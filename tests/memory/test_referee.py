@@ -121,17 +121,17 @@ def test_wrong_maps_are_refused():
 
 def test_graphs_of_networks_use_the_terms_of_the_format():
     """Layers of an INI file, those included that the format has no word for."""
+
     from n2d2py import log
-    from n2d2py.options import parse_arguments
+    from n2d2py.options import read_command
+    from n2d2py.pipeline import load_network
     from n2d2py.stages.fuse import fuse_stage
-    from n2d2py.stages.load import load_stage
     from n2d2py.stages.memory_report import report_problem
-    from n2d2py.stages.settings import read_settings
 
     log.setup(quiet=True)
     path = Path(__file__).resolve().parents[1] / "e2e" / "branches.ini"
-    settings = read_settings(parse_arguments([str(path), "-memory-report", "-seed", "1"]))
-    graph, _ = fuse_stage(load_stage(settings), integer=True)
+    network = load_network(*read_command([str(path), "-memory-report", "-seed", "1"]))
+    graph, _ = fuse_stage(network, integer=True)
     problem = report_problem(graph.graph, 8)
     assert {op["type"] for op in graph_json(problem)["ops"]} >= {"conv", "concat", "fc"}
     assert accepted(problem, plan_mode(problem, Settings(), "Small")) == []

@@ -13,9 +13,8 @@ from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.graph.describe import describe
-from n2d2py.options import parse_arguments
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 
@@ -45,7 +44,7 @@ def need_types(model: str, *, chosen: str = "") -> None:
 def description(path: Path) -> dict:
     """What -describe prints, as data."""
     log.setup(quiet=True)
-    return describe(load_stage(read_settings(parse_arguments([str(path), "-describe"]))).graph)
+    return describe(load_network(*read_command([str(path), "-describe"])).graph)
 
 
 def dims(path: Path) -> dict[str, list[int]]:

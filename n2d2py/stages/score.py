@@ -1,4 +1,4 @@
-"""Stage test: the scores of the float network, of its integers, and of the compiled export."""
+"""Stage score: the scores of the float network, of its integers, and of the compiled export."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Runner
-from n2d2py.stages.calibrate import spread
-from n2d2py.stages.load import Network
-from n2d2py.stages.settings import Settings
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.options import ScoreOptions
 from n2d2py.targets import Score, Scorer, write_target_files
 
-__all__ = ["Scores", "compiled_scores", "expected_labels", "simulated_name", "test_stage", "test_stimuli"]
+__all__ = ["Scores", "compiled_scores", "expected_labels", "score_stage", "scored_stimuli", "simulated_name"]
 
 _SLACK = 0.02
 """Share of the range by which integers behind layers in floating point may differ: sums are rounded in another order."""
@@ -48,38 +47,37 @@ def simulated_name(bits: int) -> str:
     return f"simulated {'int' if bits > 0 else 'float'}{abs(bits)}"
 
 
-def test_stimuli(network: Network, settings: Settings) -> Stimuli | None:
+def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | None:
     """The stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
 
     Raises:
         N2D2Error: E513 when `-test-index` is beyond the set.
     """
-    arguments = settings.arguments
     stimuli = network.data.get("Test")
     if stimuli is None:
         stimuli = network.data.get("Validation")
-        if stimuli is not None and arguments.test:
+        if stimuli is not None and options.test:
             log.notice("there is no test set: the validation set is run")
     if stimuli is None:
         return None
-    if arguments.test_index >= 0:
-        if arguments.test_index >= len(stimuli):
+    if options.index >= 0:
+        if options.index >= len(stimuli):
             raise N2D2Error(
                 "E513",
-                f"-test-index {arguments.test_index} is beyond the {len(stimuli)} test stimuli",
+                f"-test-index {options.index} is beyond the {len(stimuli)} test stimuli",
                 remedy=f"give 0 to {len(stimuli) - 1}",
             )
-        return stimuli.take([arguments.test_index])
-    return stimuli if arguments.nb_test < 0 else spread(stimuli, arguments.nb_test)
+        return stimuli.take([options.index])
+    return stimuli if options.stimuli < 0 else stimuli.spread(options.stimuli)
 
 
-def expected_labels(network: Network, target_name: str, labels: np.ndarray) -> np.ndarray:
+def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray) -> np.ndarray:
     """The expected output of each label id, by the target's LabelsMapping when it has one."""
     mapping = network.mappings.get(target_name)
     return labels if mapping is None else mapping.targets(labels)
 
 
-def class_names(network: Network, target: ScoreTarget) -> Sequence[str]:
+def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
     """Names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)
     if mapping is None:
@@ -91,8 +89,8 @@ def class_names(network: Network, target: ScoreTarget) -> Sequence[str]:
     return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
 
 
-def test_stage(
-    network: Network, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
+def score_stage(
+    network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
 ) -> Scores:
     """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with
     the results of every stimulus as JSON).
@@ -137,7 +135,7 @@ def test_stage(
 
 
 def compiled_scores(
-    network: Network, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
+    network: LoadedNetwork, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
 ) -> None:
     """Adds the running export's scores on the exported stimuli, and checks its outputs against the simulation.
 
