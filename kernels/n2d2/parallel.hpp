@@ -10,6 +10,8 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
+
+#include <atomic>
 #endif
 
 namespace n2d2 {
@@ -29,6 +31,7 @@ struct Rows {
 struct Member {
     int self;
     int threads;
+    double* waited;  // seconds at barriers, of the thread that waits for the others; null for the others
 
     // Where the share of thread `self` of `count` pieces begins; it ends where that of the next begins.
     N2D2_INLINE long begin(long count, int thread) const { return count * thread / threads; }
@@ -54,7 +57,10 @@ struct Member {
     N2D2_INLINE void wait() const {
 #if defined(_OPENMP)
         if (threads > 1) {
+            const double began = waited ? omp_get_wtime() : 0;
 #pragma omp barrier
+            if (waited)
+                *waited += omp_get_wtime() - began;
         }
 #endif
     }
@@ -65,29 +71,64 @@ template <bool Parallel>
 struct Team {
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
-        const Member only = {0, 1};
+        const Member only = {0, 1, nullptr};
         body(only);
     }
 };
 
 #if defined(_OPENMP)
+// Whether to wait for a team. Where other programs hold the processors, the others of a team come milliseconds late to every layer.
+// A thread that has waited for them much longer than it worked does without them for ten times as long as it waited.
+template <class = void>
+struct Patience {
+    static std::atomic<unsigned> resumes;  // in milliseconds, which overflow; 0: waiting pays
+
+    static unsigned milliseconds(double seconds) { return static_cast<unsigned>(static_cast<unsigned long long>(seconds * 1000)); }
+
+    static bool lost() {
+        const unsigned until = resumes.load(std::memory_order_relaxed);
+        if (until == 0)
+            return false;
+        if (static_cast<int>(until - milliseconds(omp_get_wtime())) > 0)
+            return true;
+        resumes.store(0, std::memory_order_relaxed);
+        return false;
+    }
+
+    static void add(double worked, double waited) {
+        if (waited > worked + 0.0002)  // more than shares differ, or a thread takes to wake up
+            resumes.store(milliseconds(omp_get_wtime() + 10 * waited) | 1, std::memory_order_relaxed);
+    }
+};
+template <class Unused>
+std::atomic<unsigned> Patience<Unused>::resumes(0);
+
 // A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The work is a
 // function of its own, which both ways call: it is compiled once.
 template <>
 struct Team<true> {
     template <class Body>
-    static N2D2_NOINLINE void member(int self, int threads, const Body& body) {
-        const Member one = {self, threads};
+    static N2D2_NOINLINE void member(int self, int threads, double* waited, const Body& body) {
+        const Member one = {self, threads, waited};
         body(one);
     }
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
-        if (omp_get_max_threads() == 1) {
-            member(0, 1, body);
+        if (omp_get_max_threads() == 1 || Patience<>::lost()) {
+            member(0, 1, nullptr, body);
             return;
         }
+        const double began = omp_get_wtime();
+        double done = began, waited = 0;
 #pragma omp parallel
-        member(omp_get_thread_num(), omp_get_num_threads(), body);
+        {
+            const int self = omp_get_thread_num();
+            member(self, omp_get_num_threads(), self == 0 ? &waited : nullptr, body);
+            if (self == 0)
+                done = omp_get_wtime();
+        }
+        const double worked = done - began - waited;
+        Patience<>::add(worked, waited + omp_get_wtime() - done);
     }
 };
 #endif

@@ -93,6 +93,7 @@ def export_request(
         settings.params.as_dict(),
         options=settings.arguments.described(),
         hashes=network.hashes(),
+        pixels=network.data.pixels,
         layer_parameters={name: settings.params.layer(name) for name in settings.params.layer_names()},
     )
 

@@ -22,7 +22,7 @@ from n2d2py.frontend.ini.targets import Target, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
-from n2d2py.graph.inputs import stimulus_shape
+from n2d2py.graph.inputs import Pixels, stimulus_shape
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
@@ -41,6 +41,7 @@ class DataSet:
         value_range: range of the real values when it is known without looking, else None.
         steps: the pipeline in words, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
+        pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
 
@@ -49,6 +50,7 @@ class DataSet:
     value_range: tuple[float, float] | None = None
     steps: tuple[str, ...] = ()
     origin: str = ""
+    pixels: Pixels | None = None
     noise: Callable[[int], Stimuli] | None = None
 
     def get(self, name: str) -> Stimuli | None:
@@ -199,7 +201,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         written = write_pre_samples(provider, wanted, settings.out / "pre_samples")
         log.notice("written: %d files in %s", len(written), settings.out / "pre_samples")
     provider.write_statistics(settings.out)
-    data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps))
+    data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps), provider.pixels)
     if not settings.arguments.calib_data:
         return data
     if given is not None:
@@ -232,7 +234,11 @@ def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
     name = readable(Path(path).name)
-    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {name}",), origin=f"given {_input_range(settings)}")
+    low, high = _input_range(settings)
+    count = next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
+    pictures = count in (1, 3) and Path(path).is_dir()
+    pixels = Pixels(((high - low) / 255,) * count, (low,) * count, tuple(range(count))) if pictures else None
+    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {name}",), origin=f"given {low, high}", pixels=pixels)
 
 
 def _input_range(settings: Settings) -> tuple[float, float]:

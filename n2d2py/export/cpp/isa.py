@@ -312,22 +312,28 @@ def tagged(tag: str) -> InstructionSet:
 
 @dataclass(frozen=True)
 class Target:
-    """A processor to build for. `processor` as CMake calls it, `flags` of the compiler, `prefix` of its name, `emulator` and its
-    arguments, which runs the programs elsewhere."""
+    """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
+    `emulator` and its arguments, which runs the programs elsewhere."""
 
     name: str
     processor: str
     flags: tuple[str, ...]
     prefix: str = ""
     emulator: tuple[str, ...] = ()
+    system: str = "Linux"
 
     @property
     def root(self) -> str:
-        """Where the libraries for the emulator are."""
+        """Where the libraries for it are."""
         return f"/usr/{self.prefix[:-1]}" if self.prefix else ""
 
+    @property
+    def runner(self) -> tuple[str, ...]:
+        """The command before the name of a program; empty for what runs by itself."""
+        return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
 
-_AARCH64, _ARM = "aarch64-linux-gnu-", "arm-linux-gnueabihf-"
+
+_AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
 
 TARGETS = (
     Target("x86-64", "x86_64", ("-march=x86-64",)),
@@ -340,4 +346,6 @@ TARGETS = (
     Target("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
     Target("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Target("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Target("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
+    Target("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
 )
