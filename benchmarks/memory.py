@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py [-strategies | -compiled] [-rounds N] [-threads N] [NAME ...]
 
-The networks are the int8 graphs of `tests/memory/networks.py`; NAME chooses those whose name contains it. Every plan is
+The networks are the int8 graphs of `tests/support/memory_networks.py`; NAME chooses those whose name contains it. Every plan is
 proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds
 of planning. -strategies: every strategy. -compiled: exports of these networks with random weights (of the ONNX files in
 N2D2_MODELS and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of
@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "memory"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
-import networks  # noqa: E402
 from exports import machine  # noqa: E402
+from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
 from n2d2py.memory.modes import plan_mode  # noqa: E402

@@ -1,6 +1,6 @@
 """ONNX files with random weights from memory graphs, and the INI files that read them.
 
-The graphs are those of `tests/memory/networks.py`: a network of a given topology, whatever its weights, runs through the
+The graphs are those of `tests/support/memory_networks.py`: a network of a given topology, whatever its weights, runs through the
 whole tool and its export.
 """
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests" / "kernels")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-import kernel_harness as harness  # noqa: E402
 from exports import machine  # noqa: E402
-from test_rescale import cpp_type  # noqa: E402
+from support import kernel_harness as harness  # noqa: E402
+from support.kernel_rescale import cpp_type  # noqa: E402
 
 from n2d2py.arithmetic import RESCALING_MODES, make_rescale  # noqa: E402
 

@@ -39,6 +39,10 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if arguments.h or arguments.v:
             print(help_text() if arguments.h else f"n2d2py {__version__}")
+            if arguments.h and arguments.export:
+                from n2d2py.export.parameters import parameters_help
+
+                print(parameters_help(arguments.export))
         else:
             from n2d2py.pipeline import run
 

@@ -10,12 +10,12 @@ from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
 from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
+from n2d2py.export.parameters import parameters_page
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
-from n2d2py.ini.params import LAYER_PARAMETERS, PARAMETERS
 from n2d2py.options import options_page
 
 __all__ = ["main", "pages"]
@@ -46,7 +46,7 @@ def pages() -> dict[str, str]:
             "INI sections and keys",
         ),
         "instruction_sets.md": isa_page(),
-        "export_parameters.md": schema_page([PARAMETERS, LAYER_PARAMETERS], "Export parameters"),
+        "export_parameters.md": parameters_page(),
     }
 
 

@@ -262,7 +262,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
     Option("verbose", "flag", False, "say what each step did and did not do; tracebacks of internal errors", _OUT),
-    Option("h", "flag", False, "print this help", _OUT),
+    Option("h", "flag", False, "print this help; with -export TYPE also the export parameters of that type", _OUT),
     Option("v", "flag", False, "print the version", _OUT),
 )
 

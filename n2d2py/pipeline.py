@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, ExportRequest, Manifest, exporter, refuse_replacement
-from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.export import ExportFolder, Manifest, StoredStimuli, Target, refuse_replacement
 from n2d2py.graph.describe import describe
 from n2d2py.options import Arguments
 from n2d2py.plugin.load import load_plugins
 from n2d2py.plugin.skeleton import write_skeleton
 from n2d2py.report import comparison_text, worst_text
-from n2d2py.runtime import Runner, runner
-from n2d2py.runtime.tune import check_tunable, tune_export, with_tiles
+from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
 from n2d2py.stages.compare import Comparison, compare_stage, refuse_differences, summary
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
@@ -51,8 +49,6 @@ def run(arguments: Arguments) -> None:
         return
     load_plugins(list(arguments.plugin))
     settings = read_settings(arguments)
-    if arguments.export:
-        exporter(arguments.export)
     network = load_stage(settings)
     log.raise_on_strict()
     if arguments.describe:
@@ -60,8 +56,8 @@ def run(arguments: Arguments) -> None:
     elif arguments.memory_report:
         fused, _ = fuse_stage(network, integer=settings.integer)
         print(memory_report(fused.graph, arguments.nbbits, settings.params))
-    elif arguments.export:
-        _export(network, settings)
+    elif settings.target is not None:
+        _export(network, settings, settings.target)
     elif arguments.calibOnly:
         _calibrate_only(network, settings)
     elif arguments.test or arguments.log_outputs:
@@ -99,7 +95,9 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
     _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=True)
     calibration = calibrate_stage(network, settings)
-    manifest = _manifest("calibration", network, settings, {})
+    manifest = Manifest(
+        "calibration", network.graph.name, settings.arguments.described(), settings.params.as_dict(), network.hashes()
+    )
     with ExportFolder(path, manifest, settings.arguments.force) as folder:
         _save_statistics(calibration, folder)
         report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
@@ -107,28 +105,28 @@ def _calibrate_only(network: Network, settings: Settings) -> None:
     log.notice("written: %s", path)
 
 
-def _export(network: Network, settings: Settings) -> None:
+def _export(network: Network, settings: Settings, target: Target[Any]) -> None:
     arguments = settings.arguments
     if arguments.tune:
-        check_tunable(arguments.export, settings.params["RuntimeDispatch"])
+        target.check_tunable(settings.params.as_dict())
     path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
     _refuse_early(path, network, settings)
     network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
     tested = _tested_stimuli(network, settings)
     calibration = calibrate_stage(network, settings)
-    target, tester = exporter(arguments.export), runner(arguments.export)
+    tester = target.runner
     memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
     chosen, positions = exported_stimuli(tested, arguments.db_export)
     stored = stored_stimuli(network, calibration.graph, chosen)
     request = export_request(network, calibration.graph, memory, stored, settings)
     warn_without_effect(settings.params, target, calibration.graph)
-    target.check(request)
-    manifest = _manifest(arguments.export, network, settings, target.details(request))
+    prepared = target.prepare(request)
+    manifest = target.manifest(prepared)
     with ExportFolder(path, manifest, arguments.force) as folder:
-        kernels = export_stage(request, arguments.export, folder)
+        kernels = export_stage(target, prepared, folder)
         if arguments.tune:
-            request = _tuned(request, settings, folder, {choice.layer for choice in kernels if choice.tiles})
-            kernels = export_stage(request, arguments.export, folder)
+            request = target.tune(prepared, folder, kernels, arguments.tune, arguments.tune_command)
+            kernels = export_stage(target, target.prepare(request), folder)
         _save_statistics(calibration, folder)
         scores, compared = Scores(), Comparison()
         if tested is not None:
@@ -174,14 +172,6 @@ def _simulate(network: Network, calibration: Calibration, stimuli: Stimuli, sett
     return scores
 
 
-def _tuned(request: ExportRequest, settings: Settings, folder: Path, tiled: set[str]) -> ExportRequest:
-    """The request with the best tile of each of the layers that work in tiles."""
-    tiles = tune_export(
-        folder, list(request.memory_plan.order), tiled, settings.arguments.tune, settings.arguments.tune_command
-    )
-    return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
-
-
 def _check_compiled(
     tester: type[Runner] | None,
     network: Network,
@@ -221,7 +211,7 @@ def _running(wanted: type[Runner] | None, folder: Path, manifest: Manifest) -> I
     if wanted is None:
         yield None
         return
-    with wanted(folder, manifest) as project:
+    with wanted(folder, manifest.details) as project:
         yield project
 
 
@@ -230,9 +220,3 @@ def _save_statistics(calibration: Calibration, folder: Path) -> None:
         path = folder / STATISTICS_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         calibration.statistics.save(path)
-
-
-def _manifest(kind: str, network: Network, settings: Settings, details: dict) -> Manifest:
-    return Manifest(
-        kind, network.graph.name, settings.arguments.described(), settings.params.as_dict(), network.hashes(), details
-    )

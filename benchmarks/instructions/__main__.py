@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import kernel_cases as cases  # noqa: E402
-import kernel_harness as harness  # noqa: E402
-from kernel_cases import S8, U8  # noqa: E402
+from support import kernel_cases as cases  # noqa: E402
+from support import kernel_harness as harness  # noqa: E402
+from support.kernel_cases import S8, U8  # noqa: E402
 
 from n2d2py.export.cpp import isa  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from measure import images
-from networks import NETWORKS
+from support.memory_networks import NETWORKS
 
 __all__ = ["EXPORTERS", "write"]
 

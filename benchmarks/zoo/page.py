@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from measure import CALIBRATED, COMPARED, Row
-from networks import NETWORKS
+from support.memory_networks import NETWORKS
 
 __all__ = ["page"]
 

@@ -78,6 +78,12 @@ class NumType:
         steps = np.rint(real.astype(kind) / kind(self.scale)).astype(np.float64) + self.zero_point
         return np.clip(steps, self.qmin, self.qmax).astype(self.dtype)
 
+    def quantize_linear(self, real: np.ndarray) -> np.ndarray:
+        """The stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32, 0 for what is not a number."""
+        steps = np.rint(np.asarray(real, np.float32) / np.float32(self.scale))
+        steps = np.nan_to_num(np.clip(steps.astype(np.float64), self.qmin - self.zero_point, self.qmax - self.zero_point))
+        return (steps.astype(np.int64) + self.zero_point).astype(self.dtype)
+
     def dequantize(self, stored: np.ndarray) -> np.ndarray:
         """scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""
         if self.is_float or self.plain:

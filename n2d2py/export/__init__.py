@@ -1,25 +1,30 @@
 """The exports: what turns a planned network into a project of a target. One room per target.
 
-`exporter(name)` finds a target, `ExportRequest` is what it is given, `ExportFolder` writes whole or not at all.
+`find_target(name)` finds one, `ExportRequest` is what it is given, `ExportFolder` writes whole or not at all.
 """
 
-from n2d2py.export.base import Exporter, ExportRequest, KernelChoice, Target, exporter, exporters, register
+from n2d2py.export.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, ScoredOutput, Target
+from n2d2py.export.parameters import load_params
+from n2d2py.export.registry import find_target, register, target_names
 from n2d2py.export.replacement import read_manifest, refuse_replacement
-from n2d2py.export.stimuli import Stimuli, write_stimuli
+from n2d2py.export.stimuli import StoredStimuli, write_stimuli
 from n2d2py.export.writer import ExportFolder, Manifest
 
 __all__ = [
     "ExportFolder",
     "ExportRequest",
-    "Exporter",
     "KernelChoice",
     "Manifest",
-    "Stimuli",
+    "Prepared",
+    "QuantDefaults",
+    "ScoredOutput",
+    "StoredStimuli",
     "Target",
-    "exporter",
-    "exporters",
+    "find_target",
+    "load_params",
     "read_manifest",
     "refuse_replacement",
     "register",
+    "target_names",
     "write_stimuli",
 ]

@@ -1,31 +1,29 @@
-"""The contract of an export, what it is given, and the registry of all exports."""
+"""The contract of a target: what an export is given, what it prepares, writes and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from n2d2py.errors import ErrorList, InternalError, N2D2Error, nearest
-from n2d2py.export.stimuli import Stimuli
+from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.export.stimuli import StoredStimuli
 from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.inputs import Pixels
+from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.runtime.runner import Runner
 
-__all__ = ["GROUP", "ExportRequest", "Exporter", "KernelChoice", "Target", "exporter", "exporters", "register"]
+__all__ = ["ExportRequest", "KernelChoice", "Prepared", "QuantDefaults", "ScoredOutput", "Target", "no_layers"]
 
-GROUP = "n2d2py.exports"
-_BUILT_IN = {"CPP": "n2d2py.export.cpp.exporter", "NVDLA": "n2d2py.export.nvdla"}
-"""Module of each export of this package; importing it registers the export."""
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
-class Target:
+class ScoredOutput:
     """How an output of the network is scored against the labels of the stimuli.
 
     Attributes:
@@ -75,8 +73,8 @@ class ExportRequest:
     """
 
     graph: QuantGraph
-    stimuli: Stimuli = Stimuli()
-    targets: tuple[Target, ...] = ()
+    stimuli: StoredStimuli = StoredStimuli()
+    targets: tuple[ScoredOutput, ...] = ()
     problem: MemoryProblem | None = None
     plan: MemoryPlan | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -89,127 +87,136 @@ class ExportRequest:
     def memory_plan(self) -> MemoryPlan:
         """`plan`, of a target that needs one."""
         if self.plan is None:
-            raise InternalError("an export without its memory plan")
+            raise InternalError("the export was asked for without a memory plan")
         return self.plan
 
 
-class Exporter:
-    """Writes a network for one target.
+@dataclass(frozen=True)
+class QuantDefaults:
+    """What the integers of a target are like where the command line does not say otherwise, and what it cannot have.
+
+    Attributes:
+        unsigned: whether tensors without negative values may be unsigned, and others have a zero point; False: all are
+            signed and symmetric.
+        per_output: whether weights may have a scale for each output channel; False: one scale for each layer.
+        rescaling: mode of the rescaling, as in `-act-rescaling-mode`; "" for that of the tool.
+        input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
+        mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
+        wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
+        reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
+    """
+
+    unsigned: bool = True
+    per_output: bool = True
+    rescaling: str = ""
+    input_bits: int = 0
+    output_bits: int = 0
+    mixed: bool = True
+    wide_joins: bool = True
+    reduce_range: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[ResultT]):
+    """What a target has made of a request: a result that can be written, or all reasons why there is none.
+
+    Attributes:
+        problems: one error for each layer, type or parameter that the target cannot take.
+        content: what the target's `write` prints; its type is the target's own.
+    """
+
+    request: ExportRequest
+    problems: Sequence[N2D2Error] = ()
+    content: ResultT | None = None
+
+    @property
+    def result(self) -> ResultT:
+        """The content.
+
+        Raises:
+            ErrorList: the problems, all together.
+        """
+        ErrorList.raise_if(list(self.problems))
+        if self.content is None:
+            raise InternalError("an export was prepared with neither a result nor a problem")
+        return self.content
+
+
+class Target(Generic[ResultT]):
+    """All that the tool knows of a target; one folder holds the class and what it uses.
+
+    `prepare` does the work and finds all problems; `write` prints what it made.
 
     Attributes:
         name: as in `-export NAME` and in the folder's name.
+        parameters: the export parameters that it reads. Others that are given are warned of.
+        layer_parameters: the parameters of single layers that it reads, besides those of the precision.
+        quantization: what its integers are like.
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
-        parameters, layer_parameters: names of the export parameters that it reads, and of those of single layers besides
-            the precision; None for an export that does not say. Others that are given are warned of.
+        runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
     name: str = ""
+    parameters: Schema = Schema("export parameters", ())
+    layer_parameters: Schema = Schema("export parameters of a layer", ())
+    quantization: QuantDefaults = QuantDefaults()
     needs_plan: bool = True
     adds_residuals: bool = False
-    parameters: Collection[str] | None = None
-    layer_parameters: Collection[str] | None = None
-
-    def problems(self, request: ExportRequest) -> list[N2D2Error]:
-        """One error for each layer, type or parameter that this target cannot take; writes nothing."""
-        raise NotImplementedError
-
-    def check(self, request: ExportRequest) -> None:
-        """Raises the problems of the request, all together; an InternalError without a needed plan."""
-        if self.needs_plan and request.plan is None:
-            raise InternalError(f"the {self.name} export was asked for without a memory plan")
-        ErrorList.raise_if(self.problems(request))
+    runner: type[Runner] | None = None
 
     def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
         """Of the parameters that it reads, those that others leave without effect, each with the reason."""
         return {}
 
-    def details(self, request: ExportRequest) -> dict[str, Any]:
-        """What readers of the manifest need to know of this target; plain JSON values."""
-        return {}
+    def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
+        """Does all work that can fail because of the network or the parameters; writes nothing.
 
-    def manifest(self, request: ExportRequest) -> Manifest:
-        """The manifest of the export of `request`, for ExportFolder."""
-        return Manifest(
-            self.name, request.graph.name, request.options, request.parameters, request.hashes, self.details(request)
-        )
-
-    def write(self, request: ExportRequest, folder: Path) -> list[KernelChoice] | None:
-        """Writes the project of a checked request into an existing folder, without its manifest.
-
-        Returns what runs each layer, for the report; None where there is no choice.
+        Raises:
+            InternalError: for a request that makes no sense, such as one without a memory plan that the target needs.
         """
         raise NotImplementedError
 
+    def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
+        """What readers of the manifest, and the runner, need to know of this export; plain JSON values."""
+        return {}
 
-_exporters: dict[str, Exporter] = {}
-
-
-def register(new: Exporter) -> None:
-    """Makes an export known under its name; raises InternalError when the name is taken."""
-    if new.name in _exporters:
-        raise InternalError(f"the export {new.name} is registered twice")
-    _exporters[new.name] = new
-
-
-def exporters() -> tuple[str, ...]:
-    """The names of all exports: those of this package, then those of installed plugins, sorted."""
-    return (*_BUILT_IN, *sorted({*_exporters, *_plugins()} - set(_BUILT_IN)))
-
-
-def exporter(name: str) -> Exporter:
-    """The export of that name.
-
-    Raises:
-        N2D2Error: E700 for an unknown name, with the known ones; E714 when two plugins claim the name
-            or its plugin cannot be loaded.
-    """
-    if name in _exporters:
-        return _exporters[name]
-    if name in _BUILT_IN:
-        import_module(_BUILT_IN[name])
-        return _exporters[name]
-    plugins = _plugins()
-    if name not in plugins:
-        close = nearest(name, exporters())
-        raise N2D2Error(
-            "E700",
-            f"the export '{name}' is unknown",
-            where="-export",
-            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(exporters())}",
+    def manifest(self, prepared: Prepared[ResultT]) -> Manifest:
+        """The manifest of the export, for ExportFolder."""
+        request = prepared.request
+        return Manifest(
+            self.name, request.graph.name, request.options, request.parameters, request.hashes, self.details(prepared)
         )
-    if len(plugins[name]) > 1:
+
+    def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
+        """Writes the project into an existing folder, without its manifest.
+
+        Returns what runs each layer, for the report; None where there is no choice.
+
+        Raises:
+            ErrorList: the problems of what was prepared; nothing is written.
+        """
+        raise NotImplementedError
+
+    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
+        """Raises E808 where `-tune` has nothing to measure."""
         raise N2D2Error(
-            "E714",
-            f"the export '{name}' is provided by {' and '.join(sorted(plugins[name]))}",
-            remedy="uninstall one of the packages",
+            "E808",
+            f"-tune does not fit: the export {self.name} has no tiles",
+            remedy="leave out -tune, or tune an export for one instruction set",
         )
-    _exporters[name] = _load(name, plugins[name][0])
-    return _exporters[name]
+
+    def tune(
+        self, prepared: Prepared[ResultT], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
+    ) -> ExportRequest:
+        """The request with the best of what `-tune` measures of the export in `folder`."""
+        raise NotImplementedError
 
 
-def _plugins() -> dict[str, list[str]]:
-    """Entry point values ("module:object") by export name; names of this package are not theirs to take."""
-    found: dict[str, list[str]] = {}
-    for entry in entry_points(group=GROUP):
-        if entry.name not in _BUILT_IN and entry.value not in found.get(entry.name, []):
-            found.setdefault(entry.name, []).append(entry.value)
-    return found
-
-
-def _load(name: str, value: str) -> Exporter:
-    (entry,) = {e.value: e for e in entry_points(group=GROUP) if e.name == name and e.value == value}.values()
-    try:
-        loaded = entry.load()
-    except Exception as error:  # whatever a foreign module raises while it is imported
-        raise N2D2Error(
-            "E714",
-            f"the plugin {value} of the export '{name}' cannot be loaded: {type(error).__name__}: {error}",
-            remedy="repair or uninstall its package",
-        ) from error
-    made = loaded() if isinstance(loaded, type) else loaded
-    if not isinstance(made, Exporter) or made.name != name:
-        raise N2D2Error(
-            "E714", f"the plugin {value} is not an Exporter named '{name}'", remedy="repair or uninstall its package"
-        )
-    return made
+def no_layers(graph: QuantGraph) -> N2D2Error:
+    """E704, for a network of which nothing is left to export."""
+    return N2D2Error(
+        "E704",
+        f"the network '{graph.name}' has no layer to export",
+        remedy="check that an output depends on an input through a layer",
+    )

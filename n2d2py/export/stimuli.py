@@ -19,11 +19,11 @@ from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
-__all__ = ["Stimuli", "hwc", "write_stimuli"]
+__all__ = ["StoredStimuli", "hwc", "write_stimuli"]
 
 
 @dataclass(frozen=True, eq=False)
-class Stimuli:
+class StoredStimuli:
     """Pre-processed inputs of a network and what is expected of it.
 
     Attributes:
@@ -64,7 +64,7 @@ def hwc(values: np.ndarray) -> np.ndarray:
     return values.transpose(1, 2, 0)
 
 
-def write_stimuli(stimuli: Stimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
+def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str], folder: Path) -> None:
     """Writes `stimuli/<name><number>.pgm|ppm`, `stimuli.list` and `stimuli.link` into `folder`.
 
     `names` are the file stems, one per network input. A line of `stimuli.list` is the path of a stimulus, or

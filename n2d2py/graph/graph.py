@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -278,17 +278,7 @@ class Graph:
         other = Graph(self.name)
         other.tensors = dict(self.tensors)
         other.nodes = [
-            Node(
-                n.name,
-                n.op,
-                list(n.inputs),
-                list(n.outputs),
-                dict(n.params),
-                n.activation,
-                n.location,
-                list(n.source),
-                n.helper,
-            )
+            replace(n, inputs=list(n.inputs), outputs=list(n.outputs), params=dict(n.params), source=list(n.source))
             for n in self.nodes
         ]
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)

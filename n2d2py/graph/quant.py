@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import InternalError, Location
+from n2d2py.graph.forms import Form, Moved
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
 
 OpT = TypeVar("OpT", bound="Op")
+FormT = TypeVar("FormT", bound=Form)
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,19 @@ class QuantNode(Generic[OpT]):
     """A layer over typed tensors.
 
     Attributes:
-        params: integer constants by role: "weights" (OCHW or OC), "bias" (accumulator scale),
-            "multipliers" (one per input), "table" (look-up); floating-point ones in float layers.
+        form: the arithmetic and its constants.
         rescale: accumulator -> output integers; None where the layer moves values unchanged, and in
             float layers.
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
-        activation: only in float layers; in integer layers it is part of `clamp` or `table`.
+        activation: only in float layers; in integer layers it is part of `clamp` or of the form.
     """
 
     name: str
     op: OpT
     inputs: list[str]
     outputs: list[str]
-    params: dict[str, np.ndarray] = field(default_factory=dict)
+    form: Form = field(default_factory=Moved)
     rescale: Rescale | None = None
     clamp: tuple[int, int] | None = None
     bound: int = 0
@@ -67,6 +68,18 @@ class QuantNode(Generic[OpT]):
         if len(self.outputs) != 1:
             raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
         return self.outputs[0]
+
+    @property
+    def params(self) -> dict[str, np.ndarray]:
+        """The constants of the form by role: for what treats all forms alike, and for the rules of operators that serve
+        nodes with and without number types. Arithmetic is chosen by the type of `form`."""
+        return self.form.constants
+
+    def form_as(self, form: type[FormT]) -> FormT:
+        """`form`, of a layer that has one of this type."""
+        if not isinstance(self.form, form):
+            raise InternalError(f"{self.name} is {type(self.form).__name__}, not {form.__name__}")
+        return self.form
 
     @property
     def acc_bits(self) -> int:

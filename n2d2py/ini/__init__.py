@@ -24,7 +24,7 @@ W104   blanks after a backslash
 
 from n2d2py.ini.config import merge_config
 from n2d2py.ini.document import Document, load_document, wildcard_match
-from n2d2py.ini.params import Params, load_params
+from n2d2py.ini.params import Params, read_params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
@@ -39,8 +39,8 @@ __all__ = [
     "Section",
     "Values",
     "load_document",
-    "load_params",
     "merge_config",
+    "read_params",
     "resolve_path",
     "wildcard_match",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
 from n2d2py.ini.kinds import kind_text
 from n2d2py.ini.schema import REQUIRED, Key, Schema
 
-__all__ = ["schema_page"]
+__all__ = ["schema_page", "schema_text"]
 
 
 def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> str:
@@ -30,13 +31,28 @@ def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> 
     return "\n".join(parts)
 
 
-def _row(key: Key) -> str:
+def schema_text(schemas: Iterable[Schema]) -> str:
+    """The same for a terminal, without what is known and has no effect."""
+    lines = []
+    for schema in schemas:
+        lines += ["", f"{schema.name}:"]
+        for key in schema.keys:
+            lines.append(f"  {key.name} = {_kind(key)} [{_default(key).strip('`')}]")
+            lines += textwrap.wrap(key.doc, 70, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    return "\n".join(lines)
+
+
+def _kind(key: Key) -> str:
     kind = kind_text(key.kind, key.choices)
     if key.minimum is not None:
         kind += f", at least {key.minimum}"
     if key.maximum is not None:
         kind += f", at most {key.maximum}"
-    cells = (f"`{key.name}`", kind, _default(key), key.doc)
+    return kind
+
+
+def _row(key: Key) -> str:
+    cells = (f"`{key.name}`", _kind(key), _default(key), key.doc)
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,4 +1,4 @@
-"""Export parameters: the file given to `-export-parameters`, checked against one schema.
+"""Export parameters: the file given to `-export-parameters`, checked against the schema of a target.
 
 The file is an INI text: export parameters first, then a section `[layer]` for each layer that has
 parameters of its own.
@@ -6,8 +6,7 @@ parameters of its own.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,151 +14,15 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
-from n2d2py.ini.kinds import Unreadable, kind_text
+from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.precision import PRECISION_KEYS
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Schema
 
-__all__ = ["LAYER_PARAMETERS", "N2D2_STRATEGIES", "PARAMETERS", "Params", "load_params"]
+__all__ = ["GENERAL", "LAYER_PARAMETERS", "Params", "read_params"]
 
-STRATEGIES = (
-    "None",
-    "OptimizeMaxLifetimeMinSizeFirst",
-    "OptimizeMaxLifetimeMaxSizeFirst",
-    "OptimizeMaxHoleMaxLifetimeFirst",
-    "OptimizeAuto",
-    "OptimizeOverlap",
-    "OptimizeOptimal",
-    "OptimizeReorder",
-    "OptimizeStream",
-)
-
-N2D2_STRATEGIES = STRATEGIES[:5]
-"""Those that place as N2D2 does."""
-
-NVDLA_CONFIGS = ("nv_full", "nv_large", "nv_medium_1024_full", "nv_medium_512", "nv_small_256", "nv_small_256_full", "nv_small")
-
-PARAMETERS = Schema(
+GENERAL = Schema(
     "export parameters",
-    (
-        Key("IncludeInputInBuffer", Kind.BOOL, True, "the input buffer is part of the static memory and may be overwritten"),
-        Key(
-            "IncludeOutputInBuffer",
-            Kind.ENUM,
-            "auto",
-            "1: the outputs are computed in the static memory and then copied to the caller; 0: layers write them straight into "
-            "the caller's buffers; auto: straight where that is faster (a max pool with a sum), else in the static memory",
-            ("auto", "0", "1"),
-        ),
-        Key("OptimizeBufferMemory", Kind.BOOL, True, "reuse memory in place and by wrapping around"),
-        Key(
-            "OptimizeNoBranchConcat",
-            Kind.BOOL,
-            True,
-            "write the inputs of a concatenation directly at their place where possible",
-        ),
-        Key(
-            "FuseResidualAdd",
-            Kind.BOOL,
-            True,
-            "a convolution adds the other operand of a sum in its last stage, and the sum lies over that operand; not with N2D2's "
-            "memory strategies, nor where layers run line by line, nor where more memory would be needed",
-        ),
-        Key("MemoryAlignment", Kind.UINT, 1, "bytes to which the stride of a pixel is rounded up", minimum=1, maximum=4096),
-        Key(
-            "BufferAlignment",
-            Kind.UINT,
-            16,
-            "bytes to which the address of a buffer is rounded up, with OptimizeOverlap and the strategies built on it",
-            minimum=1,
-            maximum=4096,
-        ),
-        Key(
-            "MemoryManagerStrategy",
-            Kind.ENUM,
-            "OptimizeOverlap",
-            "how buffers are placed: N2D2's four orders, the smallest of N2D2's plans (OptimizeAuto), every "
-            "output as far over its inputs as its kernel allows (OptimizeOverlap), the same with a solver "
-            "(OptimizeOptimal, needs ortools), in the best order of the layers (OptimizeReorder), or with layers that "
-            "run line by line through line buffers (OptimizeStream)",
-            STRATEGIES,
-        ),
-        Key(
-            "MemoryMode",
-            Kind.ENUM,
-            "auto",
-            "how much speed may be given for memory: Speed (no output over an input), Balanced (OptimizeOverlap), Small "
-            "(layers line by line, as few as the budget allows), Minimum (the smallest plan known); auto: "
-            "MemoryManagerStrategy decides, or MemoryBudget, or Small with StreamInput",
-            ("auto", "Speed", "Balanced", "Small", "Minimum"),
-        ),
-        Key(
-            "MemoryBudget",
-            Kind.INT,
-            -1,
-            "bytes of static memory: the fastest plan that fits, of the modes up to MemoryMode; 0: as MemoryMode=Minimum; "
-            "-1: no limit",
-            minimum=-1,
-        ),
-        Key(
-            "StreamInput",
-            Kind.BOOL,
-            False,
-            "the inputs arrive line by line through a function of the caller, and are in memory as a whole nowhere",
-        ),
-        Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
-        Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name"),
-        Key(
-            "WeightsFormat",
-            Kind.ENUM,
-            "auto",
-            "how weights are written: numbers (text), string literals that compile faster, or by size",
-            ("auto", "text", "string"),
-        ),
-        Key(
-            "SIMD",
-            Kind.ENUM,
-            "auto",
-            "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
-            "them; none: portable kernels only",
-            ("auto", "none"),
-        ),
-        Key(
-            "RuntimeDispatch",
-            Kind.BOOL,
-            False,
-            "the binary holds the layers for the instruction sets of its kind of processor (docs/dispatch.md) and chooses at "
-            "start; the environment variable N2D2_ISA names one; weights are held in two orders",
-        ),
-        Key("NVDLAConfig", Kind.ENUM, "nv_full", "hardware configuration of the NVDLA export", NVDLA_CONFIGS),
-        Key(
-            "NVDLAPrecision",
-            Kind.ENUM,
-            "auto",
-            "precision of the NVDLA export; auto: int8 with -nbbits 8, fp16 with -nbbits -32",
-            ("auto", "int8", "fp16"),
-        ),
-        Key(
-            "NVDLAFirmware",
-            Kind.ENUM,
-            "0.12",
-            "firmware of the NVDLA export: 0.12 (NVIDIA's sources of today) or 0.11 (prebuilt kernel modules, most FPGA ports)",
-            ("0.11", "0.12"),
-        ),
-        Key(
-            "NVDLACalibration",
-            Kind.STRING,
-            "",
-            "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA "
-            "export, in place of the calibrated ones",
-        ),
-        Key(
-            "NVDLAFallback",
-            Kind.BOOL,
-            False,
-            "layers that the accelerator does not have become extension operations of the CPU, "
-            "which NVIDIA's runtime does not have",
-        ),
-    ),
+    (),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
         *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(
@@ -176,176 +39,94 @@ PARAMETERS = Schema(
     doc="Given in the file of `-export-parameters`. One that the export does not read, or that another one overrules, is warned "
     "of (W109).",
 )
+"""What holds for the parameters of all targets."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",
     PRECISION_KEYS,
-    doc="Given in a section `[layer]` of the file "
-    "of `-export-parameters`; they overrule those of the layer's section in the INI. Other keys "
-    "are for the export: the C++ export has `Tile`, for convolutions with SIMD kernels, as `-tune` writes it; for other layers it is "
-    "refused (E705).",
-)
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEYWORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "and",
-        "and_eq",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "class",
-        "compl",
-        "const",
-        "const_cast",
-        "constexpr",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "not_eq",
-        "nullptr",
-        "operator",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "xor_eq",
-        "std",
-    ]
+    doc="Given in a section `[layer]` of the file of `-export-parameters`; they overrule those of the layer's section in the INI. "
+    "Other keys are for the export.",
 )
 
 
-def load_params(path: Path | str | None) -> Params:
-    """The export parameters of a file; all defaults for None.
+def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, others: Callable[[], Schema]) -> Params:
+    """The export parameters of a file by `schema`, those of layers by `layer_schema`; all defaults for None.
+
+    `others` gives the parameters of further targets, which have no effect here; it is asked when a name is unknown.
 
     Raises:
         N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
             a wrong value; an ErrorList for several. Unknown keys are warnings (W102).
     """
+    values: dict[str, Any] = {key.name: key.default for key in schema.keys}
     if path is None:
-        return Params({key.name: key.default for key in PARAMETERS.keys}, {}, {})
+        return Params(schema, values, {}, {})
     text = _Text(lexer.read_lines(Path(path)), str(path))
-    values: dict[str, Any] = {key.name: key.default for key in PARAMETERS.keys}
     places: dict[str, Location] = {}
     errors: list[N2D2Error] = []
     ignored = IgnoredKeys()
+    foreign: list[str] = []
     for name, written in text.scalars().items():
         places[name] = text.where(name)
         try:
-            _read(name, written, places[name], values, ignored)
+            if (key := schema.key(name)) is not None:
+                values[name] = _read(key, name, written, places[name])
+            elif (entry := schema.accepts(name)) is not None:
+                ignored.add(entry, name, places[name])
+            elif (key := others().key(name)) is not None:
+                foreign += [name] if _read(key, name, written, places[name]) != key.default else []
+            else:
+                _warn_unknown(schema, name, places[name])
         except Unreadable as problem:
             errors.append(problem.error(places[name]))
     layers = text.sections()
     for layer in layers:
         places[f"[{layer}]"] = text.where_layer(layer)
-        for key in (key for key in PRECISION_KEYS if key.name in layers[layer]):
+        for key in (key for key in layer_schema.keys if key.name in layers[layer]):
             try:
                 key.read(key.name, layers[layer][key.name])
             except Unreadable as problem:
                 errors.append(problem.error(text.where(key.name, layer)))
     ErrorList.raise_if(errors)
     ignored.warn()
-    return Params(values, layers, places)
+    return Params(schema, values, layers, places, tuple(foreign))
 
 
-def _read(name: str, written: str, where: Location, values: dict[str, Any], ignored: IgnoredKeys) -> None:
-    key = PARAMETERS.key(name)
-    if key is None:
-        if (entry := PARAMETERS.accepts(name)) is not None:
-            ignored.add(entry, name, where)
-            return
-        like = nearest(name, values)
-        log.warning(
-            "W102",
-            f"unknown key '{name}' for {PARAMETERS.name}; it is ignored",
-            where=where,
-            remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(values)}",
-        )
-        return
-    values[name], remarks = key.read(name, written)
+def _read(key: Key, name: str, written: str, where: Location) -> Any:
+    value, remarks = key.read(name, written)
     for remark in remarks:
         remark.say(where)
-    if name == "Namespace" and written and not _is_namespace(written):
-        raise Unreadable(
-            f"Namespace={written[:40]} is not a C++ identifier",
-            "use letters, digits and _, not a digit first, no C++ keyword",
-            "E122",
-        )
+    return value
 
 
-def _is_namespace(text: str) -> bool:
-    return (
-        _IDENTIFIER.fullmatch(text) is not None and text not in _KEYWORDS and "__" not in text and not re.match(r"_[A-Z]", text)
+def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
+    known = [key.name for key in schema.keys]
+    like = nearest(name, known)
+    log.warning(
+        "W102",
+        f"unknown key '{name}' for {schema.name}; it is ignored",
+        where=where,
+        remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(known)}",
     )
 
 
 class Params:
-    """Typed export parameters, and the raw ones of each layer."""
+    """Typed export parameters, and the raw ones of each layer.
 
-    def __init__(self, values: dict[str, Any], layers: dict[str, dict[str, str]], places: dict[str, Location]):
+    Attributes:
+        schema: describes the parameters.
+        foreign: names of given ones that the schema does not have, because they are of another target.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        values: dict[str, Any],
+        layers: dict[str, dict[str, str]],
+        places: dict[str, Location],
+        foreign: tuple[str, ...] = (),
+    ):
+        self.schema, self.foreign = schema, foreign
         self._values = values
         self._layers = layers
         self._places = places
@@ -395,11 +176,6 @@ class Params:
                     where=self._places[f"[{layer}]"],
                     remedy=f"did you mean '{like}'?" if like else "remove the section",
                 )
-
-    @staticmethod
-    def describe() -> list[tuple[str, str, Any, str]]:
-        """Key, kind, default and meaning of each export parameter."""
-        return [(key.name, kind_text(key.kind, key.choices), key.default, key.doc) for key in PARAMETERS.keys]
 
 
 class _Text:

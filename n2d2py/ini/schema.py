@@ -7,7 +7,7 @@ under -strict) with the nearest known key; one that has no effect here an error 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ class Key:
 
     `default` is the typed value when the property is absent, REQUIRED for none. `minimum` and
     `maximum` (inclusive) bound numbers and the items of lists. With `ignored`, values other than the default have no
-    effect.
+    effect. `check` raises Unreadable for a typed value that is not allowed.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Key:
     minimum: float | None = None
     maximum: float | None = None
     ignored: Ignored | None = None
+    check: Callable[[Any], None] | None = None
 
     @property
     def is_pattern(self) -> bool:
@@ -60,6 +61,8 @@ class Key:
                 raise Unreadable(f"{name}={shorten(text)} is below {self.minimum}", f"give {self.minimum} or more", "E122")
             if self.maximum is not None and item > self.maximum:
                 raise Unreadable(f"{name}={shorten(text)} is above {self.maximum}", f"give {self.maximum} or less", "E122")
+        if self.check is not None:
+            self.check(value)
         return value, remarks
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.interpolated import interpolate
+from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.functions import Function
@@ -30,11 +31,10 @@ class Activation(Op):
         return [self.function(inputs[0])]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Looks q up in "table", which has one output for each stored input value from qmin up, or between "knots"."""
+        """Looks q up in a table, or interpolates between knots."""
         kind = graph.type(node.inputs[0])
-        if "knots" in node.params:
+        if isinstance(node.form, Interpolated):
             output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
-            found = interpolate(node.params["knots"], inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
+            found = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
             return [found.astype(output.dtype)]
-        first = kind.qmin
-        return [node.params["table"][inputs[0].astype(np.int64) - first].astype(graph.type(node.output).dtype)]
+        return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]

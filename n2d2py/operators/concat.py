@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.forms import Moved
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 
@@ -40,7 +41,7 @@ class Concat(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Inputs of the output's type are copied; others are rescaled by their own factor of `rescale`."""
         kind = graph.type(node.output)
-        if node.rescale is None:
+        if isinstance(node.form, Moved):
             return [np.concatenate(inputs, axis=1)]
         channels = np.concatenate([np.full(x.shape[1], i) for i, x in enumerate(inputs)])
         stacked = np.concatenate(

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 
@@ -74,16 +75,15 @@ class ElemWise(Op):
         """Brings the inputs to one scale by integer multipliers m_i, combines, rescales.
 
         Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod:
-        product of q_i. Parameters: "multipliers" (one per input), "offset" (1).
-
-        With the parameter "scales" (one per input) instead, the same of the real numbers scale_i q_i in float32, as
-        the operator that a quantized network names computes them.
+        product of q_i. Dequantized, the same of the real numbers scale_i q_i in float32, as the operator that a
+        prequantized network names computes them.
         """
-        if "scales" in node.params:
+        if isinstance(node.form, Dequantized):
             return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
+        form = node.form_as(Aligned)
         zero_points = [graph.type(name).zero_point for name in node.inputs]
         x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points, strict=True)]
-        m = [int(v) for v in node.params["multipliers"]]
+        m = [int(v) for v in form.multipliers]
         if self.operation == "Prod":
             acc = reduce(np.multiply, x)
         elif self.operation == "Max":
@@ -93,7 +93,7 @@ class ElemWise(Op):
         elif self.operation == "AbsSum":
             acc = reduce(np.add, (k * np.abs(a) for k, a in zip(m, x, strict=True)))
         elif self.operation == "Sum":
-            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(node.params["offset"][0])
+            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(form.offset[0])
         else:
             return super().run_integer(inputs, node, graph)
         return [node.requantize(acc, graph.type(node.output))]
@@ -102,7 +102,7 @@ class ElemWise(Op):
         """The result in float32, combined from left to right."""
         terms = [
             (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
-            for x, name, scale in zip(inputs, node.inputs, node.params["scales"], strict=True)
+            for x, name, scale in zip(inputs, node.inputs, node.form_as(Dequantized).scales, strict=True)
         ]
         combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
         return reduce(combine, terms)

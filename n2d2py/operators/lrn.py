@@ -14,6 +14,10 @@ from n2d2py.operators.base import Op, register
 __all__ = ["LRN"]
 
 
+SMALLEST_K = 1e-12
+"""With less the sum of squares alone divides, which may be 0."""
+
+
 def window_within(size: int, channels: int) -> int:
     """The smallest window that holds what one of `size` does among so many channels."""
     return min(size, 2 * channels - 1)

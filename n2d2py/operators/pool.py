@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
+from n2d2py.graph.forms import Dequantized
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, output_extent, pad
@@ -101,14 +102,14 @@ class Pool(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Average: sums rescaled by the factor of the window's count, factor k-1 for a count of k.
 
-        With the parameter "scales" (1) instead: the mean of the real numbers, in float32.
+        Dequantized: the mean of the real numbers, in float32.
         """
         x = inputs[0]
         kind = graph.type(node.output)
         if self.mode == "Max":
             return [np.clip(self._max(x), *node.limits).astype(kind.dtype)]
-        if "scales" in node.params:
-            real = (x.astype(np.float32) - np.float32(graph.type(node.inputs[0]).zero_point)) * node.params["scales"][0]
+        if isinstance(node.form, Dequantized):
+            real = (x.astype(np.float32) - np.float32(graph.type(node.inputs[0]).zero_point)) * node.form.scales[0]
             counts = self.window_counts(x.shape[2:]).astype(np.float32)
             return [node.requantize(self._real_sums(real) / counts, kind)]
         zero_point = graph.type(node.inputs[0]).zero_point

@@ -35,15 +35,8 @@ class Quantize(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [inputs[0]]
 
-    def stored(self, real: np.ndarray) -> np.ndarray:
-        """The integers of real numbers, in the type's dtype."""
-        kind = self.type
-        steps = np.rint(np.asarray(real, np.float32) / np.float32(kind.scale))
-        steps = np.nan_to_num(np.clip(steps.astype(np.float64), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point))
-        return (steps.astype(np.int64) + kind.zero_point).astype(kind.dtype)
-
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        centred = self.stored(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
+        centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
         return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
 
     def attributes(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
         "weights": like(weights.astype(np.float64) * per_output, weights),
         "bias": like(bias.astype(np.float64) * gain + shift, bias),
     }
+    node.unbiased = False
     if "weight_scales" in node.params:
         scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
         node.params["weight_scales"] = like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
@@ -71,3 +72,4 @@ def scale_inputs(graph: Graph, node: Node, gain: np.ndarray, shift: np.ndarray) 
         gains, shifts = gain[channel][..., None, None], shift[channel][..., None, None]
     added = (wide * shifts).sum(axis=tuple(range(1, wide.ndim)))
     node.params = {**node.params, "weights": like(wide * gains, weights), "bias": like(bias.astype(np.float64) + added, bias)}
+    node.unbiased = False

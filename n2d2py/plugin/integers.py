@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.quant.layers import common_multipliers, peak
+from n2d2py.quant.forming import common_multipliers, peak
 
 __all__ = ["Facts", "Integers"]
 

@@ -23,6 +23,7 @@ from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, l
 from n2d2py.frontend.ini.registry import register_layer as register_section
 from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
 from n2d2py.graph import Node
+from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
 from n2d2py.memory.from_graph import LAYOUTS, register_layout
@@ -32,12 +33,13 @@ from n2d2py.operators.base import OPERATORS, operator_kinds, register
 from n2d2py.operators.functions import FUNCTIONS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.plugin.declare import ACCESSES, Declared, attribute_type, camel, failed, incomplete, place_of
+from n2d2py.plugin.declare import ACCESSES, Declared, Operator, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
-from n2d2py.quant.layers import QUANTIZERS, LayerTypes, moved, quantizer, summed
+from n2d2py.quant.contract import QUANTIZERS, LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.quant.forming import moved, summed
 from n2d2py.registry import Registry
 
-__all__ = ["check", "enter", "lists", "registries"]
+__all__ = ["PluginQuantizer", "check", "enter", "lists", "registries"]
 
 _KINDS = {
     (int, False): Kind.INT,
@@ -204,7 +206,7 @@ def enter(declared: Declared, folder: Path) -> None:
         _enter_names(made, lambda op: Activation(op))
     else:
         register(made)
-        quantizer(made.kind)(_quantize)
+        quantizer(made.kind)(PluginQuantizer)
         register_layout(made.kind, _layout)
         register_layer(made.kind, lambda *layer: _code(header, *layer))
         _enter_names(made, lambda op: op)
@@ -318,36 +320,38 @@ def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.n
 
 
 # ---- integers, memory ---------------------------------------------------------------------------
-def _quantize(node: Node, types: LayerTypes) -> QuantNode:
-    op = node.op
-    if op.moves_values:
-        return moved(node, types)
-    facts = Facts(types.inputs, types.output, node.params, types.options.bits)
-    form = op._call("quantize", node, facts)
-    if form is None:
-        raise N2D2Error(
-            "E510",
-            f"layer '{node.name}' ({op.kind}) has no integer arithmetic",
-            where=node.location,
-            remedy="define quantize() and sums() in the plug-in, or export with -nbbits -32",
-        )
-    constants = {name: np.atleast_1d(np.asarray(values)) for name, values in form.constants.items()}
-    for name, values in constants.items():
-        if values.dtype.kind not in "iu" or not values.size:
+class PluginQuantizer(Quantizer):
+    """The sums that a plug-in's operator declares."""
+
+    remedy = "define quantize() and sums() in the plug-in, or export with -nbbits -32"
+
+    def refuses(self, node: Node) -> str | None:
+        return None if node.op.moves_values or type(node.op).quantize is not Operator.quantize else node.op.kind
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        op = node.op
+        if op.moves_values:
+            return moved(node, types)
+        form = op._call("quantize", node, Facts(types.inputs, types.output, node.params, types.options.bits))
+        if form is None:
+            raise refusal(node, op.kind)
+        constants = {name: np.atleast_1d(np.asarray(values)) for name, values in form.constants.items()}
+        for name, values in constants.items():
+            if values.dtype.kind not in "iu" or not values.size:
+                raise N2D2Error(
+                    "E024",
+                    f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
+                    where=place_of(type(op)),
+                    remedy="round them to integers",
+                )
+        if not (form.scale > 0 and form.bound >= 0):
             raise N2D2Error(
                 "E024",
-                f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
+                f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound {form.bound}",
                 where=place_of(type(op)),
-                remedy="round them to integers",
+                remedy="give positive numbers",
             )
-    if not (form.scale > 0 and form.bound >= 0):
-        raise N2D2Error(
-            "E024",
-            f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound {form.bound}",
-            where=place_of(type(op)),
-            remedy="give positive numbers",
-        )
-    return summed(node, types, form.scale, int(form.bound), constants)
+        return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
 
 def _layout(node: QuantNode, graph: Any) -> OpSpec:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.export import ExportFolder, ExportRequest, exporter
+from n2d2py.export import ExportFolder, ExportRequest, find_target
+from n2d2py.export.cpp.library import load_export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.checker import check_plan, refuse_violations
@@ -19,10 +20,11 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op
 from n2d2py.operators.functions import Function
 from n2d2py.passes import fuse
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
-from n2d2py.runtime import load_export, load_simulator
+from n2d2py.runtime import load_simulator
 
 __all__ = ["check_graph", "check_layer"]
 
@@ -90,12 +92,12 @@ def _run(graph: Graph, typed: QuantGraph, batch: dict[str, np.ndarray]) -> tuple
     plan = plan_memory(problem)
     refuse_violations(check_plan(problem, plan))
     request = ExportRequest(typed, problem=problem, plan=plan)
-    target = exporter("CPP")
-    target.check(request)
+    target = find_target("CPP")
+    prepared = target.prepare(request)
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as temporary:
         path = Path(temporary) / "export"
-        with ExportFolder(path, target.manifest(request)) as folder:
-            target.write(request, folder)
+        with ExportFolder(path, target.manifest(prepared)) as folder:
+            target.write(prepared, folder)
         inputs = [typed.type(name).quantize(batch[name]) for name in typed.inputs]
         expected = load_simulator(path).layers(*inputs)
         found = load_export(path).layers(*inputs)

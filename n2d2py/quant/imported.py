@@ -1,7 +1,7 @@
 """The integers of a network that comes quantized: its own scales, no statistics.
 
 Every tensor that a layer computes is rounded by one Quantize behind it (`quant/complete.py`), which the layer takes
-over (`quant/imported_layers.py`).
+over (`prequantized` of the quantizers).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize
 from n2d2py.quant.complete import complete
-from n2d2py.quant.imported_layers import import_layer
-from n2d2py.quant.layers import LayerTypes
+from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.options import QuantOptions
 
 __all__ = ["quantize_imported", "without_rounding"]
@@ -42,7 +41,7 @@ def quantize_imported(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, 
         layer = _typed(graph, node, types, reads)
         kinds = [types[name] for name in layer.inputs]
         try:
-            result.nodes.append(import_layer(layer, LayerTypes(kinds, types[layer.output], options)))
+            result.nodes.append(prequantize_layer(layer, LayerTypes(kinds, types[layer.output], options)))
         except N2D2Error as error:
             errors.append(error)
         if layer.output != node.output:

@@ -9,7 +9,6 @@ form are those of `arithmetic/functions.py`, so that every export gives the same
 from __future__ import annotations
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp
@@ -21,8 +20,7 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.layers import has_quantizer
+from n2d2py.quant.contract import refusal, refused
 
 __all__ = ["float_layers", "float_tensors", "insert_conversions"]
 
@@ -83,22 +81,10 @@ def _formless(graph: Graph) -> set[str]:
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         follows = bool(sources) and all(name in real for name in sources) and _follows(node, graph)
-        if not _is_ordered(node) and not isinstance(node.op, Convert) and (follows or not _has_form(node)):
+        if not _is_ordered(node) and not isinstance(node.op, Convert) and (follows or refused(node) is not None):
             chosen.add(node.name)
             real.update(node.outputs)
     return chosen
-
-
-def _has_form(node: Node) -> bool:
-    op = node.op
-    if isinstance(op, Unpool):
-        return not op.overlaps
-    if isinstance(op, ElemWise):
-        weights, shifts = op.coefficients(len(node.inputs))
-        return op.operation != "EuclideanSum" and not (
-            op.operation in ("Max", "Min") and (any(w != 1 for w in weights) or any(shifts))
-        )
-    return has_quantizer(op.kind)
 
 
 def _is_ordered(node: Node) -> bool:
@@ -181,16 +167,9 @@ def insert_conversions(graph: Graph) -> Graph:
 
 
 def _check(node: Node) -> None:
-    op = node.op
-    if _has_form(node) or isinstance(op, ArrayOp) or op.kind in _SAME_BITS:
-        return
-    label = f"ElemWise {op.operation}" if isinstance(op, ElemWise) else op.kind
-    raise N2D2Error(
-        "E510",
-        f"layer '{node.name}' ({label}) has no integer arithmetic",
-        where=node.location,
-        remedy="remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32",
-    )
+    reason = refused(node)
+    if reason is not None and not isinstance(node.op, ArrayOp) and node.op.kind not in _SAME_BITS:
+        raise refusal(node, reason)
 
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:

@@ -16,10 +16,24 @@ from n2d2py.quant.isolation import Tail, slices
 from n2d2py.quant.types import TensorTypes, shared_tensors
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["rounding_costs", "wide_tensors"]
+__all__ = ["rounding_costs", "tensors_to_widen", "wide_tensors"]
+
+_SAMPLES = 16
+"""Stimuli on which single tensors are rounded."""
 
 REMAINING = 0.1
 """Share of the squared error of all roundings that the tensors left in 8 bits may cause together."""
+
+
+def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray]) -> frozenset[str]:
+    """The tensors to store in 16 bits, by a few of the stimuli of `samples`, batches (n, C, H, W) of the only input."""
+    stimuli = np.concatenate(samples)
+    chosen = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]
+    costs = rounding_costs(graph, types, chosen)
+    wide = wide_tensors(costs)
+    log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
+    log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
+    return wide
 
 
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:

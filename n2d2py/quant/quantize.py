@@ -1,9 +1,8 @@
-"""Builds the QuantGraph: integer from statistics, or floating point."""
+"""Forms the layers of the QuantGraph: integers of chosen types, or floating point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,97 +10,67 @@ from n2d2py import log
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Real
 from n2d2py.operators.convert import Convert
-from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.joins import warn_of_coarse_joins
-from n2d2py.quant.layers import LayerTypes, quantize_layer
-from n2d2py.quant.moments import has_moments
+from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.rounding import CompensatedRounding, Remembered
-from n2d2py.quant.sequential import refinable_tensors, refined_type
-from n2d2py.quant.types import TensorTypes, choose_types
-from n2d2py.quant.walk import Walk
+from n2d2py.quant.types import TensorTypes
 
-__all__ = ["float_graph", "quantize"]
+__all__ = ["float_graph", "form_integers", "form_layer", "layer_types", "typed_graph"]
 
 HALF_LAYERS = ("Conv", "Fc", "Deconv")
 """Operators whose kernels take weights in binary16."""
 
 
-def quantize(
-    graph: Graph,
-    histograms: dict[str, Histogram],
-    options: QuantOptions,
-    ranges: dict[str, tuple[float, float] | None] | None = None,
-    samples: Sequence[np.ndarray] = (),
-) -> tuple[QuantGraph, TensorTypes]:
-    """The integer network for a fused float graph and the histograms of its calibrated tensors.
-
-    `samples` are batches (n, C, H, W) of the only input, for the corrections that `options` ask for;
-    without any, these are left out.
+def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, formed: Mapping[str, QuantNode]) -> QuantGraph:
+    """The integer network for a prepared float graph; `formed` are the layers, by name, that have their integers already.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
-    types = choose_types(graph, histograms, ranges or {}, options)
-    warn_of_coarse_joins(types.coarse)
-    result = QuantGraph(
-        graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases)
-    )
-    result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
+    result = typed_graph(graph, types, options)
     errors: list[N2D2Error] = []
-    walk = Walk(graph, result, samples) if samples and options.needs_samples else None
-    refinable = refinable_tensors(graph, types) if walk and options.sequential else {}
     for node in graph.nodes:
-        if not isinstance(node.op, Convert) and any(
-            types.types[name].is_float or types.types[name].plain for name in (*node.inputs, *node.outputs)
-        ):
-            result.nodes.append(_float_layer(node, FLOAT32))
-            if walk and not errors:
-                walk.advance(node, result.nodes[-1])
-                walk.forget()
-            continue
-        if walk and not errors and not set(node.outputs).isdisjoint(refinable):
-            _refine(node, result, types, refinable[node.output], walk)
-        layer = LayerTypes(
-            [types.types[name] for name in node.inputs],
-            types.types[node.output],
-            options,
-            weight_bits=graph.precision(node).weight_bits,
-            input_shape=graph.shape(node.inputs[0]),
-        )
         try:
-            result.nodes.append(_corrected(node, layer, walk) if walk and not errors else quantize_layer(node, layer))
+            result.nodes.append(formed.get(node.name) or form_layer(node, layer_types(graph, node, types, options)))
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
     result.verify()
     log.detail("quantized %d layers to %d bits", len(result.nodes), options.bits)
-    return result, types
+    return result
 
 
-def _refine(node: Node, result: QuantGraph, types: TensorTypes, held: list[str], walk: Walk) -> None:
-    """Chooses the range of the next layer's output again, for all tensors that share its integers."""
-    kind = refined_type(node, types.types[node.output], walk.reached(node))
-    for name in held:
-        types.types[name] = kind
-        result.tensors[name] = replace(result.tensors[name], type=kind)
-    types.thresholds[node.output] = kind.scale * kind.qmax
+def typed_graph(graph: Graph, types: TensorTypes, options: QuantOptions) -> QuantGraph:
+    """The tensors of the integer network, without its layers."""
+    result = QuantGraph(
+        graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases)
+    )
+    result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
+    return result
 
 
-def _corrected(node: Node, layer: LayerTypes, walk: Walk) -> QuantNode:
-    """The integer form of the next layer of the walk, with the corrections that the options ask for."""
-    options = layer.options
-    if options.adaptive_rounding and has_moments(node):
-        layer = replace(layer, rounding=Remembered(CompensatedRounding(walk.moments(node))))
-    typed = quantize_layer(node, layer)
-    error = walk.advance(node, typed)
-    if options.correct_bias and error is not None:
-        bias = node.params["bias"] + error
-        typed = quantize_layer(replace(node, params={**node.params, "bias": bias}), layer)
-        walk.redo(typed)
-    walk.forget()
-    return typed
+def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOptions) -> LayerTypes | None:
+    """The types that a layer's integers are formed from; None for one that computes in floating point."""
+    kinds = [types.types[name] for name in (*node.inputs, *node.outputs)]
+    if not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in kinds):
+        return None
+    return LayerTypes(
+        kinds[: len(node.inputs)],
+        types.types[node.output],
+        options,
+        weight_bits=graph.precision(node).weight_bits,
+        input_shape=graph.shape(node.inputs[0]),
+    )
+
+
+def form_layer(node: Node, types: LayerTypes | None) -> QuantNode:
+    """One layer in integers, or without `types` in floating point.
+
+    Raises:
+        N2D2Error: E51x where it has no integer arithmetic.
+    """
+    return _float_layer(node, FLOAT32) if types is None else quantize_layer(node, types)
 
 
 def float_graph(graph: Graph, bits: int) -> QuantGraph:
@@ -142,7 +111,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
                 remedy="export with -nbbits -32",
             )
         ]
-    node.params = {**node.params, "weights": weights.astype(np.float16)}
+    node.form = Real({**node.params, "weights": weights.astype(np.float16)})
     return []
 
 
@@ -151,15 +120,7 @@ def _plain_graph(graph: Graph) -> QuantGraph:
     kind = plain_type("int32")
     result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
-    wrong = [
-        node
-        for node in graph.nodes
-        if node.activation is not None
-        or (
-            node.op.kind != "PoolSum"
-            and not (node.op.moves_values and node.op.kind in ("Pool", "Identity", "Reshape", "Transpose"))
-        )
-    ]
+    wrong = [node for node in graph.nodes if not computes_plain(node)]
     ErrorList.raise_if(
         [
             N2D2Error(
@@ -177,7 +138,6 @@ def _plain_graph(graph: Graph) -> QuantGraph:
             node.op,
             list(node.inputs),
             list(node.outputs),
-            dict(node.params),
             clamp=(kind.qmin, kind.qmax),
             location=node.location,
             source=list(node.source),
@@ -198,7 +158,7 @@ def _float_layer(node: Node, kind: NumType) -> QuantNode:
         node.op,
         list(node.inputs),
         list(node.outputs),
-        params,
+        Real(params),
         activation=node.activation,
         location=node.location,
         source=list(node.source),

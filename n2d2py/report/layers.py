@@ -11,6 +11,7 @@ import numpy as np
 
 from n2d2py.export import KernelChoice
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.forms import Aligned
 from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
@@ -19,9 +20,6 @@ from n2d2py.report.text import decimal, grouped
 from n2d2py.targets import text_table
 
 __all__ = ["LayerRow", "Totals", "layer_rows", "layer_type", "layers_csv", "layers_text", "stored_parameters", "totals"]
-
-_GENERATED = ("multipliers", "offset")
-"""Roles of constants that are part of the generated code, not of the stored parameters."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ def layer_type(node: QuantNode) -> str:
 
 
 def stored_parameters(node: QuantNode) -> list[np.ndarray]:
-    """The weights, biases and tables of a layer."""
-    return [array for role, array in node.params.items() if role not in _GENERATED]
+    """The weights, biases and tables of a layer; the multipliers of inputs are part of the code."""
+    return [] if isinstance(node.form, Aligned) else list(node.params.values())
 
 
 def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> LayerRow:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.export.graph_file import GRAPH_FILE, read_graph
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 __all__ = ["Simulator", "load_simulator"]
 

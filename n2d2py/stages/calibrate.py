@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +11,15 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
+from n2d2py.export import target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.equalize import equalize
+from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.imported import quantize_imported
-from n2d2py.quant.islands import insert_conversions
-from n2d2py.quant.mixed import rounding_costs, wide_tensors
-from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
-from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
-from n2d2py.quant.types import TensorTypes, choose_types
-from n2d2py.quant.walk import SAMPLE_BATCH, sample_count
+from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.statistics import Statistics, batch_size, network_key
+from n2d2py.quant.types import TensorTypes
 from n2d2py.stages.load import Network
 from n2d2py.stages.settings import Settings, export_folder_name
 
@@ -29,9 +27,6 @@ __all__ = ["STATISTICS_FILE", "Calibration", "calibrate_stage", "calibration_fol
 
 _MOST_SAMPLES = {"fast": 32, "default": 64, "best": 256}
 """Stimuli for the corrections by `-quality`; more of them cost time and change little."""
-
-_MIXED_SAMPLES = 16
-"""Stimuli on which single tensors are rounded."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
@@ -67,33 +62,8 @@ def calibrate_stage(network: Network, settings: Settings) -> Calibration:
         check_imported(settings)
         return Calibration(*quantize_imported(graph, options))
     require_calibration(settings)
-    graph = insert_conversions(graph)
-    if options.equalize and not options.per_output:
-        graph = equalize(graph)
-    by_channel = options.equalize and options.per_output
-    key = network_key(graph, network.data.origin, f"equalized by channel: {by_channel}")
-    if settings.arguments.calib_reload:
-        statistics, network = _reloaded(network, settings, key)
-        samples = (
-            correction_samples(graph, network, settings, statistics.stimuli) if (options.needs_samples or options.mixed) else []
-        )
-        graph = scale_channels(graph, statistics.factors)
-    else:
-        stimuli = calibration_stimuli(network, settings)
-        samples = (
-            correction_samples(graph, network, settings, len(stimuli))
-            if (by_channel or options.needs_samples or options.mixed)
-            else []
-        )
-        factors = channel_factors(graph, samples) if by_channel else {}
-        graph = scale_channels(graph, factors)
-        statistics = _collected(graph, stimuli, key)
-        statistics.factors = factors
-    ranges = dict.fromkeys(graph.inputs, network.data.value_range)
-    if options.mixed and samples:
-        options = replace(options, wide=_wide(graph, statistics, options, ranges, samples))
-    quantized, types = quantize(graph, statistics.histograms, options, ranges, samples)
-    return Calibration(quantized, graph, statistics, types)
+    found = calibrate(graph, options, partial(_reloaded if settings.arguments.calib_reload else _collected, network, settings))
+    return Calibration(found.graph, found.float_graph, found.statistics, found.types)
 
 
 _WITHOUT_EFFECT = (
@@ -132,7 +102,9 @@ def check_imported(settings: Settings) -> None:
             remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
         )
     if arguments.calibOnly:
-        raise N2D2Error("E007", "-calibOnly, but the network is quantized already", remedy="export it with -export CPP")
+        raise N2D2Error(
+            "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
+        )
     given = [f"-{key.replace('_', '-')}" for key in _WITHOUT_EFFECT if key in arguments.given]
     if given:
         log.warning(
@@ -152,27 +124,34 @@ def require_calibration(settings: Settings) -> None:
         )
 
 
-def _wide(
-    graph: Graph, statistics: Statistics, options: QuantOptions, ranges: dict, samples: list[np.ndarray]
-) -> frozenset[str]:
-    """The tensors of `-mixed-precision`, from a few of the samples."""
-    types = choose_types(graph, statistics.histograms, ranges, options)
-    stimuli = np.concatenate(samples)
-    chosen = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _MIXED_SAMPLES).round().astype(np.int64))]
-    costs = rounding_costs(graph, types, chosen)
-    wide = wide_tensors(costs)
-    log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
-    log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
-    return wide
+def _key(graph: Graph, network: Network, settings: Settings) -> str:
+    """Names the network and the kind of its data in stored statistics."""
+    return network_key(graph, network.data.origin, f"equalized by channel: {settings.quant.equalizes_channels}")
 
 
-def _reloaded(network: Network, settings: Settings, key: str) -> tuple[Statistics, Network]:
-    """(statistics of the last calibration, the network with the stimuli of that): E503 where they are of other data.
+def _ranges(graph: Graph, network: Network) -> dict[str, tuple[float, float] | None]:
+    return dict.fromkeys(graph.inputs, network.data.value_range)
 
-    Without data there is nothing to compare.
-    """
+
+def _collected(network: Network, settings: Settings, graph: Graph) -> Observed:
+    """Statistics of a prepared graph over the calibration stimuli."""
+    options = settings.quant
+    stimuli = calibration_stimuli(network, settings)
+    needed = options.equalizes_channels or options.needs_samples or options.mixed
+    samples = correction_samples(graph, network, settings, len(stimuli)) if needed else []
+    size = batch_size(graph)
+    batches = log.progress(
+        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
+    )
+    found = observe(graph, batches, samples, _ranges(graph, network), options, _key(graph, network, settings))
+    log.notice("calibration: %d stimuli", found.statistics.stimuli)
+    return found
+
+
+def _reloaded(network: Network, settings: Settings, graph: Graph) -> Observed:
+    """Statistics of the last calibration: E503 where they are of other data. Without data there is nothing to compare."""
     path = previous_statistics(network, settings)
-    statistics = Statistics.load(path, key)
+    statistics = Statistics.load(path, _key(graph, network, settings))
     if network.data.noise is not None:
         noise = network.data.noise(statistics.stimuli)
         network = replace(network, data=replace(network.data, sets={"Validation": noise}))
@@ -180,17 +159,9 @@ def _reloaded(network: Network, settings: Settings, key: str) -> tuple[Statistic
     if stimuli is not None:
         statistics.check_data(path, (x for x, _, _ in spread(stimuli, statistics.stimuli).batches(SAMPLE_BATCH)))
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
-    return statistics, network
-
-
-def _collected(graph: Graph, stimuli: Stimuli, key: str) -> Statistics:
-    size = batch_size(graph)
-    batches = log.progress(
-        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
-    )
-    statistics = collect(graph, batches, key)
-    log.notice("calibration: %d stimuli", statistics.stimuli)
-    return statistics
+    needed = settings.quant.needs_samples or settings.quant.mixed
+    samples = correction_samples(graph, network, settings, statistics.stimuli) if needed else []
+    return observed_before(graph, statistics, samples, _ranges(graph, network))
 
 
 def correction_samples(graph: Graph, network: Network, settings: Settings, calibrated: int) -> list[np.ndarray]:

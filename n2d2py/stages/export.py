@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportRequest, KernelChoice, Target, exporter
-from n2d2py.export.stimuli import Stimuli as StoredStimuli
+from n2d2py.export import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
 from n2d2py.export.weights import WEIGHTS_FOLDER, write_weights
-from n2d2py.frontend.ini.targets import Target as IniTarget
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
@@ -52,7 +52,7 @@ def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None)
     return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts, strict=True)), labels, tuple(stimuli.names))
 
 
-def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
+def _target_labels(network: Network, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
     label but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel.
 
@@ -80,9 +80,9 @@ def _target_labels(network: Network, target: IniTarget, shape: Shape, labels: np
 def export_request(
     network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli, settings: Settings
 ) -> ExportRequest:
-    """Everything that the exporter may use."""
+    """Everything that a target may use."""
     settings.params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
-    targets = tuple(Target(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
+    targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
     return ExportRequest(
         graph,
@@ -98,12 +98,13 @@ def export_request(
     )
 
 
-def export_stage(request: ExportRequest, kind: str, folder: Path) -> list[KernelChoice]:
-    """Writes the project and its parameters as text into the folder; the exporter has checked the request.
+def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path) -> list[KernelChoice]:
+    """Writes the project and its parameters as text into the folder.
 
-    Returns what runs each layer, where the export has a choice.
+    Returns what runs each layer, where the target has a choice.
     """
-    kernels = exporter(kind).write(request, folder) or []
+    request = prepared.request
+    kernels = target.write(prepared, folder) or []
     write_weights(request.graph, folder / WEIGHTS_FOLDER)
-    log.notice("export %s: %d layers, %d stimuli", kind, len(request.graph.nodes), request.stimuli.count)
+    log.notice("export %s: %d layers, %d stimuli", target.name, len(request.graph.nodes), request.stimuli.count)
     return kernels

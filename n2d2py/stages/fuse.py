@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py import log
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
@@ -28,7 +28,7 @@ def fuse_stage(network: Network, *, integer: bool, rounding: bool = True) -> tup
     return Network(graph, targets, network.data, network.files, network.document, network.mappings), report
 
 
-def _moved(target: Target, graph: Graph) -> Target:
+def _moved(target: ScoreTarget, graph: Graph) -> ScoreTarget:
     from dataclasses import replace
 
     tensor = graph.resolve(target.tensor)

@@ -18,7 +18,7 @@ from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.frontend.ini.network import build_graph, further_inputs
-from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
@@ -64,7 +64,7 @@ class Network:
     """What the load stage gives: the float graph, what is scored, the data, and the files it came from."""
 
     graph: Graph
-    targets: list[Target]
+    targets: list[ScoreTarget]
     data: DataSet
     files: list[Path] = field(default_factory=list)
     document: Document | None = None
@@ -166,7 +166,7 @@ def graph_files(document: Document) -> list[Path]:
     return [path for path in (resolve_path(text, document) for text in named) if path is not None]
 
 
-def _mapping(document: Document, target: Target, labels: Sequence[str]) -> LabelsMapping:
+def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> LabelsMapping:
     path = resolve_path(target.mapping, document)
     if path is None:
         raise N2D2Error(
@@ -258,7 +258,7 @@ def _load_onnx(path: Path, settings: Settings) -> Network:
     from n2d2py.frontend.onnx.importer import import_onnx
 
     graph = import_onnx(path)
-    targets = [Target(f"{name}.Target", name) for name in graph.outputs]
+    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     data = DataSet({})
     if settings.needs_data:
         if settings.arguments.calib_data:

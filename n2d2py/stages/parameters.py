@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from n2d2py import log
 from n2d2py.errors import nearest
-from n2d2py.export import Exporter
+from n2d2py.export import Target
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.params import PARAMETERS, Params
+from n2d2py.ini.params import Params
 from n2d2py.ini.precision import PRECISION_KEYS
 
 __all__ = ["warn_without_effect"]
 
 
-def warn_without_effect(params: Params, target: Exporter, graph: QuantGraph) -> None:
+def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:
     """Warns W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
     layers that it does not know. A value that is the default is no demand."""
     overruled = target.overruled(params.as_dict())
-    for key in PARAMETERS.keys:
+    for key in params.schema.keys:
         if params.given(key.name) and params[key.name] != key.default:
-            if target.parameters is not None and key.name not in target.parameters:
+            if target.parameters.key(key.name) is None:
                 _warn(params, key.name, f"the {target.name} export does not read it")
             elif key.name in overruled:
                 _warn(params, key.name, overruled[key.name])
+    for name in params.foreign:
+        _warn(params, name, f"the {target.name} export does not read it")
     for layer in params.layer_names():
         _check_layer(params, layer, target, graph)
 
@@ -31,14 +35,14 @@ def _warn(params: Params, name: str, why: str, layer: str | None = None) -> None
     log.warning("W109", f"{name} has no effect: {why}", where=where, remedy="remove it")
 
 
-def _check_layer(params: Params, layer: str, target: Exporter, graph: QuantGraph) -> None:
+def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGraph) -> None:
     node = next((node for node in graph.nodes if layer in (node.name, *node.source)), None)
     if node is None:
         return  # that is another warning
     precision = params.layer_precision(layer)
     for name in params.layer(layer):
-        known = [*(key.name for key in PRECISION_KEYS), *(target.layer_parameters or ())]
-        if name not in precision and target.layer_parameters is not None and name not in target.layer_parameters:
+        known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
+        if name not in known:
             like = nearest(name, known)
             log.warning(
                 "W102",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.ini.params import Params, load_params
+from n2d2py.export import QuantDefaults, Target, find_target, load_params, target_names
+from n2d2py.ini.params import Params
 from n2d2py.options import Arguments
 from n2d2py.quant.options import QuantOptions
 
@@ -23,6 +25,11 @@ class Settings:
     out: Path
 
     @property
+    def target(self) -> Target[Any] | None:
+        """What is exported for; None without an export."""
+        return find_target(self.arguments.export) if self.arguments.export else None
+
+    @property
     def integer(self) -> bool:
         """Whether the export computes in integers."""
         return self.arguments.nbbits in (8, 16)
@@ -30,7 +37,8 @@ class Settings:
     @property
     def quant(self) -> QuantOptions:
         """The options of the quantization."""
-        a = self.arguments
+        a, target = self.arguments, self.target
+        wanted = target.quantization if target is not None else QuantDefaults()
         best, fast = a.quality == "best", a.quality == "fast"
         rounding = a.wt_rounding or ("nearest" if fast else "adaptive")
         return QuantOptions(
@@ -38,18 +46,18 @@ class Settings:
             a.act_clipping_mode,
             a.act_quantile_value,
             a.wt_clipping_mode,
-            a.act_rescaling_mode,
-            bool(a.act_rescale_per_output),
-            not a.no_unsigned and a.export != "NVDLA",
+            wanted.rescaling if wanted.rescaling and "act_rescaling_mode" not in a.given else a.act_rescaling_mode,
+            bool(a.act_rescale_per_output) and wanted.per_output,
+            not a.no_unsigned and wanted.unsigned,
             not a.no_cle,
             correct_bias=not (fast or a.no_bias_correction),
             adaptive_rounding=rounding == "adaptive",
-            input_bits=a.input_bits or (8 if a.export == "NVDLA" else 16 if best else 0),
-            output_bits=a.output_bits or (8 if fast or a.export == "NVDLA" else 16 if best else 0),
-            mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision and a.export != "NVDLA",
-            wide_joins=a.export != "NVDLA",
+            input_bits=a.input_bits or wanted.input_bits or (16 if best else 0),
+            output_bits=a.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
+            mixed=a.nbbits == 8 and (best or a.mixed_precision) and not a.no_mixed_precision and wanted.mixed,
+            wide_joins=wanted.wide_joins,
             sequential=a.sequential_calibration,
-            reduce_range=a.wt_reduce_range,
+            reduce_range=a.wt_reduce_range or wanted.reduce_range,
         )
 
     @property
@@ -77,7 +85,7 @@ class Settings:
 
 
 def export_folder_name(kind: str, bits: int) -> str:
-    """Such as export_CPP_int8 or export_CPP_float32."""
+    """The kind and the precision, as in export_KIND_int8 or export_KIND_float32."""
     return f"export_{kind}_{'int' if bits > 0 else 'float'}{abs(bits)}"
 
 
@@ -147,9 +155,11 @@ def read_settings(arguments: Arguments) -> Settings:
     if a.test_index >= 0 and a.nb_test >= 0:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
     if a.compare and not a.export:
-        raise N2D2Error("E007", "-compare needs an export", remedy="add -export CPP")
+        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {target_names()[0]}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
-        raise N2D2Error("E007", "-sensitivity needs an integer export", remedy="add -export CPP and -nbbits 8 or 16")
+        raise N2D2Error(
+            "E007", "-sensitivity needs an integer export", remedy=f"add -export {target_names()[0]} and -nbbits 8 or 16"
+        )
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
@@ -161,4 +171,4 @@ def read_settings(arguments: Arguments) -> Settings:
             remedy="leave it out: the file holds its weights, or name it in an INI",
         )
     _warn_without_effect(a)
-    return Settings(arguments, load_params(a.export_parameters), Path(a.o))
+    return Settings(arguments, load_params(a.export_parameters, a.export), Path(a.o))

@@ -12,8 +12,8 @@ from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export.stimuli import Stimuli as StoredStimuli
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.export import StoredStimuli
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.shapes import channels
 from n2d2py.quant.compare import first_difference
@@ -79,7 +79,7 @@ def expected_labels(network: Network, target_name: str, labels: np.ndarray) -> n
     return labels if mapping is None else mapping.targets(labels)
 
 
-def class_names(network: Network, target: Target) -> Sequence[str]:
+def class_names(network: Network, target: ScoreTarget) -> Sequence[str]:
     """Names of the outputs of a target: of the labels that mean each."""
     mapping = network.mappings.get(target.name)
     if mapping is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT64, NumType
 from n2d2py.errors import InternalError, Location, N2D2Error
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
 from n2d2py.targets.score import Score
 from n2d2py.targets.stored import StoredTensors
@@ -27,7 +27,7 @@ class Scorer:
     """
 
     def __init__(
-        self, target: Target, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None, type: NumType = FLOAT64
+        self, target: ScoreTarget, labels: Sequence[str] = (), mapping: Mapping[int, int] | None = None, type: NumType = FLOAT64
     ):
         """`labels`: names by label id. `mapping`: output (or -1) by label id; None: the label id is the output.
 

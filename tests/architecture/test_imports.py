@@ -18,8 +18,9 @@ RANKS = (
     ("frontend", "data", "passes", "reference", "nvdla"),
     ("quant", "targets"),
     ("memory",),
+    ("runtime",),
     ("export",),
-    ("runtime", "report"),
+    ("report",),
     ("plugin",),
     ("options",),
     ("stages",),
@@ -128,6 +129,12 @@ def test_an_exporter_knows_no_frontend_and_no_data():
         if home(one.file) in ("export", "memory", "quant") and room(one.module) in ("frontend", "data", "passes")
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py"])
+def test_the_contract_of_quantizers_knows_no_operator(file):
+    found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
+    assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}
 
 
 def test_pictures_and_plots_are_imported_late():

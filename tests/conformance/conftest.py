@@ -1,6 +1,6 @@
-"""Makes the helpers of this folder, and those that build exports, importable by their names."""
+"""Makes the program of this folder importable."""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "export")]
+sys.path.insert(0, str(Path(__file__).parent))

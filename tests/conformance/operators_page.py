@@ -8,9 +8,9 @@ from pathlib import Path
 
 import onnx
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-from conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
+from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
 from n2d2py.frontend.onnx.registry import supported_operators  # noqa: E402

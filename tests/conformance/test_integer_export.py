@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from export_build import need
 from onnx import numpy_helper, parser
+from support.export_build import need
 
 from n2d2py.cli import main
 

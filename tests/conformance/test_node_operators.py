@@ -6,8 +6,8 @@ The whole page is compared by `test_node_conformance.py`; here a failure names i
 from __future__ import annotations
 
 import pytest
-from conformance_cases import load_cases, run_case
 from operators_page import PAGE, row
+from support.conformance_cases import load_cases, run_case
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from export_build import need
 from onnx import numpy_helper, parser
+from support.export_build import need
 
+from n2d2py import load_export
 from n2d2py.cli import main
 from n2d2py.reference.engine import original_engine
-from n2d2py.runtime import load_export
 
 
 def _f(*values: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e_run import MODELS, assert_same_tree, command, export, run, tree
+from support.e2e_run import MODELS, assert_same_tree, command, export, run, tree
 
 import n2d2py
 from n2d2py.cli import main
@@ -118,7 +118,7 @@ def test_outputs_of_a_stimulus_are_written_as_text(tmp_path):
     def read(name: str, shape: tuple[int, ...]) -> np.ndarray:
         return np.array((logged / f"{name}.dat").read_text().split(), int)[: np.prod(shape)].reshape(shape)
 
-    from e2e_run import stored_stimuli
+    from support.e2e_run import stored_stimuli
 
     x, _ = stored_stimuli(folder)
     np.testing.assert_array_equal(read("env", x[2].shape), x[2])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e_run import export, need, needs_compiler, stored_stimuli
+from support.e2e_run import export, need, needs_compiler, stored_stimuli
 
 import n2d2py
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from e2e_run import HERE, MODELS, ROOT, assert_same_tree, command, export, needs_compiler, process, tree
+from support.e2e_run import HERE, MODELS, ROOT, assert_same_tree, command, export, needs_compiler, process, tree
 
 
 def run_apart(place: Path, seed: str, network: str, *options: str) -> dict[str, bytes]:

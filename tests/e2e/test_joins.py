@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e_run import ROOT, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
+from support import join_networks
+from support.e2e_run import ROOT, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
 
 import n2d2py
 from n2d2py.quant.simulator import simulate
@@ -25,12 +25,10 @@ def exported(model: Path, data: Path, out: Path) -> Path:
 
 @needs_compiler
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)])
-def test_compiled_joins_are_those_of_python(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "tests" / "quant"), *sys.path])
-    joins = pytest.importorskip("joins")
-    net = joins.Joins()
-    model = net.save(tmp_path / "net.onnx", getattr(joins, name)(net))
-    np.save(tmp_path / "x.npy", joins.stimuli(16))
+def test_compiled_joins_are_those_of_python(name, tmp_path):
+    net = join_networks.Joins()
+    model = net.save(tmp_path / "net.onnx", getattr(join_networks, name)(net))
+    np.save(tmp_path / "x.npy", join_networks.stimuli(16))
     folder = exported(model, tmp_path / "x.npy", tmp_path / "out")
     compiled, simulated = compiled_at_once(folder), n2d2py.load_simulator(folder)
     inputs = random_inputs(simulated, 3)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e_run import assert_layers_equal, export, needs_compiler, random_inputs, stored_stimuli, summary
+from support.e2e_run import assert_layers_equal, export, needs_compiler, random_inputs, stored_stimuli, summary
 
 import n2d2py
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-import e2e_run
 import numpy as np
 import pytest
-from e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
+from support import e2e_run
+from support.e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
 
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from e2e_run import HERE, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
+from support.e2e_run import HERE, assert_layers_equal, compiled_at_once, needs_compiler, random_inputs, run
 
 import n2d2py
 from n2d2py.cli import main
@@ -152,7 +152,7 @@ def test_random_precisions(seed, tmp_path):
 
 
 def test_a_large_loss_names_the_worst_layers_and_what_to_try(tmp_path, capsys, monkeypatch):
-    from e2e_run import export
+    from support.e2e_run import export
 
     monkeypatch.setenv("CXX", "no-compiler")
     folder = export(

@@ -1,24 +1,14 @@
-"""The seam between the pipeline and what runs an export: chosen by the export's name, asked only when needed."""
+"""The seam between the pipeline and what runs an export: chosen by the target, asked only when needed."""
 
-import e2e_run
-import pytest
+from support import e2e_run
 
-from n2d2py.errors import InternalError
-from n2d2py.runtime import Runner, register_runner, runner
-from n2d2py.runtime.compiled import CompiledExport
+from n2d2py.export import Target, find_target
+from n2d2py.export.cpp.runner import CompiledExport
 
 
-def test_the_runner_of_an_export_is_found_by_its_name():
-    assert runner("CPP") is CompiledExport
-    assert runner("NOTHING") is None
-
-
-def test_two_runners_of_an_export_are_refused():
-    with pytest.raises(InternalError, match="CPP has two runners"):
-
-        @register_runner
-        class Second(Runner):
-            export = "CPP"
+def test_a_target_brings_its_runner():
+    assert find_target("CPP").runner is CompiledExport
+    assert Target.runner is None
 
 
 def test_nothing_is_built_without_exported_stimuli(tmp_path, monkeypatch):

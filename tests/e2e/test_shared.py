@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
+from support.e2e_run import HERE, ROOT, assert_compiled_is_simulated, assert_layers_equal, needs_compiler, run, summary
 
 import n2d2py
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from error_cases import EXPORT
-from error_files import write_workspace
+from support.error_cases import EXPORT
+from support.error_files import write_workspace
 
 from n2d2py.cli import main
 from n2d2py.plugin.load import isolated

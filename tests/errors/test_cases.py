@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from error_cases import messages, read_cases, snapshot
+from support.error_cases import messages, read_cases, snapshot
 
 from n2d2py.cli import main
 

@@ -24,7 +24,7 @@ PARTS = {
     "E451": {"stages", "targets"},
     "E124": {"data", "ini"},
     "E508": {"quant", "stages"},
-    "E510": {"operators", "plugin", "quant"},
+    "E510": {"operators", "quant"},
     "W102": {"ini", "stages"},
 }
 """Codes that several parts of the tool use, for the same problem."""

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from error_cases import EXPORT, messages, snapshot
+from support.error_cases import EXPORT, messages, snapshot
 
 import n2d2py
 from n2d2py import pipeline

@@ -6,8 +6,8 @@ import random
 
 import onnx
 import pytest
-from error_cases import EXPORT, messages, snapshot
-from error_files import NETWORK, classifier
+from support.error_cases import EXPORT, messages, snapshot
+from support.error_files import NETWORK, classifier
 
 from n2d2py.cli import main
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, request, separate_plan, write_export
+from support.export_networks import chain, random_inputs, request, separate_plan, write_export
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
-from n2d2py.export import ExportRequest, Stimuli, Target, exporter
+from n2d2py.export import ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.operators.base import Op
@@ -53,7 +53,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from export_networks import request, residual, write_export
+from support.export_networks import request, residual, write_export
 write_export(Path(sys.argv[1]), request(residual(True), options={"nbbits": 8}, hashes={"net": "0"}))
 """
 
@@ -62,7 +62,7 @@ def test_two_processes_write_the_same_bytes(tmp_path):
     here = Path(__file__)
     for seed in ("1", "2"):
         subprocess.run(
-            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parent],
+            [sys.executable, "-c", SCRIPT, tmp_path / seed / "out", here.parents[1]],
             check=True,
             cwd=here.parents[2],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -86,24 +86,26 @@ def test_every_layer_that_cannot_be_exported_is_listed():
     graph.nodes[0].op = Unknown()
     graph.nodes[2].op = Unknown()
     with pytest.raises(ErrorList) as caught:
-        exporter("CPP").check(request_of(graph))
+        find_target("CPP").prepare(request_of(graph)).result
     assert [error.code for error in caught.value.errors] == ["E701", "E701"]
     assert "conv/1" in str(caught.value.errors[0]) and "fc" in str(caught.value.errors[1])
 
 
 def test_requests_that_make_no_sense_are_refused():
-    cpp = exporter("CPP")
+    cpp = find_target("CPP")
     with pytest.raises(N2D2Error, match="E704: .*no layer"):
-        cpp.check(request_of(QuantGraph("empty", 8)))
+        cpp.prepare(request_of(QuantGraph("empty", 8))).result
     with pytest.raises(N2D2Error, match="E705: Namespace=a b cannot name a C.. namespace.*a_b"):
-        cpp.check(request_of(chain(True), parameters={"Namespace": "a b"}))
+        cpp.prepare(request_of(chain(True), parameters={"Namespace": "a b"})).result
     with pytest.raises(N2D2Error, match="E705: WeightsFormat=x is unknown; known: auto, text, string"):
-        cpp.check(request_of(chain(True), parameters={"WeightsFormat": "x"}))
+        cpp.prepare(request_of(chain(True), parameters={"WeightsFormat": "x"})).result
     with pytest.raises(InternalError, match="without a memory plan"):
-        cpp.check(ExportRequest(chain(True)))
+        cpp.prepare(ExportRequest(chain(True))).result
     graph = chain(True)
     inputs = tuple(random_inputs(graph, 2))
     with pytest.raises(InternalError, match="1 arrays of labels for 0 targets"):
-        cpp.check(request_of(graph, stimuli=Stimuli(inputs, (np.zeros(2, np.int32),))))
+        cpp.prepare(request_of(graph, stimuli=StoredStimuli(inputs, (np.zeros(2, np.int32),)))).result
     with pytest.raises(InternalError, match="4 labels of a stimulus"):
-        cpp.check(request_of(graph, stimuli=Stimuli(inputs, (np.zeros((2, 4), np.int32),)), targets=(Target("fc"),)))
+        cpp.prepare(
+            request_of(graph, stimuli=StoredStimuli(inputs, (np.zeros((2, 4), np.int32),)), targets=(ScoredOutput("fc"),))
+        ).result

@@ -9,10 +9,10 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_build import make, need, run_export
-from export_networks import S8, Builder, chain, random_inputs, request, write_export
+from support.export_build import make, need, run_export
+from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
 
-from n2d2py.export import Stimuli, Target
+from n2d2py.export import ScoredOutput, StoredStimuli
 from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
@@ -79,7 +79,7 @@ def test_make_builds_again_when_the_compiler_or_a_header_changes(tmp_path):
 def test_a_network_without_labels_runs(tmp_path):
     need("g++")
     graph = chain(True)
-    made = request(graph, stimuli=Stimuli(tuple(random_inputs(graph, 2))), targets=())
+    made = request(graph, stimuli=StoredStimuli(tuple(random_inputs(graph, 2))), targets=())
     out = write_export(tmp_path / "out", made)
     make(out, "OPT=-O0")
     assert run_export(out).stdout == "Ran 2 stimuli; there are no labels to score\n"
@@ -87,7 +87,7 @@ def test_a_network_without_labels_runs(tmp_path):
 
 def test_a_network_without_stimuli_can_be_measured(tmp_path):
     need("g++")
-    out = write_export(tmp_path / "out", request(chain(True), stimuli=Stimuli(), targets=()))
+    out = write_export(tmp_path / "out", request(chain(True), stimuli=StoredStimuli(), targets=()))
     make(out, "OPT=-O0")
     assert run_export(out).returncode == 1
     assert json.loads(run_export(out, "-bench", "1").stdout)["min_us"] > 0
@@ -103,7 +103,7 @@ def test_positions_thresholds_and_missing_labels_are_scored(tmp_path):
     labels = above.copy()
     labels[0, 0, 0] = 1 - labels[0, 0, 0]
     labels[1] = -1
-    made = request(graph, stimuli=Stimuli(tuple(inputs), (labels,)), targets=(Target("one", threshold=1.0),))
+    made = request(graph, stimuli=StoredStimuli(tuple(inputs), (labels,)), targets=(ScoredOutput("one", threshold=1.0),))
     out = write_export(tmp_path / "out", made)
     make(out, "OPT=-O0")
     assert run_export(out).stdout.splitlines()[-2:] == ["29/30 (96.67%)", "Score: 96.67%"]

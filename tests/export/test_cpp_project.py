@@ -8,12 +8,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_build import compare_outputs, make, need, run_export
-from export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
+from support.export_build import compare_outputs, make, need, run_export
+from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
 
 from n2d2py.arithmetic import FloatRescale
-from n2d2py.export import Stimuli
+from n2d2py.export import StoredStimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.operators.conv import Conv
@@ -220,7 +221,7 @@ def two_inputs() -> QuantGraph:
             ElemWise("Max"),
             ["a b", "template"],
             ["sum"],
-            {"multipliers": np.array([1, 1]), "offset": np.array([0])},
+            Aligned(np.array([1, 1]), np.array([0])),
             clamp=(-127, 127),
             bound=127,
             rescale=FloatRescale(np.array([1.0])),
@@ -233,7 +234,7 @@ def test_several_inputs_are_given_in_order(tmp_path):
     need("g++")
     graph = two_inputs()
     inputs = random_inputs(graph, 3)
-    out = write_export(tmp_path / "out", request(graph, stimuli=Stimuli(tuple(inputs)), targets=()))
+    out = write_export(tmp_path / "out", request(graph, stimuli=StoredStimuli(tuple(inputs)), targets=()))
     make(out, "OPT=-O0")
     compare_outputs(out, graph, inputs)
 
@@ -248,7 +249,7 @@ def test_odd_names_are_no_trouble(tmp_path):
         node_name = name if name != "env" else "env layer"
         source = build.weighted(node_name, Conv(), source, (2, 2, 1, 1), U8)
     graph = build.finish(source)
-    made = request(graph, targets=(), stimuli=Stimuli(tuple(random_inputs(graph, 2))))
+    made = request(graph, targets=(), stimuli=StoredStimuli(tuple(random_inputs(graph, 2))))
     out = write_export(tmp_path / "out", made)
     for compiler in ("g++", "clang++"):
         make(out, f"CXX={compiler}", "OPT=-O0")

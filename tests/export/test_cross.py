@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_build import need
-from export_networks import chain, request, write_export
+from support.export_build import need
+from support.export_networks import chain, request, write_export
 
 from n2d2py.cli import main
 from n2d2py.export.cpp.isa import TARGETS

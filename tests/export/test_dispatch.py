@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_build import make, need, run_export
-from export_networks import chain, request, residual, write_export
+from support.export_build import make, need, run_export
+from support.export_networks import chain, request, residual, write_export
 
 from n2d2py.quant.simulator import simulate
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from export_networks import chain, random_inputs, residual
+from support.export_networks import chain, random_inputs, residual
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.errors import N2D2Error
-from n2d2py.export.graph_file import read_graph, write_graph
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
+from n2d2py.graph.forms import Aligned, Custom, Dequantized, Form, Interpolated, Moved, Real, Rescaled, Table, Weighted
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
@@ -45,6 +45,7 @@ from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.simulator import simulate
+from n2d2py.runtime.graph_file import read_graph, write_graph
 
 OPS = [
     Conv((2, 1), (0, 1, 2, 3), (1, 2), 4),
@@ -129,23 +130,55 @@ def test_operators_come_back(op, tmp_path):
     )
 
 
+def assert_same_form(found: Form, expected: Form) -> None:
+    """The same type of form, with the same constants in the same types."""
+    assert type(found) is type(expected) and set(found.constants) == set(expected.constants)
+    for role, values in expected.constants.items():
+        assert found.constants[role].dtype == values.dtype and found.constants[role].shape == values.shape
+        np.testing.assert_array_equal(found.constants[role], values)
+
+
+FORMS = [
+    (Moved(), None, (-127, 127)),
+    (Rescaled(), FloatRescale(np.ones(1)), (0, 255)),
+    (Weighted(np.array([[-1, 3]], np.int8), np.array([2**40])), FloatRescale(np.ones(1)), (0, 255)),
+    (Aligned(np.array([3, -5]), np.array([7])), FloatRescale(np.ones(1)), (0, 255)),
+    (Dequantized(np.array([0.5, 0.1], np.float32)), StepRescale(np.float32(0.1)), (0, 255)),
+    (Table(np.arange(256, dtype=np.uint8)), None, (0, 255)),
+    (Interpolated(np.arange(257, dtype=np.int32)), None, (0, 255)),
+    (Custom({"second": np.array([1]), "first": np.array([2], np.int16)}), FloatRescale(np.ones(1)), (0, 255)),
+    (Real({"weights": np.array([0.5], np.float16), "bias": np.array([0.25], np.float32)}), None, None),
+    (Real(), None, None),
+]
+
+
+def test_every_form_is_among_them():
+    public = {made for made in map(forms.__dict__.get, forms.__all__) if isinstance(made, type)}
+    assert {type(form) for form, *_ in FORMS} == public - {Form}
+
+
+@pytest.mark.parametrize("form, rescale, clamp", FORMS, ids=lambda value: type(value).__name__)
+def test_forms_come_back(form, rescale, clamp, tmp_path):
+    write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], form, rescale, clamp)), tmp_path / "net.npz")
+    assert_same_form(read_graph(tmp_path / "net.npz").nodes[0].form, form)
+
+
 @pytest.mark.parametrize("rescale", RESCALES, ids=lambda rescale: type(rescale).__name__)
 def test_numbers_come_back_with_their_types(rescale, tmp_path):
-    params = {
-        "weights": np.array([[-128, 127]], np.int64),
-        "bias": np.array([2**40, -1]),
-        "f": np.array([np.nan]),
-        "u": np.array([2**64 - 1], np.uint64),
-        "empty": np.zeros((0, 3), np.int32),
-    }
-    node = QuantNode("n", Fc(), ["x"], ["y"], params, rescale, (-3, 7), 2**35)
+    form = Custom(
+        {
+            "weights": np.array([[-128, 127]], np.int64),
+            "bias": np.array([2**40, -1]),
+            "f": np.array([np.nan]),
+            "u": np.array([2**64 - 1], np.uint64),
+            "empty": np.zeros((0, 3), np.int32),
+        }
+    )
+    node = QuantNode("n", Fc(), ["x"], ["y"], form, rescale, (-3, 7), 2**35)
     write_graph(graph_with(node), tmp_path / "net.npz")
     read = read_graph(tmp_path / "net.npz").nodes[0]
     assert (read.clamp, read.bound, type(read.rescale)) == ((-3, 7), 2**35, type(rescale))
-    assert set(read.params) == set(params)
-    for role, values in params.items():
-        assert read.params[role].dtype == values.dtype and read.params[role].shape == values.shape
-        np.testing.assert_array_equal(read.params[role], values)
+    assert_same_form(read.form, form)
     if rescale is not None:
         np.testing.assert_array_equal(read.rescale.effective(), rescale.effective())
         acc = np.arange(-(2**30), 2**30, 2**26).reshape(1, -1).repeat(2, 0).T
@@ -174,13 +207,13 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path):
 
 def test_weights_take_a_byte_each(tmp_path):
     weights = np.full((301, 300), -127, np.int64)
-    write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], {"weights": weights})), tmp_path / "net.npz")
+    write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], Real({"weights": weights}))), tmp_path / "net.npz")
     assert 90300 < (tmp_path / "net.npz").stat().st_size < 95000
 
 
 def test_another_format_is_refused(tmp_path, monkeypatch):
     write_graph(chain(True), tmp_path / "net.npz")
-    monkeypatch.setattr("n2d2py.export.graph_file._FORMAT", 3)
+    monkeypatch.setattr("n2d2py.runtime.graph_file._FORMAT", 3)
     with pytest.raises(N2D2Error, match="E806: .*format 2 instead of 3"):
         read_graph(tmp_path / "net.npz")
 

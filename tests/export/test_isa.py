@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from export_networks import chain, request, write_export
+from support.export_networks import chain, request, write_export
 
 from n2d2py.export.cpp import isa
 from n2d2py.export.cpp.headers import needed_headers

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py.cli import main
-from n2d2py.ini.params import PARAMETERS
+from n2d2py.export.parameters import known_parameters
 
 HERE = Path(__file__).parent
 TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "nvdla": ("NVDLA", "8")}
@@ -77,7 +77,7 @@ def default(tmp_path_factory):
 
 
 def test_all_parameters_are_tried():
-    assert set(VALUES) == {key.name for key in PARAMETERS.keys}
+    assert set(VALUES) == {key.name for key in known_parameters().keys}
 
 
 @pytest.mark.parametrize("target", ["int8", "nvdla", pytest.param("float", marks=pytest.mark.slow)])

@@ -9,10 +9,11 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export import Exporter, base, exporter, exporters, register
+from n2d2py.export import Target, find_target, register, registry, target_names
+from n2d2py.registry import Registry
 
 
-class Other(Exporter):
+class Other(Target):
     name = "OTHER"
 
 
@@ -23,38 +24,38 @@ def plugins(monkeypatch):
     module = types.ModuleType("other_package")
     module.Other, module.number = Other, 3
     monkeypatch.setitem(sys.modules, "other_package", module)
-    monkeypatch.setattr(base, "entry_points", lambda group: found if group == "n2d2py.exports" else [])
-    monkeypatch.setattr(base, "_exporters", dict(base._exporters))
+    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "n2d2py.exports" else [])
+    monkeypatch.setattr(registry, "_found", Registry("the installed export"))
     return lambda name, value: found.append(EntryPoint(name, value, "n2d2py.exports"))
 
 
 def test_the_cpp_export_is_known():
-    assert exporters()[0] == "CPP"
-    assert exporter("CPP").name == "CPP"
-    assert exporter("CPP") is exporter("CPP")
+    assert target_names()[0] == "CPP"
+    assert find_target("CPP").name == "CPP"
+    assert find_target("CPP") is find_target("CPP")
 
 
 def test_an_unknown_export_is_refused_with_the_known_ones():
     with pytest.raises(N2D2Error, match="E700: -export: the export 'CP' is unknown; did you mean CPP. known: CPP"):
-        exporter("CP")
+        find_target("CP")
 
 
 def test_a_name_is_registered_once():
-    exporter("CPP")
+    find_target("CPP")
     with pytest.raises(InternalError, match="CPP is registered twice"):
-        register(type("Twice", (Exporter,), {"name": "CPP"})())
+        register(type("Twice", (Target,), {"name": "CPP"})())
 
 
 def test_a_plugin_is_found(plugins):
     plugins("OTHER", "other_package:Other")
-    assert exporters() == ("CPP", "NVDLA", "OTHER")
-    assert isinstance(exporter("OTHER"), Other)
-    assert exporter("OTHER") is exporter("OTHER")
+    assert target_names() == ("CPP", "NVDLA", "OTHER")
+    assert isinstance(find_target("OTHER"), Other)
+    assert find_target("OTHER") is find_target("OTHER")
 
 
 def test_a_plugin_does_not_replace_an_export_of_the_tool(plugins):
     plugins("CPP", "other_package:Other")
-    assert type(exporter("CPP")).__name__ == "CppExporter"
+    assert type(find_target("CPP")).__name__ == "CppTarget"
 
 
 @pytest.mark.parametrize(
@@ -62,17 +63,17 @@ def test_a_plugin_does_not_replace_an_export_of_the_tool(plugins):
     [
         ("missing_package:Other", "ModuleNotFoundError"),
         ("other_package:Absent", "AttributeError"),
-        ("other_package:number", "is not an Exporter named 'OTHER'"),
+        ("other_package:number", "is not a Target named 'OTHER'"),
     ],
 )
 def test_a_broken_plugin_is_named(plugins, value, reason):
     plugins("OTHER", value)
     with pytest.raises(N2D2Error, match=f"E714: the plugin {value}.*{reason}"):
-        exporter("OTHER")
+        find_target("OTHER")
 
 
 def test_two_plugins_of_one_name_are_refused(plugins):
     plugins("OTHER", "other_package:Other")
     plugins("OTHER", "second_package:Other")
     with pytest.raises(N2D2Error, match="E714: .*provided by other_package:Other and second_package:Other"):
-        exporter("OTHER")
+        find_target("OTHER")

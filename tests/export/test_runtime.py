@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_build import need
-from export_networks import S8, U8, chain, random_inputs, request, residual, write_export
+from support.export_build import need
+from support.export_networks import S8, U8, chain, random_inputs, request, residual, write_export
 
 import n2d2py
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp import library
+from n2d2py.export.cpp.library import Export
 from n2d2py.quant.simulator import simulate
-from n2d2py.runtime import ArrayError, Export, Simulator
-from n2d2py.runtime import export as compiled_export
+from n2d2py.runtime import ArrayError, Simulator
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +237,6 @@ def test_the_package_imports_nothing_until_it_is_asked():
 )
 def test_types_of_a_library_keep_their_lowest_integer(name, size, low, high, lowest):
     """Quantized files use -128 too; reals are clipped where the file's own integers end."""
-    described = compiled_export._Tensor(b"x", None, name, size, 2, 1, 1, 4, 0.5, 0, low, high)
-    found = compiled_export._tensor(ctypes.pointer(described)).type.quantize(np.float32([-1e6, 0, 1]))
+    described = library._Tensor(b"x", None, name, size, 2, 1, 1, 4, 0.5, 0, low, high)
+    found = library._tensor(ctypes.pointer(described)).type.quantize(np.float32([-1e6, 0, 1]))
     assert found.tolist() == [lowest, 0, 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,11 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.ini.network import build_graph
-from n2d2py.frontend.ini.targets import Target, read_targets
+from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.ini import Document, load_document
 from n2d2py.reference.executor import run_graph
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @dataclass
@@ -28,7 +25,7 @@ class Built:
 
     document: Document
     graph: Graph
-    targets: list[Target]
+    targets: list[ScoreTarget]
 
     def run(self, x: np.ndarray, *layers: str) -> list[np.ndarray]:
         """The values of layers for the input x (n, C, H, W), computed in double precision."""

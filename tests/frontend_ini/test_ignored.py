@@ -12,11 +12,11 @@ from onnx import helper, numpy_helper
 from n2d2py import log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.export.parameters import known_parameters, load_params
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
-from n2d2py.ini.params import PARAMETERS, load_params
 from n2d2py.options import parse_arguments
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.settings import read_settings
@@ -261,7 +261,7 @@ def test_a_target_on_an_input_is_refused():
 
 def test_no_list_of_keys_is_silent():
     """Keys without a kind say nothing: only of layers and transformations that are refused as a whole, ConfigSection, and NbChannels, which is read."""
-    schemas = [GLOBALS, INPUT_SECTION, ONNX_SECTION, ONNX_LAYER, TARGET, PARAMETERS]
+    schemas = [GLOBALS, INPUT_SECTION, ONNX_SECTION, ONNX_LAYER, TARGET, known_parameters()]
     schemas += [*provider_schemas(), *database_schemas()]
     outlined = {"Anchor", "ObjectDet", "RP", "Proposal", "ROIPooling", "FMP", "Distance", "TargetBias"}
     schemas += [one for kind in layer_types().values() if kind.name not in outlined for one in (kind.schema, kind.config)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_layers import convolve, pool
+from support.numpy_layers import convolve, pool
 
 CONV = "[conv]\nInput=sp\nType=Conv\nNbOutputs=4\n"
 POOL = "[pool]\nInput=sp\nType=Pool\nNbOutputs=3\nMapping.Size=1\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_layers import pool
+from support.numpy_layers import pool
 
 POOL = "[a]\nInput=sp\nType=Dropout\nNbOutputs=6\n[pool]\nInput=a\nType=Pool\nPoolDims=3 2\nStride=2\nPadding=1\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_layers import convolve
+from support.numpy_layers import convolve
 
 CONV = "[conv]\nInput={parents}\nType=Conv\nNbOutputs={outputs}\nKernelDims=1 1\nWeightsFiller=HeFiller\n{keys}\n"
 MORE = "[more]\nInput=sp\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"

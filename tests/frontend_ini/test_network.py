@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from numpy_layers import convolve
 from onnx import helper, numpy_helper
+from support.numpy_layers import convolve
 
 DROP = "[{0}]\nInput={1}\nType=Activation\nActivationFunction=Tanh\nNbOutputs=3\n"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import onnx
 import pytest
@@ -11,6 +13,8 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.attach import attach_onnx
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.describe import describe
+from n2d2py.operators.functions import Gelu
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes import fuse
 from n2d2py.reference.engine import FloatEngine, original_engine
@@ -73,6 +77,57 @@ def test_name_in_both(small):
         attach_onnx(graph, small, ["sp"])
 
 
+@pytest.mark.parametrize("name", ["h", "r", "p"])
+def test_the_name_of_a_provider_in_the_file(small, name):
+    """Whichever layer of the file has it: the first, one within, the one before the output."""
+    graph = Graph("net")
+    graph.add_input(name, (1, 3, 8, 8))
+    with pytest.raises(N2D2Error, match=rf"N2D2-E312: .*\[{name}\]: the layer name '{name}' is used by the INI and by"):
+        attach_onnx(graph, small, [name])
+
+
+def test_the_layers_of_a_file_have_their_parameters_and_no_bias_where_there_is_none(small, model, tmp_path):
+    graph = provider(3, 8, 8)
+    attach_onnx(graph, small, ["sp"])
+    path = tmp_path / "second.onnx"
+    onnx.save(model("float[N,4] v => float[N,5] z", "z = Gemm<transB = 1>(v, w, b)", w=(5, 4), b=(5,)), path)
+    assert attach_onnx(graph, path, ["y"]) == ["z"] and graph.outputs == ["y", "z"]
+    for each in (graph, graph.copy()):
+        assert [(layer["name"], layer["params"]) for layer in describe(each)["layers"]] == [
+            *(("h", 4 * 3 * 3 * 3), ("r", 0), ("p", 0), ("y", 0)),
+            ("z", 5 * 4 + 5),
+        ]
+
+
+def test_a_copy_has_every_field_of_its_layers(small):
+    graph = import_onnx(small)
+    node = graph.nodes[0]
+    node.helper, node.unbiased, node.location = True, True, Location("net.ini", 3)
+    node.activation, node.source = Gelu(), ["h", "g"]
+    other = graph.copy()
+    for field in fields(node):
+        value, copied = getattr(node, field.name), getattr(other.nodes[0], field.name)
+        assert value == copied and (copied is not value or not isinstance(value, (list, dict))), field.name
+
+
+@pytest.mark.parametrize("body", ["h = Conv(x, w)\n y = BatchNormalization(h, g, s, m, v)", "a = Add(x, s3)\n y = Conv(a, w)"])
+def test_a_bias_that_a_merged_layer_brings_counts(model, tmp_path, body):
+    values = {"g": (4,), "s": (4,), "m": (4,), "v": np.ones(4, np.float32), "s3": (3, 1, 1), "w": (4, 3, 1, 1)}
+    used = {name: value for name, value in values.items() if f" {name}," in body or f" {name})" in body}
+    graph = import_onnx(model("float[N,3,2,2] x => float[N,4,2,2] y", body, **used))
+    fused, _ = fuse(graph, integer=True)
+    assert describe(fused)["params"] == 4 * 3 + 4
+
+
+def test_an_ignored_layer_is_another_name_of_what_it_read(model, tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model("float[N,4] x => float[N,4] y", "a = Relu(x)\n b = Sigmoid(a)\n c = Relu(b)\n y = Tanh(c)"), path)
+    graph = provider(4)
+    attach_onnx(graph, path, ["sp"], ignore=["a", "c"])
+    assert {name: graph.resolve(name) for name in "xac"} == {"x": "sp", "a": "sp", "c": "b"}
+    assert [(node.name, node.inputs) for node in graph.nodes] == [("b", ["sp"]), ("y", ["b"])]
+
+
 def test_unknown_ignored_name_is_a_warning(small):
     log.setup(quiet=True)
     attach_onnx(provider(3, 8, 8), small, ["sp"], ignore=["rr"])
@@ -103,6 +158,20 @@ def test_nhwc_network_behind_a_chw_provider(model, tmp_path):
     assert [node.op.kind for node in fused.nodes] == ["Conv"]
     for engine in (FloatEngine(graph), FloatEngine(fused)):
         np.testing.assert_allclose(engine.run(x)["y"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_files_that_need_the_same_helpers_number_them(model, tmp_path):
+    """In order, past the names that the file itself has."""
+    graph, before = provider(3, 4, 6), "sp"
+    for name in ("first", "second", "third"):
+        path = tmp_path / f"{name}.onnx"
+        body = f"{name} = CumSum(x, axis)" + ("\n x_array_2 = Relu(x)" if name == "second" else "")
+        outputs = f"float[N,3,4,6] {name}" + (", float[N,3,4,6] x_array_2" if name == "second" else "")
+        onnx.save(model(f"float[N,3,4,6] x => {outputs}", body, axis=np.array(3)), path)
+        before = attach_onnx(graph, path, [before])[0]
+    names = [node.name for node in graph.nodes if node.name.startswith("x_array")]
+    assert sorted(names) == ["x_array", "x_array_2", "x_array_3", "x_array_4"]
+    graph.verify()
 
 
 def test_two_files_may_need_the_same_helpers(model, tmp_path):

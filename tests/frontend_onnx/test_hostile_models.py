@@ -237,4 +237,4 @@ def test_twenty_million_indices_are_refused_within_a_gigabyte(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     code, megabytes = done.stdout.split()
-    assert code == "E310" and int(megabytes) < 1000, done
+    assert code == "E240" and int(megabytes) < 1000, done

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
+from n2d2py.reference.executor import run_graph
 
 F = np.float32
 
@@ -128,6 +130,31 @@ def test_lrn(one_node, check, size):
     check(one_node("LRN", ["N", 7, 3, 4], size=size, alpha=0.3, beta=0.6, bias=1.5), batch=2)
 
 
+@pytest.mark.parametrize("size, alpha, beta, bias", [(3, 0.0, 0.75, 2.0), (2, 0.5, -1.0, 1.0), (5, 0.0, 0.0, 1e-6)])
+def test_lrn_of_which_a_part_is_off(one_node, size, alpha, beta, bias):
+    """ONNX Runtime takes neither an alpha nor a beta of 0 and less; the standard does."""
+    graph = import_onnx(one_node("LRN", [1, 4, 2, 2], size=size, alpha=alpha, beta=beta, bias=bias))
+    x = np.random.default_rng(0).normal(size=(1, 4, 2, 2)).astype(F)
+    padded = np.pad(x.astype(float) ** 2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)))
+    sums = sum(padded[:, step : step + 4] for step in range(size))
+    np.testing.assert_allclose(run_graph(graph, {"x": x})["y"], x / (bias + alpha / size * sums) ** beta, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "operator, opset, attributes, sizes",
+    [
+        ("InstanceNormalization", 18, {}, (3, 3)),
+        ("LayerNormalization", 18, {"axis": 1}, (3 * 16, 3 * 16)),
+        ("GroupNormalization", 21, {"num_groups": 3}, (3, 3)),
+        ("BatchNormalization", 18, {}, (3, 3, 3, 3)),
+    ],
+)
+def test_an_epsilon_of_zero(one_node, check, operator, opset, attributes, sizes):
+    values = {f"c{at}": np.arange(1, size + 1).astype(F) for at, size in enumerate(sizes)}
+    values = {name: value.reshape(3, 4, 4) if value.size > 3 else value for name, value in values.items()}
+    check(one_node(operator, ["N", 3, 4, 4], values, opset=opset, epsilon=0.0, **attributes), batch=2)
+
+
 SLICES = {
     "channels": ([1], [3], [1], [1]),
     "steps": ([0, 6], [4, 0], [1, 2], [2, -2]),
@@ -175,8 +202,9 @@ def test_blocks(one_node, check, mode):
     check(one_node("DepthToSpace", ["N", 12, 3, 4], blocksize=2, mode=mode), batch=2)
 
 
-def test_space_to_depth(one_node, check):
-    check(one_node("SpaceToDepth", ["N", 3, 4, 6], blocksize=2), batch=2)
+@pytest.mark.parametrize("attributes", [{}, {"mode": "DCR"}, {"mode": "CRD"}])
+def test_space_to_depth(one_node, check, attributes):
+    check(one_node("SpaceToDepth", ["N", 3, 4, 6], blocksize=2, opset=28 if attributes else 17, **attributes), batch=2)
 
 
 @pytest.mark.parametrize(

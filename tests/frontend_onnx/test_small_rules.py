@@ -148,6 +148,9 @@ def test_blocks_of_more_axes(model, check):
         body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
         dims = {"s": np.array([2, 8, 3, 2]), "t": np.array([1, 96])}
         check(model("float[1,96] x => float[1,96] y", body, **dims))
+        body = f'c = Reshape(x, s)\n d = SpaceToDepth<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
+        dims = {"s": np.array([2, 3, 4, 4]), "t": np.array([1, 96])}
+        check(model("float[1,96] x => float[1,96] y", body, opset=28, **dims))
 
 
 @pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])

@@ -62,12 +62,47 @@ def test_inputs_outputs_and_attributes(text, what):
         ),
         ("int8 z = {0}", "y = com.microsoft.QLinearAdd (x, z)", "E310", "too few"),
         ("", "y = LRN <size = 0> (x)", "E310", "size"),
+        ("", "y, z = Split <axis = 1, num_outputs = 0> (x)", "E314", "its num_outputs are 0, it has 2 outputs"),
+        ("", "y = Split <axis = 1, num_outputs = 0> (x)", "E314", "its num_outputs are 0, it has 1 outputs"),
         ("", "y = MaxPool <kernel_shape = [2,2], pads = [5000,0,0,0]> (x)", "E310", "larger than any image"),
     ],
 )
 def test_types_values_and_sizes(constants, body, code, what):
     error = refusal((f"<{constants}>" if constants else "") + "{ " + body + " }")
     assert (error.code, what in error.what) == (code, True), str(error)
+
+
+@pytest.mark.parametrize(
+    "body, constants, words",
+    [
+        ('y = Conv <auto_pad = "SAME"> (x, w)', "float[2,4,1,1] w = {1,2,3,4,5,6,7,8}", "NOTSET or SAME_UPPER"),
+        ('y = ConvTranspose <auto_pad = "SAME"> (x, w)', "float[4,2,1,1] w = {1,2,3,4,5,6,7,8}", "NOTSET or SAME_UPPER"),
+        ('y = MaxPool <auto_pad = "valid", kernel_shape = [2,2]> (x)', "", "SAME_LOWER or VALID"),
+        ('y = AveragePool <auto_pad = "valid", kernel_shape = [2,2]> (x)', "", "SAME_LOWER or VALID"),
+        ('y = LpPool <auto_pad = "", kernel_shape = [2,2]> (x)', "", "SAME_LOWER or VALID"),
+        ('y = DepthToSpace <blocksize = 2, mode = "RCD"> (x)', "", "DCR or CRD"),
+        ('y = Resize <keep_aspect_ratio_policy = "keep"> (x, , , s)', "int64[4] s = {1,4,9,8}", "keep_aspect_ratio_policy"),
+    ],
+)
+def test_words_that_an_operator_does_not_know(body, constants, words):
+    """None of them stands for another: the converters would compute something."""
+    error = refusal((f"<{constants}>" if constants else "") + "{ " + body + " }")
+    assert error.code == "E314" and words in error.what
+
+
+@pytest.mark.parametrize(
+    "opset, kind, body",
+    [
+        (20, "float", 'y = Gelu <approximate = "TANH"> (x)'),
+        (18, "uint8", 'y = BitShift <direction = "left"> (x, x)'),
+        (28, "float", 'y = SpaceToDepth <blocksize = 2, mode = ""> (x)'),
+    ],
+)
+def test_words_of_other_operator_sets(opset, kind, body):
+    text = f'<ir_version: 8, opset_import: ["" : {opset}]> g ({kind}[1,4,6,6] x) => ({kind}[N,M,H,W] y) {{ {body} }}'
+    with pytest.raises(N2D2Error) as caught:
+        import_onnx(parser.parse_model(text))
+    assert caught.value.code == "E314"
 
 
 def test_a_stumbling_converter_is_a_defect_that_names_the_node(monkeypatch):

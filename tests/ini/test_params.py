@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.ini import Params, load_params
+from n2d2py.export import load_params
+from n2d2py.export.parameters import known_parameters
+from n2d2py.ini import Params
 
 DEFAULTS = {
     "IncludeInputInBuffer": True,
@@ -49,7 +51,7 @@ def refusal(text: str) -> list[str]:
 def test_defaults():
     assert load_params(None).as_dict() == DEFAULTS
     assert read("; nothing\n").as_dict() == DEFAULTS
-    assert [(key, default) for key, _, default, _ in Params.describe()] == list(DEFAULTS.items())
+    assert [(key.name, key.default) for key in known_parameters().keys] == list(DEFAULTS.items())
 
 
 def test_values_comments_and_places(warned):

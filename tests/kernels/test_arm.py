@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_kernel_lines import line_cases
-from test_simd import simd_cases
-from test_sweep import sweep_cases
-
-TARGETS = {
-    "aarch64": ("aarch64-linux-gnu-g++", ("-march=armv8-a",), ("qemu-aarch64", "-cpu", "max")),
-    "aarch64-dot": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod",), ("qemu-aarch64", "-cpu", "max")),
-    "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
-    "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
-}
-
-
-def check(made, target: str, folder, *flags: str) -> None:
-    compiler, machine, emulator = TARGETS[target]
-    for program in (compiler, emulator[0]):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    harness.check_all(made, folder, compiler, ("-static", "-Wno-psabi", *machine, *flags), emulator)
+from support import kernel_cases as cases
+from support.kernel_arm import TARGETS, check
+from support.kernel_lines import line_cases
+from support.kernel_simd import simd_cases
+from support.kernel_sweep import sweep_cases
 
 
 def test_few(tmp_path):

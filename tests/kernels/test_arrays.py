@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import array_cases
-import kernel_harness as harness
 import pytest
-from test_sweep import SLOW_BUILDS, need
+from support import array_cases
+from support import kernel_harness as harness
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.export.cpp.code import layer_kinds
 from n2d2py.memory.from_graph import layout_kinds

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8
-from test_simd import SANITIZERS, dense_cases, full_cases, need_isa
-from test_sweep import need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8
+from support.kernel_simd import SANITIZERS, dense_cases, full_cases, need_isa
+from support.kernel_sweep import need
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
 from n2d2py.export.cpp.byte_sums import byte_sums
@@ -43,15 +44,16 @@ def at_the_limit(rows: np.ndarray, words: int, rng: np.random.Generator) -> np.n
 
 def narrowed(case: harness.Case, words: int, rng: np.random.Generator) -> harness.Case:
     """The case with weights at the limit for `words` words; 8-bit inputs only."""
-    params, (channels, *size) = case.node.params, case.graph.shape(case.node.inputs[0])[1:]
-    weights = params["weights"]
+    channels, *size = case.graph.shape(case.node.inputs[0])[1:]
+    weights = case.node.form.weights
     if case.node.op.kind == "Fc":
         cube = weights.reshape(-1, channels, *size, *[1] * (2 - len(size))).transpose(0, 2, 3, 1)
         rows = at_the_limit(cube.reshape(len(weights), -1), words, rng).reshape(cube.shape).transpose(0, 3, 1, 2)
     else:
         order = weights.transpose(0, 2, 3, 1)
         rows = at_the_limit(order.reshape(len(weights), -1), words, rng).reshape(order.shape).transpose(0, 3, 1, 2)
-    params["weights"] = np.ascontiguousarray(rows).reshape(weights.shape).astype(weights.dtype)
+    narrow = np.ascontiguousarray(rows).reshape(weights.shape).astype(weights.dtype)
+    case.node.form = replace(case.node.form, weights=narrow)
     return case
 
 

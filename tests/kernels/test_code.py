@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_layouts import plane
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.code import Array, float_literal, layer_code, plane_struct, register_layer

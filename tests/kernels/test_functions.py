@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8, Sweep
+from support.kernel_functions import repeated
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish, Softsign, Sqrt
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.take import Take
@@ -77,17 +77,6 @@ def blocks(sweep: Sweep) -> list[harness.Case]:
         sweep.move(Softmax(4, True), (1, 12, 3, 2), FLOAT64, "strided"),
     ]
     return made
-
-
-def repeated(sweep: Sweep, operation: str, shape, other, kinds, layout: str, swap: bool) -> harness.Case:
-    """Two operands, the one with axes of length 1 first or second."""
-    kind, out_kind = kinds
-    shapes = (other, shape) if swap else (shape, other)
-    inputs = {name: (s, kind) for name, s in zip(("x", "x1"), shapes, strict=True)}
-    node = {} if kind.is_float else sweep._integer_elemwise(operation, [kind, kind], out_kind, shape)
-    graph = sweep.graph(ElemWise(operation), inputs, (shape, out_kind), **node)
-    values = {name: sweep.stored(s, k) for name, (s, k) in inputs.items()}
-    return sweep.case(f"{operation} of {shapes[0][1:]} and {shapes[1][1:]}", graph, values, layout)
 
 
 def repeats(sweep: Sweep) -> list[harness.Case]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.forms import Real
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph
 
@@ -29,7 +30,7 @@ def half_cases(seed: int) -> list[harness.Case]:
         sweep.fc((1, 100), 5, f, "strided"),
     ]
     for case in made:
-        case.node.params["weights"] = case.node.params["weights"].astype(np.float16)
+        case.node.form = Real({**case.node.params, "weights": case.node.params["weights"].astype(np.float16)})
     return made
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8, U16, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import SEGMENTS, fit_knots, interpolate, nearest_defined
 from n2d2py.graph import Node
+from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import (
     Abs,
@@ -31,7 +32,7 @@ from n2d2py.operators.functions import (
     Swish,
     Tanh,
 )
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 
 FUNCTIONS = {  # function -> range of the input, range of the output, pieces of its table
@@ -70,9 +71,9 @@ def cases(sweep: Sweep, functions=tuple(FUNCTIONS)) -> list[harness.Case]:
     for index, function in enumerate(functions):
         kind, output = ((S16, S16), (U16, S16), (S16, U16), (S16, U8), (U16, S8))[index % 5]
         node, x, y = layer(function, kind, output)
-        graph = sweep.graph(node.op, {"x": ((1, 16, 64, 64), x)}, ((1, 16, 64, 64), y), params=node.params)
+        graph = sweep.graph(node.op, {"x": ((1, 16, 64, 64), x)}, ((1, 16, 64, 64), y), form=node.form)
         every = np.arange(2**16).reshape(1, 16, 64, 64) - (2**15 if x.signed else 0)
-        if "table" in node.params:
+        if isinstance(node.form, Table):
             every = np.maximum(every, x.qmin)
         made.append(sweep.case(f"{function} {x} to {y}", graph, {"x": every.astype(x.dtype)}, layouts[index % 4]))
     return made
@@ -99,13 +100,14 @@ def test_within_one_step_of_the_function(function):
         real = nearest_defined(function(stored * x.scale))
     wanted = np.clip(np.rint(real / y.scale), y.qmin, y.qmax)
     knots = FUNCTIONS[function][2]
-    assert node.params.get("knots", np.zeros(1)).size - 1 == knots, node.params
+    assert isinstance(node.form, Interpolated) == (knots > 0), node.form
     if knots:
-        found = interpolate(node.params["knots"], stored + 2**15, y.qmin, y.qmax)
+        assert node.form.knots.size - 1 == knots
+        found = interpolate(node.form.knots, stored + 2**15, y.qmin, y.qmax)
         assert np.abs(found - wanted).max() <= 1
         assert np.abs(found - np.clip(real / y.scale, y.qmin, y.qmax)).max() < 1.5
     else:
-        assert np.abs(node.params["table"] - wanted).max() <= 1  # of float32 inputs
+        assert np.abs(node.form.table - wanted).max() <= 1  # of float32 inputs
 
 
 def test_lines_by_hand():

@@ -6,13 +6,13 @@ from the last piece to the first, the worst order for lines that are not as inde
 
 from __future__ import annotations
 
-import kernel_cases as cases
-import kernel_harness as harness
 import pytest
-from kernel_cases import S8, U8
-from test_kernel_overlap import over, overlapping_cases
-from test_simd import ISAS, need_isa
-from test_sweep import need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, U8
+from support.kernel_overlaps import over, overlapping_cases
+from support.kernel_simd import ISAS, need_isa
+from support.kernel_sweep import need
 
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.tiles import tile_constants

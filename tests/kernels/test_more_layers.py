@@ -2,149 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import cycle
-
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import CHANNELS, S8, S16, U8, U16, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_harness as harness
+from support.kernel_cases import S8, U8, Sweep
+from support.kernel_more_layers import deconvolutions, resizes, unpools
+from support.kernel_sweep import SLOW_BUILDS, need
 
-from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale
-from n2d2py.graph import QuantNode
+from n2d2py.arithmetic import FLOAT32, FLOAT64
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.functions import Clip, LeakyRectifier, Step
+from n2d2py.operators.functions import Clip, Step
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
-from n2d2py.operators.resize import Resize
-from n2d2py.operators.unpool import Unpool
-
-GEOMETRY = (  # kernel, stride, pads, dilation
-    ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
-    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
-    ((4, 4), (2, 2), (1, 1, 1, 1), (1, 1)),
-    ((3, 3), (2, 2), (1, 1, 0, 0), (1, 1)),
-    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
-    ((2, 3), (3, 1), (0, 2, 0, 1), (1, 1)),
-    ((3, 2), (1, 2), (2, 0, 1, -1), (2, 1)),
-    ((1, 2), (4, 3), (0, 0, -2, -1), (1, 3)),
-)
-
-
-LAYOUTS = (*cases.POINTWISE_LAYOUTS, "over", "ring")
-
-
-def deconv(sweep: Sweep, channels: int, outputs: int, geometry, groups: int, kinds, layout: str, zero: int = 0) -> harness.Case:
-    kernel, stride, pads, dilation = geometry
-    kind = NumType(kinds[0].bits, kinds[0].signed, kinds[0].is_float, 1.0, zero)
-    shape, op = (1, channels, 4, 5), Deconv(stride, pads, dilation, groups)
-    weights = sweep.weights((outputs, channels // groups, *kernel), kind)
-    x = sweep.stored(shape, kind)
-    node = sweep.linear(weights, x, kind, kinds[1])
-    if zero:
-        flat = np.abs(weights.astype(np.int64)).reshape(outputs, -1).sum(axis=1).max()
-        node["bound"] += int(flat) * zero
-    result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"], params=node["params"]))[0]
-    graph = sweep.graph(op, {"x": (shape, kind)}, (result, kinds[1]), **node)
-    title = f"deconv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
-    reach = (kernel[0] - 1) * dilation[0]
-    return sweep.case(title, graph, {"x": x}, layout, dead=lambda y: -((reach - y - pads[0]) // stride[0]))
-
-
-def deconvolutions(sweep: Sweep) -> list[harness.Case]:
-    placed, made = cycle(LAYOUTS), []
-    for i, (channels, geometry) in enumerate(zip((*CHANNELS, *CHANNELS), cycle(GEOMETRY))):
-        groups, outputs = 1, int(sweep.rng.choice([*CHANNELS, 33, 70]))
-        if i % 3 == 1:
-            groups = outputs = channels
-        elif i % 6 == 2:
-            groups = next(g for g in (4, 2, 1) if channels % g == 0)
-            outputs = groups * int(sweep.rng.integers(1, 7))
-        zero = int(sweep.rng.integers(1, 100)) if i % 4 == 3 else 0
-        made.append(deconv(sweep, channels, outputs, geometry, groups, next(sweep.kinds), next(placed), zero))
-    made.append(deconv(sweep, 70, 70, GEOMETRY[1], 70, (U8, U8), "apart"))
-    for geometry, kind, groups in zip(GEOMETRY, cycle((FLOAT32, FLOAT64)), cycle((1, 8, 2))):
-        made.append(deconv(sweep, 8, 8, geometry, groups, (kind, kind), next(placed)))
-    return made
-
-
-def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harness.Case:
-    result, node = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0], {}
-    if kind.is_float:
-        node["activation"] = sweep.rng.choice([None, Clip(0.0), LeakyRectifier(0.1)])
-    else:
-        node["clamp"] = (kind.qmin // 2, kind.qmax // 2 + 3) if sweep.rng.integers(2) else (kind.qmin, kind.qmax)
-        if op.mode == "Bilinear":
-            node["bound"] = max(kind.qmax, -kind.qmin) << 22
-            node["rescale"] = make_rescale(next(sweep.modes), np.array([2.0**-22]), max(32, node["bound"].bit_length() + 1))[0]
-    x = sweep.stored(shape, kind)
-    graph = sweep.graph(op, {"x": (shape, kind)}, (result, kind), **node)
-    first = op.taps(shape[2], op.size[0])[0]
-    return sweep.case(f"{op} of {shape[1:]}", graph, {"x": x}, layout, dead=lambda y: int(first[y]))
-
-
-def resizes(sweep: Sweep) -> list[harness.Case]:
-    placed, kinds, made = cycle(LAYOUTS), cycle((U8, S8, U16, FLOAT32, S16, FLOAT64)), []
-    sizes = [
-        ((5, 7), (10, 14)),
-        ((5, 7), (11, 9)),
-        ((8, 6), (4, 3)),
-        ((3, 4), (1, 1)),
-        ((1, 1), (3, 5)),
-        ((6, 5), (4, 20)),
-        ((7, 3), (7, 3)),
-    ]
-    for (size, target), channels in zip(sizes, cycle(CHANNELS)):
-        shape = (1, channels, *size)
-        made.append(resize(sweep, Resize(target), shape, next(kinds), next(placed)))
-        for coordinates in ("HalfPixel", "AlignCorners", "Asymmetric"):
-            made.append(resize(sweep, Resize(target, "Bilinear", coordinates), shape, next(kinds), next(placed)))
-    return made
-
-
-def unpool(sweep: Sweep, op: Unpool, size, channels: int, kind: NumType, pooled: NumType, layout: str) -> harness.Case:
-    shape = (
-        1,
-        channels,
-        *((n + p + q - k) // s + 1 for n, k, s, p, q in zip(size, op.kernel, op.stride, op.pads[:2], op.pads[2:], strict=True)),
-    )
-    z = (1, channels, *size)
-    result = op.output_shapes([shape, z], QuantNode("probe", op, ["x", "z"], ["y"]))[0]
-    node = {} if kind.is_float else {"clamp": (kind.qmin // 2, kind.qmax)}
-    graph = sweep.graph(op, {"x": (shape, kind), "z": (z, pooled)}, (result, kind), **node)
-    few = NumType(pooled.bits, pooled.signed, pooled.is_float)
-    values = sweep.stored(z, few, "random")
-    values = np.round(values * 2) if kind.is_float else values // 64 * 64  # with ties
-    return sweep.case(
-        f"{op} of {shape[1:]}", graph, {"x": sweep.stored(shape, kind, "random"), "z": values.astype(few.dtype)}, layout
-    )
-
-
-def unpools(sweep: Sweep) -> list[harness.Case]:
-    placed = cycle(cases.POINTWISE_LAYOUTS)
-    apart = [
-        (Unpool((2, 2), (2, 2)), (6, 8)),
-        (Unpool((2, 2), (2, 2)), (7, 5)),
-        (Unpool((2, 3), (3, 4)), (8, 11)),
-        (Unpool((2, 2), (2, 2), (1, 1, 1, 1)), (6, 7)),
-        (Unpool((3, 1), (3, 1)), (6, 4)),
-    ]
-    kinds = [(U8, U8), (S8, U8), (NumType(8, False, zero_point=7), S8), (S16, S16), (U16, S16)]
-    made = [
-        unpool(sweep, op, size, c, *pair, next(placed))
-        for (op, size), pair, c in zip(apart, kinds, CHANNELS[: len(apart)], strict=True)
-    ]
-    overlapping = [
-        (Unpool((3, 3), (2, 2)), (7, 9)),
-        (Unpool((3, 3), (1, 1), (1, 1, 1, 1)), (5, 4)),
-        (Unpool((2, 2), (2, 2)), (6, 4)),
-    ]
-    return made + [
-        unpool(sweep, op, size, 5, kind, kind, next(placed))
-        for (op, size), kind in zip(overlapping, (FLOAT32, FLOAT64, FLOAT32), strict=True)
-    ]
 
 
 def float_layers(sweep: Sweep) -> list[harness.Case]:

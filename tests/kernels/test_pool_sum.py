@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import CHANNELS, Sweep
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import CHANNELS, Sweep
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Dequantized, Real, Table, Weighted
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
@@ -47,7 +48,7 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
         factors = sweep.rng.uniform(0.3, 1.0, len(weights)) * 2**29 / bound
     rescale = FractionRescale(factors, sweep.rng.uniform(-0.5, 0.5, len(weights))) if fraction else FloatRescale(factors)
     low = int(sweep.rng.choice([output.qmin, output.zero_point]))
-    probe = QuantNode("probe", op, ["x"], ["y"], params={"weights": weights})
+    probe = QuantNode("probe", op, ["x"], ["y"], Real({"weights": weights}))
     result = op.output_shapes([shape], probe)[0]
     graph = sweep.graph(
         op,
@@ -56,7 +57,7 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
         rescale=rescale,
         clamp=(low, output.qmax),
         bound=bound,
-        params={"weights": weights, "bias": bias.astype(np.int32)},
+        form=Weighted(weights, bias.astype(np.int32)),
     )
     stride, top = (op.stride[0], op.pads[0]) if isinstance(op, Conv) else (1, 0)
     title = f"{op.kind} {shape[1:]}->{result[1:]} {kind.name} {kind.zero_point} -> {output.name} {output.zero_point}"
@@ -124,7 +125,7 @@ def real_sum(sweep: Sweep, operation: str, shape, count: int, layout: str) -> ha
         (shape, output),
         rescale=StepRescale(step),
         clamp=(output.qmin, output.qmax),
-        params={"scales": scales.astype(np.float32)},
+        form=Dequantized(scales.astype(np.float32)),
     )
     values = {name: sweep.stored(shape, kind, "random") for name, (_, kind) in inputs.items()}
     return sweep.case(f"real {operation} of {count} {shape[1:]}", graph, values, layout)
@@ -140,7 +141,7 @@ def mean(sweep: Sweep, op: Pool, shape, layout: str) -> harness.Case:
         (result, output),
         rescale=StepRescale(step),
         clamp=(output.qmin, output.qmax),
-        params={"scales": np.array([step / 4], np.float32)},
+        form=Dequantized(np.array([step / 4], np.float32)),
     )
     title = f"mean {shape[1:]} k{op.kernel} s{op.stride} p{op.pads}"
     return sweep.case(title, graph, {"x": sweep.stored(shape, kind, "random")}, layout, op.stride[0], op.pads[0])
@@ -164,7 +165,7 @@ def table_cases(sweep: Sweep) -> list[harness.Case]:
     for kind, output, layout in zip(TYPES, (*TYPES[1:], WIDE), cycle(cases.POINTWISE_LAYOUTS)):
         shape = (1, 3, 8, 32)
         table = sweep.stored((2**kind.bits,), output, "random")
-        graph = sweep.graph(Activation(Tanh()), {"x": (shape, kind)}, (shape, output), params={"table": table})
+        graph = sweep.graph(Activation(Tanh()), {"x": (shape, kind)}, (shape, output), form=Table(table))
         values = np.resize(np.arange(kind.qmin, kind.qmax + 1), shape).astype(kind.dtype)
         made.append(sweep.case(f"table {kind.name} -> {output.name}", graph, {"x": values}, layout))
     return made

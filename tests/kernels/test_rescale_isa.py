@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-import kernel_harness as harness
 import numpy as np
 import pytest
-from test_arm import TARGETS
-from test_rescale import CLAMPS, accumulators, cpp_type
-from test_simd import EMULATED, FLAGS, NEEDED, need_isa
+from support import kernel_harness as harness
+from support.kernel_arm import TARGETS
+from support.kernel_rescale import CLAMPS, accumulators, cpp_type
+from support.kernel_simd import EMULATED, FLAGS, NEEDED, need_isa
 
 from n2d2py.arithmetic import RESCALING_MODES, FloatRescale, Rescale, make_rescale
 

@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, U8
-from test_arm import TARGETS, check
-from test_simd import EMULATED, ISAS, SANITIZERS, need_isa
-from test_sweep import need
-from test_winograd import FORCED, SETS
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_arm import TARGETS, check
+from support.kernel_cases import S8, U8
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_isa
+from support.kernel_sweep import need
+from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.graph import QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned
 from n2d2py.operators.elemwise import ElemWise
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
@@ -63,7 +64,7 @@ def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out:
         ElemWise("Sum"),
         ["old", "own"] if swapped else ["own", "old"],
         ["y"],
-        params={"multipliers": np.array(weights, np.int32), "offset": np.array([offset], np.int32)},
+        form=Aligned(np.array(weights, np.int32), np.array([offset], np.int32)),
         rescale=make_rescale(mode, np.array([factor]), acc_bits=32)[0],
         clamp=clamp,
         bound=bound,

@@ -5,233 +5,24 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-from itertools import cycle
 from pathlib import Path
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8, U16
-from test_kernel_overlap import over, overlapping_cases
-from test_sweep import need, sweep_cases
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8
+from support.kernel_overlaps import overlapping_cases
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_cases, line_cases, need_isa, simd_cases
+from support.kernel_sweep import need, sweep_cases
 
-from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.export.cpp import variants
 from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.tiles import tile_constants
 
-FLAGS = {
-    "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"),
-    "avx2": ("-mavx2", "-mfma"),
-    "sse4": ("-msse4.1",),
-}
-"""What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
-NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2", "fma"}, "sse4": {"sse4_1"}}
-EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parent / "emulated"), "-Wno-psabi")
-"""The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
 EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))
 """The AVX-VNNI kernels on a machine with AVX2, in the same way."""
-ISAS = sorted(FLAGS)
-SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped")
-
-
-def need_isa(isa: str) -> tuple[str, ...]:
-    """The compiler's flags for an instruction set that this machine has."""
-    cpuinfo = Path("/proc/cpuinfo")
-    known = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
-    if not NEEDED[isa] <= known:
-        pytest.skip(f"this machine lacks {', '.join(sorted(NEEDED[isa] - known))}")
-    return FLAGS[isa]
-
-
-def byte_weights(case: harness.Case) -> harness.Case:
-    """The case with its 16-bit weights divided to 8 bits, as layers with 16-bit inputs and 8-bit weights have them."""
-    params = case.node.params
-    params["weights"], params["bias"] = params["weights"] // 260, params["bias"] // 260
-    case.node.bound = int(params["weights"][0].size * 128 * 2**16 + np.abs(params["bias"]).max())
-    return case
-
-
-def dense_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Outputs around 16, inputs around 4, pixels around a tile, several blocks of windows, every layout."""
-    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
-    for outputs, channels in zip(
-        (1, 15, 16, 17, 31, 33, 47, 48, 63, 64, 65, 80, 81, 96, 128, 130), cycle((4, 5, 16, 63, 64, 65, 3, 32))
-    ):
-        size = [(1, 1), (1, 5), (6, 8), (7, 7), (5, 13)][outputs % 5]
-        made.append(
-            sweep.conv((1, channels, *size), outputs, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, next(kinds), next(placed))
-        )
-    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY):
-        channels, outputs = (3, 20, 33, 1, 16)[i % 5], (16, 40, 70)[i % 3]
-        made.append(
-            sweep.conv((1, channels, 9, 11), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed), 9 * (i % 2))
-        )
-    for kind, layout in zip(KINDS, ("over", "ring", "wrapped", "over", "apart", "ring", "apart"), strict=True):
-        made.append(sweep.conv((1, 72, 13, 12), 24, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, layout))
-    for i, (kind, layout) in enumerate(zip(((S16, U8), (U16, S8), (S16, S16), (U16, U16)) * 3, cycle(LAYOUTS))):
-        channels, outputs = (1, 3, 8, 33)[i % 4], (16, 64, 5, 48, 33)[i % 5]
-        kernel, pads = (((1, 1), (0, 0, 0, 0)), ((3, 2), (1, 1, 1, 0)))[i % 2]
-        made.append(
-            byte_weights(sweep.conv((1, channels, 6, 7), outputs, kernel, (1, 1), pads, (1, 1), 1, kind, layout, 5 * (i % 2)))
-        )
-    made.append(sweep.conv((1, 64, 5, 6), 48, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, (S8, S8), "over"))
-    made.append(sweep.conv((1, 36, 7, 6), 51, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 3, (U8, U8), "ring"))
-    return made
-
-
-def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Windows read from padded lines where a kernel has that: lines of whole and of unequal tiles, several blocks, input beyond the
-    last window, padding on each side, strides, dilated lines, kernels of one line and of one column."""
-    made, kinds, placed = [], cycle(KINDS), cycle(("apart", "wrapped", "over", "apart", "ring"))
-    for i, (channels, outputs, kernel, stride, pads, dilation, size) in enumerate(
-        (
-            (16, 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (9, 16)),
-            (4, 20, (3, 3), (2, 2), (1, 1, 0, 0), (1, 1), (9, 26)),
-            (8, 33, (5, 5), (1, 1), (2, 2, 2, 2), (1, 1), (7, 17)),
-            (16, 16, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (8, 24)),
-            (12, 24, (1, 4), (1, 1), (0, 2, 0, 1), (1, 1), (6, 25)),
-            (16, 40, (3, 3), (1, 1), (2, 1, 2, 1), (2, 1), (10, 16)),
-            (16, 16, (2, 2), (2, 3), (0, 0, 0, 0), (1, 1), (9, 52)),
-            (20, 64, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (7, 24)),
-            (64, 16, (3, 3), (1, 1), (0, 3, 0, 0), (1, 1), (24, 46)),
-            (32, 7, (3, 3), (1, 1), (1, 0, 1, 2), (1, 1), (12, 35)),
-            (2, 16, (3, 2), (1, 1), (1, 1, 1, 0), (1, 1), (8, 33)),
-            (4, 48, (7, 7), (2, 2), (3, 3, 3, 3), (1, 1), (14, 48)),
-        )
-    ):
-        made.append(
-            sweep.conv((1, channels, *size), outputs, kernel, stride, pads, dilation, 1, next(kinds), next(placed), 6 * (i % 2))
-        )
-    for kind in ((S16, U8), (U16, S8)):
-        made.append(byte_weights(sweep.conv((1, 8, 8, 16), 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kind, "apart")))
-    return made
-
-
-def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Channels around 16 and 64, 1 to 9 lines of a kernel, lines longer than a buffer."""
-    made, kinds, placed = [], cycle(KINDS), cycle(LAYOUTS)
-    kernels = cycle([(3, 3), (1, 1), (4, 2), (5, 5), (2, 3), (8, 1), (9, 3), (3, 3)])
-    for i, channels in enumerate((1, 15, 16, 17, 48, 63, 64, 65, 79, 80, 81, 112, 127, 128, 129, 192)):
-        kernel, stride = next(kernels), ((1, 1), (2, 2), (1, 2))[i % 3]
-        pads = (kernel[0] // 2, kernel[1] // 2, (kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
-        size = ((6, 7), (9, 35), (5, 17))[i % 3]
-        made.append(
-            sweep.conv(
-                (1, channels, *size), channels, kernel, stride, pads, (1, 1), channels, next(kinds), next(placed), 7 * (i % 2)
-            )
-        )
-    for i, channels in enumerate((1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 20, 24, 28, 40, 56, 68, 72, 96, 136, 144, 16)):
-        stride, width = ((1, 1), (2, 2), (1, 1), (1, 2), (2, 1))[i % 5], (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 34)[i % 11]
-        before, after = ((0, 0), (1, 1), (0, 1), (2, 0), (1, 0), (2, 2), (4, 1))[i % 7]
-        pads = (before % 3, before, 2, max(after, 3 - width - before))
-        made.append(
-            sweep.conv(
-                (1, channels, 1 + i % 6, width),
-                channels,
-                (3, 3),
-                stride,
-                pads,
-                (1, 1),
-                channels,
-                next(kinds),
-                next(placed),
-                5 * (i % 2),
-            )
-        )
-    made.append(sweep.conv((1, 64, 9, 9), 64, (3, 3), (1, 1), (2, 2, 2, 2), (2, 2), 64, (S8, U8), "over"))
-    made.append(sweep.conv((1, 80, 9, 9), 80, (3, 2), (1, 2), (1, 3, 1, 0), (1, 3), 80, (U8, S16), "apart", 3))
-    return made
-
-
-def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Fully connected layers around 16 and 8 * 16 outputs."""
-    shapes = cycle([(1, 64), (1, 5), (1, 67), (1, 16, 3, 2), (1, 5, 4, 3)])
-    return [
-        sweep.fc(next(shapes), outputs, kind, layout)
-        for outputs, kind, layout in zip((1, 15, 16, 17, 127, 128, 129, 144, 250), cycle(KINDS), cycle(cases.POINTWISE_LAYOUTS))
-    ] + [
-        byte_weights(sweep.fc(next(shapes), outputs, (kind, U8), layout))
-        for outputs, kind, layout in ((17, S16, "apart"), (130, U16, "apart"), (10, S16, "strided"), (16, U16, "wrapped"))
-    ]
-
-
-def run_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Pointwise layers in runs around 16, 32 and 64 elements."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
-    for i, (channels, columns) in enumerate(
-        ((1, 16), (7, 5), (16, 1), (31, 1), (32, 3), (33, 2), (64, 1), (80, 1), (96, 2), (129, 1))
-    ):
-        kinds = (KINDS[i % 4][0], U8, S8)[: 2 + i % 2]
-        made.append(
-            sweep.elemwise(
-                ("Sum", "Max", "Sum", "Min")[i % 4],
-                (1, channels, 2, columns),
-                2 + i % 2,
-                (*kinds, KINDS[i % 7][1]),
-                next(placed),
-            )
-        )
-        made.append(sweep.affine((1, channels, 2, columns), KINDS[i % 7], next(placed)))
-    return made
-
-
-def zero_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """Outputs with a zero point, as quantized files have them, in the kernels with a last stage in registers."""
-    made, placed = [], cycle(cases.POINTWISE_LAYOUTS)
-    for i, (signed, zero) in enumerate(((False, 131), (True, -17), (False, 3), (True, 100), (False, 255), (True, -128))):
-        kinds = ((U8, S8)[i % 2], NumType(8, signed, zero_point=zero))
-        made.append(
-            sweep.conv(
-                (1, (16, 5)[i % 2], 6, 7), (16, 40, 7)[i % 3], (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, kinds, next(placed)
-            )
-        )
-        channels = (64, 17, 8)[i % 3]
-        made.append(
-            sweep.conv((1, channels, 7, 6), channels, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), channels, kinds, next(placed))
-        )
-        made.append(sweep.fc((1, 20), (10, 48)[i % 2], kinds, next(placed)))
-        made.append(sweep.elemwise("Sum", (1, (33, 8, 64)[i % 3], 2, 3), 2, (U8, S8, kinds[1]), next(placed)))
-    return made
-
-
-def real_cases(sweep: cases.Sweep) -> list[harness.Case]:
-    """float32: outputs around 16, channels around 4, 8 and 16, pixels around a tile, padding, strides, groups of 16."""
-    kinds, placed, made = (FLOAT32, FLOAT32), cycle(LAYOUTS), []
-    for outputs, channels, (kernel, stride, pads, dilation) in zip(
-        (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70),
-        cycle((1, 3, 8, 16, 17, 20, 5)),
-        cycle(cases.GEOMETRY[:5] + cases.GEOMETRY[6:8]),
-    ):
-        made.append(sweep.conv((1, channels, 6, 7), outputs, kernel, stride, pads, dilation, 1, kinds, next(placed)))
-    made.append(sweep.conv((1, 12, 5, 7), 64, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 4, kinds, "apart"))
-    for channels, (kernel, stride, pads, dilation) in zip(cycle((3, 8, 9, 16, 20, 33, 4)), cases.GEOMETRY[1:]):
-        made.append(sweep.conv((1, channels, 9, 7), channels, kernel, stride, pads, dilation, channels, kinds, next(placed)))
-    made += [sweep.fc((1, 37), outputs, kinds, layout) for outputs, layout in ((10, "apart"), (65, "strided"), (144, "apart"))]
-    return made
-
-
-def simd_cases(seed: int) -> list[harness.Case]:
-    """The cases of all SIMD kernels; forwards and backwards over the input where there is room."""
-    sweep = cases.Sweep(seed)
-    made = [
-        *dense_cases(sweep),
-        *line_cases(sweep),
-        *depthwise_cases(sweep),
-        *full_cases(sweep),
-        *run_cases(sweep),
-        *zero_cases(sweep),
-        *real_cases(sweep),
-    ]
-    apart = [
-        sweep.conv((1, c, 9, 14), o, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), c if c == o else 1, kinds, "apart")
-        for c, o, kinds in ((96, 96, (U8, U8)), (20, 40, (S8, U8)), (64, 16, (U8, S8)), (72, 72, (S8, S8)))
-    ]
-    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
 def test_cases_use_the_panels():

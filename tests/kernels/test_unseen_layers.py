@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import pytest
-from kernel_cases import S8, S16, U8, U16, Sweep
-from test_functions import repeated
-from test_more_layers import deconv
-from test_simd import EMULATED, SANITIZERS, need_isa
-from test_sweep import SLOW_BUILDS, need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_functions import repeated
+from support.kernel_more_layers import deconv
+from support.kernel_simd import EMULATED, SANITIZERS, need_isa
+from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64
 from n2d2py.operators.functions import Tanh

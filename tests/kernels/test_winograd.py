@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from itertools import cycle
 
-import kernel_cases as cases
-import kernel_harness as harness
 import numpy as np
 import pytest
-from kernel_cases import S8, S16, U8, U16
-from test_arm import check as check_arm
-from test_kernel_lines import by_lines
-from test_kernel_overlap import over
-from test_simd import SANITIZERS, need_isa
-from test_sweep import need
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_arm import check as check_arm
+from support.kernel_cases import S8, S16, U8, U16
+from support.kernel_lines import by_lines
+from support.kernel_overlaps import over
+from support.kernel_simd import SANITIZERS, need_isa
+from support.kernel_sweep import need
+from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.code import LayerCode, layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.isa import WINOGRAD, having
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-SETS = having(WINOGRAD)
-FORCED = dict.fromkeys(SETS, True)
 X86 = ("avx2", "sse4")
 PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 

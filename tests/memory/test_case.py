@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import networks
 import numpy as np
 import pytest
-from networks import Net
+from support import memory_networks as networks
+from support.memory_networks import Net
 
 from n2d2py.memory.case import Case, Violation
 from n2d2py.memory.planning import plan_memory

@@ -6,12 +6,12 @@ import copy
 import random
 from dataclasses import replace
 
-import networks
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
-from test_planner import UNSAFE_IN_N2D2, single_conv
+from support import memory_networks as networks
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_planner import UNSAFE_IN_N2D2, single_conv
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations

@@ -8,32 +8,14 @@ from __future__ import annotations
 
 import time
 
-import networks
 import pytest
+from support import memory_networks as networks
+from support.memory_figures import NETWORKS
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.generate import Generation, Settings
 from n2d2py.memory.placement import ORDERS, place_online, place_sorted
 from n2d2py.memory.planning import plan_memory
-
-NETWORKS = {
-    "resnet8": networks.resnet8,
-    "vww": networks.vww,
-    "ds_cnn": networks.ds_cnn,
-    "ad": networks.autoencoder,
-    "mbv1_0.25_128": lambda: networks.mobilenet_v1(0.25, 128),
-    "mbv1_0.25_224": lambda: networks.mobilenet_v1(0.25, 224),
-    "mbv1_0.5_224": lambda: networks.mobilenet_v1(0.5, 224),
-    "mbv1_1.0_224": lambda: networks.mobilenet_v1(1.0, 224),
-    "mbv2_0.35_128": lambda: networks.mobilenet_v2(0.35, 128),
-    "mbv2_0.35_224": lambda: networks.mobilenet_v2(0.35, 224),
-    "mbv2_1.0_224": lambda: networks.mobilenet_v2(1.0, 224),
-    "resnet18": networks.resnet18,
-    "resnet50": networks.resnet50,
-    "squeezenet": networks.squeezenet11,
-    "googlenet": networks.googlenet,
-    "densenet121": networks.densenet121,
-}
 
 # total bytes; arenas for None, MinSizeFirst, MaxSizeFirst, MaxHole: without and with wrap
 FIGURES = {

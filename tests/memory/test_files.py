@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import networks
 import pytest
-from networks import Net
-from random_graphs import random_problem
+from support import memory_networks as networks
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map

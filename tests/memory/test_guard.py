@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 
 PAINTED = r"""
 #include "network.hpp"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
-import networks
 import pytest
-from networks import Net
-from test_compiled import assert_exact, export, memory_map, needs_tools
+from support import memory_networks as networks
+from support.memory_compiled import assert_exact, export, memory_map, needs_tools
+from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import networks
 import pytest
-from networks import Net
+from support import memory_networks as networks
+from support.memory_networks import Net
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.plan import MemoryPlan

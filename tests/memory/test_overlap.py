@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import networks
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
-from test_figures import NETWORKS
+from support import memory_networks as networks
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_overlap import network
 
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.checker import check_map, check_plan
@@ -48,10 +48,6 @@ AUTO = {
     "unet": 1_048_576,
     "mbv2_1.0_224": 1_218_560,
 }
-
-
-def network(name):
-    return networks.unet() if name == "unet" else NETWORKS[name]()
 
 
 @pytest.mark.parametrize("name", GOALS)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import networks
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
+from support import memory_networks as networks
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_planner import UNSAFE_IN_N2D2, single_conv
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.memory.checker import check_plan
@@ -51,21 +52,6 @@ def test_random_networks_exercise_wraps_overlaps_and_views():
     assert sum(any(not p.contiguous for p in plan.planes.values()) for _, plan in plans) > 10
     assert sum(any(plan.overlaps(problem, op.name) for op in problem.ops) for problem, plan in plans) > 20
     assert sum(bool(plan.scratch) for _, plan in plans) > 20
-
-
-# spec 4.5: the shapes where N2D2's margin is short
-UNSAFE_IN_N2D2 = [
-    ((224, 224, 3), 12, 3, 2, 1),
-    ((224, 224, 3), 16, 3, 2, 1),
-    ((28, 28, 1), 2, 3, 1, 0),
-    ((64, 64, 8), 16, 3, 1, 0),
-]
-
-
-def single_conv(shape, channels, kernel, stride, pad) -> MemoryProblem:
-    net = Net(*shape)
-    net.conv(net.input, channels, kernel, stride, pad)
-    return net.done()
 
 
 @pytest.mark.parametrize("case", UNSAFE_IN_N2D2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from networks import Net
+from support.memory_networks import Net
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory.plan import Plane

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sweep import check
+from support.memory_plans import check
 
 
 @pytest.mark.parametrize("seed", [223, *range(3000, 3004)])  # 223: a tensor that is read under two names

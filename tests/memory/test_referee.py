@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import networks
 import pytest
-from networks import Net
-from random_graphs import random_problem
-from referee import referee
+from support import memory_networks as networks
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_referee import referee
 
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.planning import plan_memory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import networks
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
+from support import memory_networks as networks
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
 
 from n2d2py.export.cpp.layers.builder import _same_place
 from n2d2py.memory.checker import check_plan

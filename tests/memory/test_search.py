@@ -6,10 +6,10 @@ import random
 from itertools import permutations
 
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
-from test_compiled import NETWORKS
+from support.memory_compiled import NETWORKS
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error

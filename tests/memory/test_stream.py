@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import networks
 import pytest
-from execute import run
-from networks import Net
-from random_graphs import random_problem
-from referee import referee
-from test_overlap import network
+from support import memory_networks as networks
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_networks import Net
+from support.memory_overlap import network
+from support.memory_referee import referee
 
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.modes import plan_mode

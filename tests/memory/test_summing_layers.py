@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import Net
+from support.memory_networks import Net
 
 from n2d2py.arithmetic import (
     FLOAT32,
@@ -19,6 +19,7 @@ from n2d2py.arithmetic import (
     make_rescale,
 )
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned, Dequantized, Real, Weighted
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.sums import ResidualSum, folded_offset, plan_with_sums, residual_sums, summing_layers, with_sums
 from n2d2py.operators.conv import Conv
@@ -41,7 +42,7 @@ def typed(
     graph = QuantGraph("net", 8, inputs=["x"], outputs=["sum"])
     kinds = {"x": types[1], "conv": types[0], "sum": BYTE}
     graph.tensors = {name: QuantTensor(name, SHAPE, kind) for name, kind in kinds.items()}
-    weights = {"weights": np.ones((4, 4 // groups, 3, 3), np.int8), "bias": np.zeros(4, np.int32)}
+    weights = Weighted(np.ones((4, 4 // groups, 3, 3), np.int8), np.zeros(4, np.int32))
     graph.nodes = [
         QuantNode(
             "conv",
@@ -57,7 +58,7 @@ def typed(
             ElemWise(operation),
             ["conv", "x"],
             ["sum"],
-            {"multipliers": np.array(multipliers), "offset": np.array([offset])},
+            Aligned(np.array(multipliers), np.array([offset])),
             FloatRescale(np.array([0.25])),
             (-127, 127),
             bound=10_000,
@@ -94,9 +95,7 @@ def test_floating_point_is_not_summed():
     assert not fits(typed(types=(FLOAT32, BYTE))) and not fits(typed(types=(BYTE, FLOAT32)))
     graph = typed()
     graph.nodes[1].rescale = StepRescale(np.float32(0.1))
-    graph.nodes[1].params = {"scales": np.ones(2, np.float32)}
-    assert not fits(graph)
-    graph.nodes[1].params["multipliers"] = np.array([1, 1])
+    graph.nodes[1].form = Dequantized(np.ones(2, np.float32))
     assert not fits(graph)
 
 
@@ -104,7 +103,7 @@ def test_what_has_types_later_is_judged_by_its_operators():
     graph = typed(types=(FLOAT32, FLOAT32))
     for node in graph.nodes:
         node.rescale = None
-    graph.nodes[1].params = {}
+    graph.nodes[1].form = Real()
     assert fits(graph, typed=False) and not fits(graph)
 
 
@@ -153,8 +152,8 @@ def test_products_of_any_bytes_stay_within_32_bits():
     """129 operands whose multipliers add up to 2^22, times 256."""
     graph = typed(multipliers=[32512] * 128 + [32767], offset=0, types=(BYTE, BYTE))
     graph.nodes[1].inputs = ["x"] * 129
-    assert 256 * graph.nodes[1].params["multipliers"].sum() == 2**30 - 256 and fits(graph)
-    graph.nodes[1].params["multipliers"][0] += 1
+    assert 256 * graph.nodes[1].form.multipliers.sum() == 2**30 - 256 and fits(graph)
+    graph.nodes[1].form.multipliers[0] += 1
     assert not fits(graph)
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_compiled import ROOT, needs_tools
+from support.memory_compiled import ROOT, needs_tools
 
 SCRIPT = ROOT / "bin" / "tune_params"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from execute import run
-from random_graphs import random_problem
-from referee import referee
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+from support.memory_referee import referee
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Real
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.files import in_known_terms
 from n2d2py.memory.from_graph import memory_problem
@@ -41,7 +42,7 @@ RESIZES = [
 def one_layer(op, shapes: list[tuple[int, ...]], params: dict) -> tuple[QuantGraph, QuantNode]:
     """A floating-point network of one layer."""
     names = [f"x{i}" for i in range(len(shapes))]
-    node = QuantNode("layer", op, names, ["y"], params=params)
+    node = QuantNode("layer", op, names, ["y"], Real(params))
     graph = QuantGraph("one", -32)
     for name, shape in [*zip(names, shapes, strict=True), ("y", op.output_shapes(shapes, node)[0])]:
         graph.tensors[name] = QuantTensor(name, shape, FLOAT32)

@@ -1,13 +1,11 @@
-"""Makes the helper of this folder importable; exports are built with -O1 unless told otherwise."""
+"""Exports are built with -O1 unless told otherwise."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("model_run")
+pytest.register_assert_rewrite("support.model_run")
 os.environ.setdefault("OPT", "-O1")
 
 

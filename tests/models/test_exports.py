@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from model_run import assert_bit_exact, dims, export, need_types, with_macros, write
+from support.model_run import assert_bit_exact, dims, export, need_types, with_macros, write
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not both installed"

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from model_run import MODELS
+from support.model_run import MODELS
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from model_run import description, dims, warnings, write
+from support.model_run import description, dims, warnings, write
 
 from n2d2py import log
 from n2d2py.cli import main

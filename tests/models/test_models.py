@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from model_run import MODELS, description, need_types, with_macros
+from support.model_run import MODELS, description, need_types, with_macros
 
 # Model, macros, number of layers (of N2D2's network of this name, where known), parameters, dimensions X Y C.
 TABLE = [

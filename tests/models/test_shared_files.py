@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "export"), str(Path(__file__).parents[2] / "benchmarks")]
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from export_build import need  # noqa: E402
+from support.export_build import need
 
-from n2d2py import load_export, load_simulator  # noqa: E402
-from n2d2py.cli import main  # noqa: E402
-from n2d2py.reference.engine import original_engine  # noqa: E402
+from n2d2py import load_export, load_simulator
+from n2d2py.cli import main
+from n2d2py.reference.engine import original_engine
 
 MODELS = Path(os.environ.get("N2D2_MODELS", Path(__file__).parents[3] / "shared" / "data" / "models"))
 FILES = sorted(path.name for path in MODELS.glob("*.onnx"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from model_run import dims, warnings
+from support.model_run import dims, warnings
 
 FOLDER = Path(__file__).parent / "styles"
 NOT_RUN = {"am_softmax", "faster_rcnn"}

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from support.export_build import need
+from support.unseen_networks import UNSEEN, build
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
-
-from export_build import need
-from unseen_networks import UNSEEN, build
-
+from n2d2py import load_export
 from n2d2py.cli import main
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.quant.islands import float_layers
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
-from n2d2py.runtime import load_export
 
 
 def feeds_of(model: onnx.ModelProto, count: int = 1) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ def zoo(monkeypatch):
     monkeypatch.syspath_prepend(str(ZOO))
     from files import write
     from measure import measure
-    from networks import NETWORKS
+    from support.memory_networks import NETWORKS
 
     yield write, measure, NETWORKS
     for name in ("files", "measure", "networks", "heads", "page"):

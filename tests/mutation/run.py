@@ -67,7 +67,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("-n", type=int, default=200, help="mutants that are drawn; 0: all")
     parser.add_argument("-seed", type=int, default=1)
     parser.add_argument("-only", default="", help="files whose path begins so, such as n2d2py/memory")
-    parser.add_argument("-again", action="store_true", help="only what the last run with the same -n, -seed and -only let live")
+    parser.add_argument(
+        "-again", action="store_true", help="what the last run with the same -n, -seed and -only let live, in the code of now"
+    )
     parser.add_argument("-tests", default=TESTS, help="folders under tests/ whose fast tests count")
     parser.add_argument("-budget", type=float, default=10.0, help="seconds of tests for each mutant")
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
@@ -87,11 +89,14 @@ def main() -> int:
     covering = Covering.read(collect(ROOT, PACKAGE, folders, arguments.cache, COLLECTING, say, SLOW))
     sources = [SourceFile(ROOT, path) for part in PARTS for path in sorted((ROOT / PACKAGE / part).rglob("*.py"))]
     covering.at_import = ran_at_import(ROOT, PACKAGE, [source.module for source in sources])
-    drawn = draw(sources, arguments.only, arguments.n, arguments.seed)
     lived = arguments.cache / f"lived-{arguments.n}-{arguments.seed}-{arguments.only.replace('/', '+')}.txt"
     if arguments.again:
-        keys = set(lived.read_text(encoding="utf-8").split("\0"))
-        drawn = [(source, mutant) for source, mutant in drawn if repr(mutant.key) in keys]
+        keys = lived.read_text(encoding="utf-8").split("\0")
+        every = {repr(mutant.key): (source, mutant) for source in sources for mutant in source.mutants}
+        say(f"{len(keys)} lived, {sum(key not in every for key in keys)} of them are there no more")
+        drawn = [every[key] for key in keys if key in every]
+    else:
+        drawn = draw(sources, arguments.only, arguments.n, arguments.seed)
     reasons = {entry.key: entry.reason for entry in EQUIVALENT}
     equal = [mutant for _, mutant in drawn if mutant.key in reasons]
     tried = [(source, mutant) for source, mutant in drawn if mutant.key not in reasons]
@@ -108,7 +113,8 @@ def main() -> int:
     ):
         totals.setdefault("/".join(name.split("/")[:2]), Counter())[outcome] += 1
     survivors = [mutant for (_, mutant), result in zip(tried, results, strict=True) if result.outcome is Outcome.LIVES]
-    lived.write_text("\0".join(repr(mutant.key) for mutant in survivors), encoding="utf-8")
+    if not arguments.again:
+        lived.write_text("\0".join(repr(mutant.key) for mutant in survivors), encoding="utf-8")
     for mutant in equal:
         say(f"equivalent: {mutant}\n    {reasons[mutant.key]}")
     known = {mutant.key for source in sources for mutant in source.mutants}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from nvdla_files import SHARED, needs_shared
-from nvdla_networks import RELU, Concat, Net, compiled, typed
-from test_check import change, loadable, of_op, of_surface
+from support.nvdla_changes import change, loadable, of_op, of_surface
+from support.nvdla_files import SHARED, needs_shared
+from support.nvdla_networks import RELU, Concat, Net, compiled, typed
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit import emit

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from nvdla_files import given, small_relu
+from support.nvdla_files import given, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Loadable, Program, parse_loadable, write_loadable

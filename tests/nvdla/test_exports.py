@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from nvdla_files import SHARED, needs_shared
 from onnx import helper, numpy_helper
+from support.nvdla_files import SHARED, needs_shared
 
 from n2d2py.cli import main
 from n2d2py.nvdla import cli as nvdla

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
+from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit import emit

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from nvdla_files import SHARED, given, needs_shared, small_relu
+from support.nvdla_files import SHARED, given, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_files import SHARED, needs_shared, small_relu
+from support.nvdla_files import SHARED, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import Program, parse_loadable, read_loadable, write_loadable

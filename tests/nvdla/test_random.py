@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_networks import compiled, expected, run
-from nvdla_random import random_network
+from support.nvdla_networks import compiled, expected, run
+from support.nvdla_random import random_network
 
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.quant.simulator import quantize_inputs, simulate

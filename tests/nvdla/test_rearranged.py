@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Net, Pool, compiled
-from nvdla_steps import half_error, samples, steps
+from support.nvdla_networks import RELU, Net, Pool, compiled
+from support.nvdla_steps import half_error, samples, steps
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.layers.pool_stages import maximum_stages

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit
-from nvdla_single import Cube, fill, run_one
+from support.nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit
+from support.nvdla_single import Cube, fill, run_one
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import CONFIGS

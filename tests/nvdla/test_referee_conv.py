@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nvdla_scalar import clamp, converter, rsh
-from nvdla_single import Cube, fill
+from support.nvdla_scalar import clamp, converter, rsh
+from support.nvdla_single import Cube, fill
 
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import CONFIGS, Config

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nvdla_networks import RELU, Net, typed
-from nvdla_steps import samples
+from support.nvdla_networks import RELU, Net, typed
+from support.nvdla_steps import samples
 
 from n2d2py.export.nvdla.emit import emit
 from n2d2py.export.nvdla.lower import lower

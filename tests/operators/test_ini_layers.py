@@ -320,6 +320,12 @@ def test_normalisations_read_their_keys(tmp_path):
     np.testing.assert_allclose(np.abs(y).sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("key, value, least", [("Alpha", "-0.1", "0"), ("K", "0", "1e-12"), ("K", "-1", "1e-12")])
+def test_a_normalisation_that_divides_by_zero(tmp_path, key, value, least):
+    with pytest.raises(N2D2Error, match=rf"E122.*{key}={value} is below {least}"):
+        layer(tmp_path, f"Type=LRN\nNbOutputs=4\nConfigSection=c\n[c]\n{key}={value}")
+
+
 @pytest.mark.parametrize("kind", ["Softmax", "Dropout", "Fc", "Reshape"])
 def test_input_window(tmp_path, kind):
     extra = {"Fc": "NbOutputs=2", "Reshape": "NbOutputs=4\nDims=0 0 0"}.get(kind, "NbOutputs=4")
@@ -379,12 +385,13 @@ def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path
 def test_exported_weights_are_read_back_as_they_are(tmp_path):
     from n2d2py.export.weights import write_weights
     from n2d2py.graph import QuantGraph, QuantNode
+    from n2d2py.graph.forms import Weighted
     from n2d2py.operators.conv import Conv
 
     weights = np.random.default_rng(1).integers(-127, 128, (3, 2, 2, 2)).astype(np.int8)
     bias = np.array([-70000, 0, 5], np.int32)
     graph = QuantGraph("g", 8)
-    graph.nodes.append(QuantNode("a/b:0", Conv(), ["x"], ["y"], {"weights": weights, "bias": bias}))
+    graph.nodes.append(QuantNode("a/b:0", Conv(), ["x"], ["y"], Weighted(weights, bias)))
     write_weights(graph, tmp_path / "weights_export")
     text = (tmp_path / "weights_export" / "a_b_0_weights.syntxt").read_text()
     assert [len(line.split()) for line in text.splitlines()] == [8] * 3

@@ -11,13 +11,14 @@ from onnx import helper
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Weighted
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip, Step
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
@@ -85,7 +86,7 @@ def test_deconv_of_integers_is_exact_with_a_zero_point():
     weights = RANDOM.integers(-127, 128, (3, 2, 3, 3))
     bias = RANDOM.integers(-500, 500, 3)
     graph = QuantGraph("g", 8, {name: QuantTensor(name, (1, 2, 4, 4), kind) for name, kind in kinds.items()})
-    q = QuantNode("y", op, ["x"], ["y"], {"weights": weights, "bias": bias}, FloatRescale(np.ones(1)), (-32767, 32767), 2**22)
+    q = QuantNode("y", op, ["x"], ["y"], Weighted(weights, bias), FloatRescale(np.ones(1)), (-32767, 32767), 2**22)
     x = RANDOM.integers(0, 256, (2, 2, 4, 4)).astype(np.uint8)
     expected = np.clip(scattered(x.astype(float) - 30, weights, bias, op, (7, 7)), -32767, 32767)
     assert np.array_equal(op.run_integer([x], q, graph)[0], expected.astype(np.int16))

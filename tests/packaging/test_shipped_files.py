@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 from n2d2py import log
-from n2d2py.ini import load_document, load_params
-from n2d2py.ini.params import PARAMETERS
+from n2d2py.export import load_params
+from n2d2py.export.parameters import known_parameters
+from n2d2py.ini import load_document
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
@@ -134,7 +135,7 @@ def test_the_ini_files_read_without_warning(path, monkeypatch, no_warnings):
 def test_default_parameters_are_the_defaults(no_warnings):
     given = load_params(ROOT / "params" / "default.ini")
     assert given.as_dict() == load_params(None).as_dict()
-    assert [key.name for key in PARAMETERS.keys if not given.given(key.name)] == []
+    assert [key.name for key in known_parameters().keys if not given.given(key.name)] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-import tutorial_files as tutorial
+from support import tutorial_files as tutorial
 
 
 @pytest.mark.slow

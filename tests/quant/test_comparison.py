@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from branched import data, network, quantized
+from support.branched_networks import data, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
@@ -38,7 +38,7 @@ def test_only_the_wrong_layer_is_wrong_alone():
     graph, typed, _ = quantized(network())
     before = by_layer(graph, typed)
     layer = next(node for node in typed.nodes if node.name == "a")
-    layer.params = {**layer.params, "weights": np.roll(layer.params["weights"], 1, axis=0)}
+    layer.form = replace(layer.form, weights=np.roll(layer.form.weights, 1, axis=0))
     after = by_layer(graph, typed)
     assert after["a"].alone_db < 5 < before["a"].alone_db
     assert after["add"].sqnr_db < before["add"].sqnr_db - 10

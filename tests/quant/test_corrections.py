@@ -11,11 +11,11 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.channels import channel_factors, scale_channels
-from n2d2py.quant.layers import activation_clamp
+from n2d2py.quant.forming import activation_clamp
 from n2d2py.quant.moments import observe
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.rounding import CompensatedRounding, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

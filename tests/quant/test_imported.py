@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import quantized_models as models
-from quantized_models import MICROSOFT, Model
+from support import quantized_models as models
+from support.quantized_models import MICROSOFT, Model
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error

@@ -9,6 +9,7 @@ from n2d2py import log
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, StepRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned, Dequantized, Moved, Table
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
@@ -20,8 +21,7 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Log, Logistic, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
-from n2d2py.quant.imported_layers import import_layer
-from n2d2py.quant.layers import LayerTypes
+from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.options import QuantOptions
 
 BYTE = NumType(8, scale=0.5, full=True)
@@ -34,7 +34,7 @@ def layer(op, inputs=(SHIFTED,), output=BYTE, mode="Floating-point", activation=
     names = [f"x{index}" for index in range(len(inputs))]
     arrays = {name: np.asarray(value, np.float32) for name, value in params.items()}
     node = Node("y", op, names, ["y"], arrays, activation)
-    return import_layer(node, LayerTypes(list(inputs), output, QuantOptions(rescaling=mode)))
+    return prequantize_layer(node, LayerTypes(list(inputs), output, QuantOptions(rescaling=mode)))
 
 
 def values(node: QuantNode, stored, kinds, output=BYTE) -> np.ndarray:
@@ -275,14 +275,14 @@ def test_other_combinations_are_refused(op):
 def test_sums_without_floating_point_have_integer_multipliers(mode):
     """But products, whose factor is one of the mode."""
     for operation in ("Sum", "Max", "Min"):
-        assert "multipliers" in layer(ElemWise(operation), [SHIFTED, UBYTE], mode=mode).params
-    assert "scales" in layer(ElemWise("Prod"), [SHIFTED, UBYTE], mode=mode).params
+        assert isinstance(layer(ElemWise(operation), [SHIFTED, UBYTE], mode=mode).form, Aligned)
+    assert isinstance(layer(ElemWise("Prod"), [SHIFTED, UBYTE], mode=mode).form, Dequantized)
 
 
 def test_layers_that_only_move_values_and_concatenations():
     for op in (Pool("Max", (2, 2)), Identity(), Concat()):
         node = layer(op, [BYTE])
-        assert node.rescale is None and node.params == {} and node.clamp == (-128, 127)
+        assert node.rescale is None and isinstance(node.form, Moved) and node.clamp == (-128, 127)
     assert layer(Concat(), [SHIFTED, UBYTE]).rescale is not None
 
 
@@ -337,8 +337,8 @@ def test_rounding_to_another_type(activation):
     node = layer(Quantize(BYTE), [UBYTE], activation=activation)
     x = np.arange(256).reshape(1, 256)
     np.testing.assert_array_equal(values(node, [x], [UBYTE]), rounded(np.maximum(real(x, UBYTE), low), BYTE))
-    assert "table" in node.params and node.rescale is None
+    assert isinstance(node.form, Table) and node.rescale is None
     node = layer(Quantize(BYTE), [WIDE], activation=activation)
     x = anything(WIDE, 50, 20)
     np.testing.assert_array_equal(values(node, [x], [WIDE]), rounded(np.maximum(real(x, WIDE), low), BYTE))
-    assert "scales" in node.params
+    assert isinstance(node.form, Dequantized)

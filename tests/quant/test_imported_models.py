@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-import inverted_residuals
 import pytest
+from support import inverted_residuals
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = Path(os.environ.get("N2D2_MODELS", ROOT.parent / "shared" / "data" / "models"))

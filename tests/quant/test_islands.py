@@ -241,7 +241,7 @@ def test_neither_form_is_refused():
     assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", ElemWise("EuclideanSum"), "x z")).what
     assert "layer 'y' (ElemWise Max)" in refused(("y", ElemWise("Max", (2.0, 1.0)), "x z")).what
     pooled = ("p", Pool("Max", (2, 2), (1, 1)), "x")
-    assert "layer 'y' (Unpool)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
+    assert "layer 'y' (Unpool with overlapping windows)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what
     norm = {"scale": [1] * 3, "bias": [0] * 3, "mean": [0] * 3, "variance": [1] * 3}
     assert "layer 'y' (BatchNorm)" in refused(("y", BatchNorm(), "x", None, norm)).what
 

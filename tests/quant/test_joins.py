@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 
-import joins
 import numpy as np
 import pytest
+from support import join_networks as joins
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.concat import Concat
 from n2d2py.passes import fuse
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from branched import data, error, network, quantized
+from support.branched_networks import data, error, network, quantized
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.graph import Node, Precision
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine

@@ -9,7 +9,7 @@ from n2d2py.arithmetic import PLACE_LIMIT, RESCALING_MODES, NumType, largest_pla
 from n2d2py.graph import Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.quant.layers import LayerTypes, quantize_layer
+from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import quantize_weights
 

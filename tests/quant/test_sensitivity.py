@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from branched import data, error, network, quantized
+from support.branched_networks import data, error, network, quantized
 
 from n2d2py.graph import Node, Precision
+from n2d2py.graph.forms import Interpolated
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
 from n2d2py.quant.isolation import Tail, isolated
@@ -109,7 +110,7 @@ def test_what_a_function_reads_can_have_16_bits():
     assert set(costs) == {"a", "b", "gate"} and costs["b"] > 0
     _, mixed, _ = quantized(gated(), output_bits=16, wide=frozenset({"b"}))
     gate = next(node for node in mixed.nodes if node.name == "gate")
-    assert mixed.type("b").bits == 16 and "knots" in gate.params and mixed.type("gate").bits == 8
+    assert mixed.type("b").bits == 16 and isinstance(gate.form, Interpolated) and mixed.type("gate").bits == 8
     assert error(graph, mixed, "add") < error(graph, narrow, "add")
 
 

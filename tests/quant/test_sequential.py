@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from branched import data, error, network, quantized
+from support.branched_networks import data, error, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import quantize
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.statistics import collect
 

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from branched import data, network
+from support.branched_networks import data, network
 
 from n2d2py.errors import N2D2Error
 from n2d2py.quant.statistics import Statistics, collect

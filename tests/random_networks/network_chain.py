@@ -16,14 +16,14 @@ from network_generator import Layer, Spec
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, Manifest, exporter
+from n2d2py.export import ExportFolder, find_target
+from n2d2py.export.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.options import parse_arguments
 from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
-from n2d2py.runtime import Export
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
@@ -112,14 +112,12 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     memory = plan_stage(calibration.graph, settings.params, True)
     none, _ = exported_stimuli(None, 0)
     request = export_request(fused, calibration.graph, memory, stored_stimuli(fused, calibration.graph, none), settings)
-    target = exporter("CPP")
-    target.check(request)
-    manifest = Manifest(
-        "CPP", network.graph.name, settings.arguments.described(), settings.params.as_dict(), {}, target.details(request)
-    )
+    target = find_target("CPP")
+    prepared = target.prepare(request)
+    manifest = target.manifest(prepared)
     written = folder / "export"
     with ExportFolder(written, manifest) as inside:
-        export_stage(request, "CPP", inside)
+        export_stage(target, prepared, inside)
     return Prepared(
         spec, written, calibration.graph, _stored_inputs(calibration.graph, spec.seed), manifest.details["namespace"]
     )

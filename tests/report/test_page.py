@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import report_networks as networks
+from support import report_networks as networks
 
 from n2d2py.report import write_report
 from n2d2py.report.drawing import draw_network

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import report_networks as networks
+from support import report_networks as networks
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export import KernelChoice

@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer
 from n2d2py.targets.stored import StoredTensors
 
@@ -52,7 +52,7 @@ def test_vectors_padded_to_a_matrix(tmp_path):
 def test_errors_of_each_stimulus(tmp_path):
     for number, array in enumerate(VALUES):
         np.save(tmp_path / f"{number}.npy", array)
-    scorer = Scorer(Target("x.Target", "x", as_data=True, kind="TargetCompare", stored=(tmp_path, "*.npy", "NCHW", False)))
+    scorer = Scorer(ScoreTarget("x.Target", "x", as_data=True, kind="TargetCompare", stored=(tmp_path, "*.npy", "NCHW", False)))
     scorer.add(VALUES[:2] + 0.5, np.array([-1, -1]))
     scorer.add(VALUES[2:], np.array([-1, -1]))
     assert scorer.result().errors == pytest.approx([0.25, 0.25, 0, 0])

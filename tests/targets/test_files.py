@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, ScoreRow, agreement, score_lines, score_table, target_folder_name, write_target_files
 
 OUTPUTS = np.array([[1.0, 5.0], [7.0, 3.0], [0.0, 1.0], [2.0, 1.0]])
@@ -12,7 +12,7 @@ LABELS = np.array([1, 1, 0, 0])
 
 
 def scored(outputs=OUTPUTS, labels=LABELS, top_n=1, indices=None, names=("a.png", 'b "x".png', "c.png", "d.png")):
-    scorer = Scorer(Target("net:fc.Target", "fc", top_n), ("zero", "one"))
+    scorer = Scorer(ScoreTarget("net:fc.Target", "fc", top_n), ("zero", "one"))
     scorer.add(outputs, labels, names[: len(outputs)], indices=indices)
     return scorer.result()
 
@@ -62,7 +62,7 @@ def test_files_are_the_same_every_time(tmp_path):
 
 
 def test_many_classes_have_no_picture(tmp_path):
-    scorer = Scorer(Target("t", "t"))
+    scorer = Scorer(ScoreTarget("t", "t"))
     scorer.add(np.eye(4, 201), np.arange(4))
     home = write_target_files(tmp_path, scorer.result(), "test")
     assert lines_of(home / "ConfusionMatrix_test.dat")[3] == "3 3 1 1.000000"
@@ -108,7 +108,7 @@ def test_the_table_shows_a_loss_in_points():
 
 def test_auto_encoders_have_their_own_table(tmp_path):
     def encoded(error):
-        scorer = Scorer(Target("ae.Target", "ae", as_data=True))
+        scorer = Scorer(ScoreTarget("ae.Target", "ae", as_data=True))
         scorer.add(np.full((2, 3), error), np.array([0, 1]), inputs=np.zeros((2, 3)))
         return scorer.result()
 

@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, class_metrics
 from n2d2py.targets.metrics import area_under_roc
 
@@ -16,7 +16,7 @@ LABELS = np.array([1, 1, 0, 2, -1])
 
 
 def scored(outputs=OUTPUTS, labels=LABELS, *, top_n=1, names=(), mapping=None, **options):
-    scorer = Scorer(Target("fc.Target", "fc", top_n, binary_threshold=0.5), names, mapping, **options)
+    scorer = Scorer(ScoreTarget("fc.Target", "fc", top_n, binary_threshold=0.5), names, mapping, **options)
     scorer.add(outputs, labels)
     return scorer.result()
 
@@ -50,7 +50,7 @@ def test_confusion_and_misclassified():
 
 
 def test_batches_add_up_to_the_whole():
-    parts = Scorer(Target("fc.Target", "fc", 2))
+    parts = Scorer(ScoreTarget("fc.Target", "fc", 2))
     for part in (slice(0, 2), slice(2, 5)):
         parts.add(OUTPUTS[part, :, None, None], LABELS[part])
     whole = scored(top_n=2)
@@ -107,7 +107,7 @@ def test_the_threshold_itself_is_class_zero():
 
 
 def test_auto_encoders_have_an_error_and_a_detection():
-    target = Target("ae.Target", "ae", as_data=True)
+    target = ScoreTarget("ae.Target", "ae", as_data=True)
     scorer = Scorer(target, type=NumType(8, True, scale=0.5))
     inputs = np.zeros((3, 4, 1, 1), np.float32)
     scorer.add(np.array([[0, 0, 0, 2], [2, 2, 2, 2], [4, 4, 4, 4]], np.int8), np.array([0, 1, 1]), inputs=inputs)

@@ -11,13 +11,13 @@ from PIL import Image
 from n2d2py.arithmetic import NumType
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import Target
+from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_lines, score_table, write_target_files
 from n2d2py.targets.pixels import count_pixels, fitted_labels
 
 
 def scored(outputs, labels, **options):
-    scorer = Scorer(Target("seg.Target", "seg", binary_threshold=0.5), ("sky", "road", "car"), **options)
+    scorer = Scorer(ScoreTarget("seg.Target", "seg", binary_threshold=0.5), ("sky", "road", "car"), **options)
     scorer.add(outputs, labels)
     return scorer.result()
 
@@ -53,7 +53,7 @@ def test_counts_by_hand(example):
 
 def test_batches_add_up_and_rows_compare(example):
     outputs, labels = example
-    whole, parts = scored(outputs, labels), Scorer(Target("seg.Target", "seg"), ("sky", "road", "car"))
+    whole, parts = scored(outputs, labels), Scorer(ScoreTarget("seg.Target", "seg"), ("sky", "road", "car"))
     for n in range(2):
         parts.add(outputs[n : n + 1], labels[n : n + 1])
     assert (parts.result().confusion == whole.confusion).all() and parts.result().top1 == whole.top1
@@ -112,7 +112,7 @@ def test_results_of_every_stimulus_as_json(example, tmp_path):
     home = write_target_files(tmp_path, score, "test", as_json=True)
     found = json.loads((home / "test" / "classif.json").read_text())
     assert [one["hits"] for one in found] == score.pixels.hits.tolist() and found[1]["stimulus"] == 1
-    scorer = Scorer(Target("fc.Target", "fc", 2))
+    scorer = Scorer(ScoreTarget("fc.Target", "fc", 2))
     scorer.add(np.array([[1.0, 3.0, 2.0]]), np.array([2]), ["a.png"])
     home = write_target_files(tmp_path, scorer.result(), "export", as_json=True)
     assert json.loads((home / "export" / "classif.json").read_text()) == [

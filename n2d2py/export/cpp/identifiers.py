@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from n2d2py.export.cpp.library_names import is_library_name
 from n2d2py.graph import QuantGraph
 
-__all__ = ["Identifiers", "namespace_name", "sanitise"]
+__all__ = ["KEYWORDS", "Identifiers", "namespace_name", "sanitise"]
 
 MAX_LENGTH = 64
-_KEYWORDS = frozenset(
+KEYWORDS = frozenset(
     [
         "alignas",
         "alignof",
@@ -35,7 +35,6 @@ _KEYWORDS = frozenset(
         "char32_t",
         "class",
         "compl",
-        "concept",
         "const",
         "const_cast",
         "constexpr",
@@ -52,18 +51,14 @@ _KEYWORDS = frozenset(
         "export",
         "extern",
         "false",
-        "final",
         "float",
         "for",
         "friend",
         "goto",
         "if",
-        "import",
         "inline",
         "int",
         "long",
-        "main",
-        "module",
         "mutable",
         "namespace",
         "new",
@@ -74,15 +69,12 @@ _KEYWORDS = frozenset(
         "operator",
         "or",
         "or_eq",
-        "override",
         "private",
         "protected",
         "public",
         "register",
         "reinterpret_cast",
-        "requires",
         "return",
-        "restrict",
         "short",
         "signed",
         "sizeof",
@@ -111,6 +103,19 @@ _KEYWORDS = frozenset(
         "while",
         "xor",
         "xor_eq",
+    ]
+)
+"""Words of C++11 that name nothing else, and `std`."""
+_RESERVED = KEYWORDS | frozenset(
+    [
+        "concept",
+        "final",
+        "import",
+        "main",
+        "module",
+        "override",
+        "requires",
+        "restrict",
         "linux",
         "unix",
         "n2d2",
@@ -138,12 +143,13 @@ _KEYWORDS = frozenset(
         "lpt9",
     ]
 )
+"""With words of later C++, macros, and names of devices."""
 
 
 def sanitise(name: str) -> str:
     """The nearest valid identifier: letters, digits and single underscores, no keyword, 64 characters at most."""
     text = re.sub(r"_+", "_", re.sub(r"[^0-9A-Za-z]", "_", name)).strip("_")[:MAX_LENGTH].rstrip("_")
-    if not text or text[0].isdigit() or text.lower() in _KEYWORDS:
+    if not text or text[0].isdigit() or text.lower() in _RESERVED:
         text = f"x{text}"
     return text
 

@@ -29,7 +29,7 @@ __all__ = [
     "Family",
     "InstructionSet",
     "Probe",
-    "Target",
+    "Processor",
     "condition",
     "dispatched",
     "exactly",
@@ -311,7 +311,7 @@ def tagged(tag: str) -> InstructionSet:
 
 
 @dataclass(frozen=True)
-class Target:
+class Processor:
     """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
     `emulator` and its arguments, which runs the programs elsewhere."""
 
@@ -336,16 +336,16 @@ class Target:
 _AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
 
 TARGETS = (
-    Target("x86-64", "x86_64", ("-march=x86-64",)),
-    Target("x86-64-v2", "x86_64", ("-march=x86-64-v2",)),
-    Target("x86-64-v3", "x86_64", ("-march=x86-64-v3",)),
-    Target("x86-64-v3-vnni", "x86_64", ("-march=x86-64-v3", "-mavxvnni")),
-    Target("x86-64-v4", "x86_64", ("-march=x86-64-v4", "-mavx512vnni")),
-    Target("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
-    Target("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
-    Target("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
-    Target("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
-    Target("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
-    Target("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
-    Target("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
+    Processor("x86-64", "x86_64", ("-march=x86-64",)),
+    Processor("x86-64-v2", "x86_64", ("-march=x86-64-v2",)),
+    Processor("x86-64-v3", "x86_64", ("-march=x86-64-v3",)),
+    Processor("x86-64-v3-vnni", "x86_64", ("-march=x86-64-v3", "-mavxvnni")),
+    Processor("x86-64-v4", "x86_64", ("-march=x86-64-v4", "-mavx512vnni")),
+    Processor("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
+    Processor("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
+    Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
+    Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
+    Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
+    Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +14,7 @@ import numpy as np
 import n2d2py
 from n2d2py import resources
 from n2d2py.export.base import ExportRequest
-from n2d2py.export.cpp.code import LayerCode, layer_code, plane_struct
+from n2d2py.export.cpp.code import LayerCode, plane_struct
 from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name, sanitise
@@ -22,12 +23,12 @@ from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
-from n2d2py.export.graph_file import GRAPH_FILE, write_graph
 from n2d2py.export.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
 from n2d2py.graph.inputs import Pixels
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 
 __all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
 
@@ -67,9 +68,10 @@ def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
 
 
 class Project:
-    """Turns a checked request into files."""
+    """Turns a request and the code of its layers by name into files; layers without code are views."""
 
-    def __init__(self, request: ExportRequest):
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
+        self._codes = codes
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
@@ -184,9 +186,8 @@ class Project:
         ]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
-        code = None
-        if node.name not in self.plan.views:
-            code = layer_code(node, self.graph, self.plan.planes, self.identifiers)
+        code = self._codes.get(node.name)
+        if code is not None:
             code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))

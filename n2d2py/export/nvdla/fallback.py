@@ -10,15 +10,15 @@ import numpy as np
 from n2d2py.export.nvdla.hardware import EmuLayer, Region
 from n2d2py.export.nvdla.lower import Lowering, Value, flat
 from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Moved, Rescaled, Table, Weighted
 from n2d2py.nvdla.extension import Extension, Port
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.functions import Function
 
 __all__ = ["fall_back"]
 
-_INTEGER_ONLY = {"table", "multipliers"}
-"""Constants that integers need and the floating-point form does not."""
-_WEIGHTED = ("Conv", "Deconv", "Fc", "Affine")
+_WITHOUT_CONSTANTS = (Moved, Rescaled, Table)
+"""Forms of layers that have no constants in floating point."""
 
 
 class _Unfit(Exception):
@@ -87,12 +87,12 @@ def _constants(state: Lowering, node: QuantNode) -> dict[str, np.ndarray]:
     real = not state.integer or any(state.graph.type(name).is_float for name in node.outputs)
     if real:
         return {role: array.astype(np.float32) if array.dtype.kind == "f" else array for role, array in node.params.items()}
-    if set(node.params) <= _INTEGER_ONLY:
+    if isinstance(node.form, _WITHOUT_CONSTANTS):
         return {}
-    if node.op.kind not in _WEIGHTED or node.rescale is None:
+    if not isinstance(node.form, Weighted):
         raise _Unfit("its constants have no real values any more")
-    unit = np.asarray(node.rescale.effective(), np.float64) * state.graph.type(node.output).scale
-    weights, bias = (node.params[role].astype(np.float64) for role in ("weights", "bias"))
+    unit = np.asarray(node.rescaling.effective(), np.float64) * state.graph.type(node.output).scale
+    weights, bias = (array.astype(np.float64) for array in (node.form.weights, node.form.bias))
     by_output = unit.reshape(-1, *[1] * (weights.ndim - 1)) / state.graph.type(node.inputs[0]).scale
     return {"weights": (weights * by_output).astype(np.float32), "bias": (bias * unit.reshape(-1)).astype(np.float32)}
 

@@ -15,6 +15,7 @@ from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.pixels import holds_pixels
 from n2d2py.export.nvdla.tables import function_table, integer_table
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.forms import Table
 from n2d2py.graph.shapes import Shape
 from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.firmware import INT8, SDP
@@ -285,7 +286,7 @@ def lower(
     state = Lowering(graph, config, precision)
     if state.integer:
         state.scales.update(island_scales(graph))
-    tables = {node.output for node in graph.nodes if "table" in node.params}
+    tables = {node.output for node in graph.nodes if isinstance(node.form, Table)}
     state.scales.update({name: scale for name, scale in (scales or {}).items() if name not in tables})
     problems: list[N2D2Error] = []
     for name in graph.inputs:

@@ -38,9 +38,10 @@ from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.islands import insert_conversions
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph, quantize
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 
 __all__ = ["FIRMWARES", "add_command", "write_self_test"]

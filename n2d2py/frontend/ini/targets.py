@@ -14,7 +14,7 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["TARGET", "Target", "read_targets"]
+__all__ = ["TARGET", "ScoreTarget", "read_targets"]
 
 TARGET = Schema(
     "Target",
@@ -109,7 +109,7 @@ _COMPARED = Ignored("", "keys of TargetCompare in other targets", "is for Target
 
 
 @dataclass(frozen=True)
-class Target:
+class ScoreTarget:
     """One scored output.
 
     Attributes:
@@ -145,15 +145,15 @@ def _layers(name: str, graph: Graph) -> dict[str, str]:
     return {node.name: node.output for node in graph.nodes if not node.helper and wildcard_match(name, node.name)}
 
 
-def _target(name: str, tensor: str, section: Section, values: Values | None, document: Document) -> Target:
+def _target(name: str, tensor: str, section: Section, values: Values | None, document: Document) -> ScoreTarget:
     if values is None:
-        return Target(name, tensor, location=section.location)
+        return ScoreTarget(name, tensor, location=section.location)
     kind = values["Type"].strip()
     for key in () if kind == "TargetCompare" else ("DataPath", "Matching", "TargetFormat", "TargetTranspose"):
         if values.given(key):
             document.ignored.add(_COMPARED, key, values.where(key))
     stored = _stored(values, document) if kind == "TargetCompare" else None
-    return Target(
+    return ScoreTarget(
         name,
         tensor,
         values["TopN"],
@@ -173,7 +173,7 @@ def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:
     return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
 
 
-def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[Target]:
+def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[ScoreTarget]:
     """The targets of a document; their layers become the network outputs.
 
     Without any, the graph's outputs (or its last layer) are scored, with a notice. When only `describing`, the layers
@@ -219,6 +219,6 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             "no Target section: the output%s '%s' %s scored",
             *(("s", names, "are") if len(graph.outputs) > 1 else ("", names, "is")),
         )
-        return [Target(f"{name}.Target", name) for name in graph.outputs]
+        return [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     graph.outputs = list(dict.fromkeys(target.tensor for target in targets))
     return targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
@@ -10,7 +11,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph
 from n2d2py.graph.shapes import Shape
 
 __all__ = ["attach_onnx"]
@@ -85,12 +86,12 @@ def _fit(
 
 def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
     names = {node.name for node in graph.nodes} | set(graph.tensors)
-    written = {name for node in model.proto.graph.node for name in (node.name, *node.output)}
+    written = {name for node in model.proto.graph.node for name in node.output}
     new = dict(feeds)
-    for node in part.nodes:
-        if node.name not in names and node.output not in names:
+    for node in part.nodes:  # each has the name of its only output
+        if node.name not in names:
             continue
-        if node.name in written or node.output in written or node.name != node.output:
+        if node.name in written:
             raise N2D2Error(
                 "E312",
                 f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
@@ -102,21 +103,11 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
             count += 1
         new[node.name] = f"{node.name}_{count}"
     for node in part.nodes:
-        graph.add(
-            Node(
-                new.get(node.name, node.name) if node.name in part.tensors else node.name,
-                node.op,
-                [new.get(name, name) for name in node.inputs],
-                [new.get(name, name) for name in node.outputs],
-                node.params,
-                node.activation,
-                node.location,
-                node.source,
-            )
-        )
+        name = new.get(node.name, node.name)
+        graph.add(replace(node, name=name, inputs=[new.get(source, source) for source in node.inputs], outputs=[name]))
     for old, target in {**part.aliases, **feeds}.items():
         if old not in graph.tensors:
             graph.aliases[old] = new.get(target, target)
-    outputs = [new.get(name, name) for name in part.outputs]
-    graph.outputs += [name for name in outputs if name not in graph.outputs]
+    outputs = [new.get(name, name) for name in part.outputs]  # none of them is an input of `part`
+    graph.outputs += outputs
     return outputs

@@ -243,7 +243,7 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
         raise _invalid(path, "sparse initializers are not supported")
     try:
         onnx.checker.check_model(skeleton(proto))
-    except onnx.checker.ValidationError as error:
+    except (onnx.checker.ValidationError, ValueError) as error:
         text = " ".join(str(error).split())
         if not any(phrase in text for phrase in TOLERATED):
             raise N2D2Error(
@@ -252,8 +252,6 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
                 where=Location(path),
                 remedy="export the model again, or look at it with onnx.checker",
             ) from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise _invalid(path, f"not a valid ONNX model ({error})") from None
     _check_names(proto, path)
 
 

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERATED", "Validator", "check_bounds", "check_structure", "check_texts"]
 
-TOLERATED = ("No Op registered", "No opset import for domain", "Field 'shape' of 'type' is required but missing")
+TOLERATED = (
+    "No Op registered",
+    "No opset import for domain",
+    "Field 'shape' of 'type' is required but missing",
+    "is deprecated in domain_version",
+)
 """What the check of the standard refuses although the import lists it better, or does not need it."""
 
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
@@ -42,6 +47,14 @@ _SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "R
 _BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)}
 """Least and greatest value of attributes of some operators, of any number of axes: their rules of shapes leave the memory, or
 fill it, on others."""
+_WORDS = {
+    "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
+    "Gelu.approximate": ("none", "tanh"),
+    "BitShift.direction": ("LEFT", "RIGHT"),
+    "DepthToSpace.mode": ("DCR", "CRD"),
+    "SpaceToDepth.mode": ("DCR", "CRD"),
+}
+"""Values of attributes that are texts, of one operator or of all that have it; converters check others themselves."""
 _WILD = 1 << 24
 """Numbers beyond it make no sense in shapes."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
@@ -130,6 +143,10 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
             return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
+        words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
+        text = attribute.s.decode(errors="replace")
+        if words and text not in words:
+            return f"its attribute {attribute.name} is '{text}', not {' or '.join(words)}"
     return None
 
 
@@ -186,10 +203,11 @@ class Validator:
         """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
-            kind = self._type(name)
+            kind, allowed = self._type(name), _allowed(parameter)
+            if kind is None and self._is_real(name) and "float" not in allowed:
+                return self._error(proto, f"its input '{name}' holds real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
-            allowed = _allowed(parameter)
             if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
                 return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
@@ -210,6 +228,12 @@ class Validator:
             known = {"float32": "float", "float64": "double"}
             return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
         return (builder.kind_of(name) or None) if builder.is_tensor(name) else None
+
+    def _is_real(self, name: str) -> bool:
+        """Whether a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        builder = self._builder
+        of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in builder.model.inputs)
+        return builder.is_tensor(name) and name not in builder.integers and not of_integers
 
     # ---- shapes ---------------------------------------------------------------------------
     def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:

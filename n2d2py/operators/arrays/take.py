@@ -39,7 +39,7 @@ class ArrayTake(ArrayOp):
         return [kinds[0]]
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """(offset of each element of the result, whether it is filled), flat."""
+        """(offset of each element of the result, whether it is filled), flat; the offset is one within x in either case."""
         axes = [np.asarray(axis, np.int64) for axis in self.offsets]
 
         def spread(parts, combine):
@@ -48,7 +48,7 @@ class ArrayTake(ArrayOp):
         if not axes:
             return np.zeros(1, np.int64), np.zeros(1, bool)
         filled = spread([axis < 0 for axis in axes], np.logical_or)
-        return np.where(filled, 0, spread([np.maximum(axis, 0) for axis in axes], np.add)), filled
+        return spread([np.maximum(axis, 0) for axis in axes], np.add), filled
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]

@@ -8,6 +8,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.layers.weighted import fold_followers
 from n2d2py.export.nvdla.lower import Lowering, Value, int8_table, lowering, refuse
 from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier
 
 _COMBINE = {"Sum": "sum", "Max": "max", "Min": "min", "Prod": "mul"}
@@ -100,6 +101,6 @@ def _activation(state: Lowering, node: QuantNode) -> None:
     else:
         kind = state.graph.type(node.inputs[0])
         post = Post(
-            np.array([value.scale]), None, scale, table=int8_table(node.params["table"], kind.qmin), table_scale=kind.scale
+            np.array([value.scale]), None, scale, table=int8_table(node.form_as(Table).table, kind.qmin), table_scale=kind.scale
         )
     state.from_memory(node, node.output, value.region, post)

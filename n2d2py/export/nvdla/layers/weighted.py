@@ -11,6 +11,7 @@ from n2d2py.export.nvdla.convolution import Window, split
 from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
 from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier
 
 __all__ = ["fold_followers"]
@@ -115,4 +116,4 @@ def _activation(state: Lowering, reader: QuantNode, post: Post) -> Post | None:
     if not state.integer:
         return state.activated(reader, post, function, None)
     kind = state.graph.type(reader.inputs[0])
-    return replace(post, scale=scale, table=int8_table(reader.params["table"], kind.qmin), table_scale=kind.scale)
+    return replace(post, scale=scale, table=int8_table(reader.form_as(Table).table, kind.qmin), table_scale=kind.scale)

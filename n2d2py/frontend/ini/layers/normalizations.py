@@ -6,16 +6,16 @@ from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.registry import LayerContext, LayerType
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.lrn import LRN, window_within
+from n2d2py.operators.lrn import LRN, SMALLEST_K, window_within
 from n2d2py.operators.normalize import Normalize
 
 __all__ = ["LAYER_TYPES"]
 
 _LRN_CONFIG = CONFIGURATION.extended(
     Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
-    Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N"),
+    Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N", minimum=0),
     Key("Beta", Kind.FLOAT, 0.75, "exponent"),
-    Key("K", Kind.FLOAT, 2.0, "added to the sum"),
+    Key("K", Kind.FLOAT, 2.0, "added to the sum", minimum=SMALLEST_K),
     name="LRN configuration",
 )
 _NORMALIZE = LAYER.extended(

@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.arrays.reductions import reduced
 from n2d2py.frontend.onnx.arrays.values import Arrays, Value
+from n2d2py.frontend.onnx.converters.lrn import settings
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 
@@ -76,9 +77,9 @@ def _batch(a: Arrays) -> None:
 
 def _lrn(a: Arrays) -> None:
     """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
-    x, size = a.value(0), int(a.node.attribute("size"))
-    if size < 1 or len(x.dims) < 2:
-        raise Unsupported("its size is not positive, or its input has no channels")
+    x, (size, alpha, beta, bias) = a.value(0), settings(a.node)
+    if len(x.dims) < 2:
+        raise Unsupported("its input has no channels")
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None
     for step in range(max(-before, 1 - channels), min(size - before, channels)):
@@ -86,9 +87,9 @@ def _lrn(a: Arrays) -> None:
         total = moved if total is None else a.map("Add", total, moved)
     if total is None:
         raise InternalError(f"{a.node.name} has no channels")
-    scaled = a.map("Mul", total, a.const(a.node.attribute("alpha", 1e-4) / size, x))
-    base = a.map("Add", scaled, a.const(a.node.attribute("bias", 1.0), x))
-    a.bind(a.map("Div", x, a.map("Pow", base, a.const(a.node.attribute("beta", 0.75), x))))
+    scaled = a.map("Mul", total, a.const(alpha / size, x))
+    base = a.map("Add", scaled, a.const(bias, x))
+    a.bind(a.map("Div", x, a.map("Pow", base, a.const(beta, x))))
 
 
 def _mean_variance(a: Arrays) -> None:

@@ -116,6 +116,8 @@ def _expand(a: Arrays) -> None:
         dims = np.broadcast_shapes(x.dims, tuple(int(d) for d in target))
     except ValueError:
         raise Unsupported(f"its shape {target} does not fit a tensor of {x.dims}") from None
+    if len(dims) == len(x.dims):
+        a.builder.guard_batch(a.node, 0, 0, "repeats", dims[:1] == tuple(x.dims[:1]))
     a.bind(a.expand(x, dims))
 
 
@@ -124,6 +126,7 @@ def _tile(a: Arrays) -> None:
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
     if len(repeats) != len(x.dims):
         raise Unsupported("its repeats are not one for each axis")
+    a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
     check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
@@ -145,6 +148,7 @@ def _pad(a: Arrays) -> None:
     check_lines(abs(int(pad)) for pad in pads)
     for index, axis in enumerate(axes):
         before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
+        a.builder.guard_batch(a.node, 0, axis, "pads", before == after == 0)
         line = np.arange(size)[max(0, -before) : size - max(0, -after)]
         before, after = max(0, before), max(0, after)
         if mode == "constant":

@@ -12,7 +12,6 @@ import numpy as np
 from n2d2py.frontend.onnx.registry import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
-from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.base import Op
@@ -94,7 +93,7 @@ class Arrays:
         return Value(made.shape, constant_kind(made), None, made)
 
     # ---- layers ---------------------------------------------------------------------------
-    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, kind: str = "", label: str = "") -> Value:
+    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
         builder = self.builder
         check_size(dims)
@@ -107,7 +106,7 @@ class Arrays:
         tensors = [value.tensor for value in inputs if value.tensor is not None]
         node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
         builder.graph.add(node)
-        return Value(tuple(int(d) for d in dims), builder.graph.kind(name) if isinstance(op, ArrayOp) else kind, name)
+        return Value(tuple(int(d) for d in dims), builder.graph.kind(name), name)
 
     def _parameter(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "f" or array.dtype.name == "bfloat16":

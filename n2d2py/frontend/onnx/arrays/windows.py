@@ -95,6 +95,7 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     if len(kernel) != spatial:
         raise Unsupported("its weights have another rank than its input")
+    _check_kernel(a, weights)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = _pads(a, x.dims[2:], extent, stride)
     size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True)]
@@ -106,6 +107,11 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
 
 def _conv(a: Arrays) -> None:
     a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
+
+
+def _check_kernel(a: Arrays, weights: Value) -> None:
+    if list(a.node.attribute("kernel_shape") or weights.dims[2:]) != list(weights.dims[2:]):
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
 
 
 def _biased(a: Arrays, made: Value) -> Value:
@@ -120,6 +126,7 @@ def _deconv(a: Arrays) -> None:
     x, weights = a.value(0), a.value(1)
     spatial, groups = _spatial(x), int(a.node.attribute("group", 1))
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
+    _check_kernel(a, weights)
     extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
     if len(kernel) != spatial or len(extra) != spatial:
         raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
@@ -190,7 +197,7 @@ def _pool(function: str):
             stride,
             before,
             dilation,
-            order=int(a.node.attribute("p", 2)),
+            order=_order(a),
             counted=counted if include else None,
         )
         _check_windows(size, kernel, stride, before, dilation, x)
@@ -217,6 +224,14 @@ def _pool(function: str):
     return convert
 
 
+def _order(a: Arrays) -> int:
+    """The p of a p-norm."""
+    order = int(a.node.attribute("p", 2))
+    if order < 1:
+        raise Unsupported(f"its p is {order}")
+    return order
+
+
 def _check_windows(size, kernel, stride, before, dilation, x: Value) -> None:
     for n, k, s, b, d, count in zip(x.dims[2:], kernel, stride, before, dilation, size, strict=True):
         for start in (-b, (count - 1) * s - b):
@@ -229,21 +244,7 @@ def _global(function: str):
         x = a.value(0)
         spatial = _spatial(x)
         ones = [1] * spatial
-        a.bind(
-            window(
-                a,
-                function,
-                x,
-                None,
-                x.dims[1],
-                ones,
-                x.dims[2:],
-                ones,
-                [0] * spatial,
-                ones,
-                order=int(a.node.attribute("p", 2)),
-            )
-        )
+        a.bind(window(a, function, x, None, x.dims[1], ones, x.dims[2:], ones, [0] * spatial, ones, order=_order(a)))
 
     return convert
 

@@ -13,10 +13,10 @@ __all__ = ["CONVERTERS"]
 def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
     def convert(node: OnnxNode, builder: Builder) -> None:
         node.require_rank(4)
-        block, mode = int(node.attribute("blocksize", 0)), node.attribute("mode", "DCR")
-        if block < 1 or mode not in ("DCR", "CRD"):
-            raise Unsupported(f"its blocksize is {block} and its mode {mode}")
-        builder.layer(node, kind(block, mode == "CRD"), [node.tensor()])
+        block = int(node.attribute("blocksize", 0))
+        if block < 1:
+            raise Unsupported(f"its blocksize is {block}")
+        builder.layer(node, kind(block, node.attribute("mode", "DCR") == "CRD"), [node.tensor()])
 
     return convert
 

@@ -15,6 +15,8 @@ def _deconv(node: OnnxNode, builder: Builder) -> None:
     weights = node.constant(1, "weights")
     if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
         raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
+    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
     groups, channels = int(node.attribute("group", 1)), node.shape()[1]
     if groups < 1 or weights.shape[0] != channels or channels % groups:
         raise Unsupported(
@@ -48,8 +50,6 @@ def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[i
     size, axes = image_size(node), len(node.shape()) - 2
     added = _values(node, "output_padding", 0) or [0, 0]
     target, mode = _values(node, "output_shape", 1), node.attribute("auto_pad", "NOTSET")
-    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise Unsupported(f"its auto_pad is {mode}")
     if target is None and mode.startswith("SAME"):
         target = [n * s for n, s in zip(size, stride, strict=True)]
     if target is None:

@@ -68,8 +68,6 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
         return top, left, bottom, right
     if mode == "VALID":
         return 0, 0, 0, 0
-    if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        raise Unsupported(f"its auto_pad is {mode}")
     begin, end = [], []
     for n, k, s in zip(size, extent, stride, strict=True):
         total = max((-(-n // s) - 1) * s + k - n, 0)

@@ -1,0 +1,118 @@
+"""The compiled export, built and run by the tool in a copy of the project, so that the export itself stays as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import cores
+from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.build import build_environment
+from n2d2py.export.cpp.library import Export
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.runner import Runner
+
+__all__ = ["CompiledExport"]
+
+
+class CompiledExport(Runner):
+    """A built copy of a written C++ export; removed at the end."""
+
+    label = "compiled"
+    remedy = "install g++ and make"
+
+    @classmethod
+    def missing(cls) -> str:
+        """make and a C++ compiler ($CXX, else g++) are needed."""
+        found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if found else "no C++ compiler or make"
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._source, self._namespace = folder, details["namespace"]
+
+    def __enter__(self) -> CompiledExport:
+        self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
+        self.folder = Path(self._temporary.name) / "export"
+        shutil.copytree(self._source, self.folder)
+        try:
+            self._command(
+                "make", f"-j{cores()}", "all", "lib", what="building the export", steps=len(list(self.folder.rglob("*.cpp")))
+            )
+        except BaseException:
+            self._temporary.cleanup()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._temporary.cleanup()
+
+    def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
+        """Runs a command in the project, with a bar over the lines that it prints.
+
+        Raises:
+            N2D2Error: E810 with the first line that tells why when it fails.
+        """
+        with subprocess.Popen(
+            words,
+            cwd=self.folder,
+            env=build_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
+        if process.returncode:
+            lines = [line for line in printed if "error" in line.lower()]
+            reason = (lines or printed[-1:] or [f"exit status {process.returncode}"])[0]
+            raise N2D2Error(
+                "E810",
+                f"the compiled export failed: {' '.join(words)}: {reason}",
+                remedy="install a working g++ (or set CXX), or leave out -test and -compare",
+            )
+        return "\n".join(printed)
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Stored outputs (count, C, H, W) by tensor of bin/run_export over all exported stimuli."""
+        file = self.folder / "outputs.bin"
+        printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
+        log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
+        fields = [
+            (
+                f"o{i}",
+                graph.type(name).dtype.newbyteorder("<"),
+                (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
+            )
+            for i, name in enumerate(graph.outputs)
+        ]
+        rows = np.fromfile(file, np.dtype(fields))
+        if len(rows) != count:
+            raise N2D2Error(
+                "E811",
+                f"the compiled export wrote {len(rows)} results for {count} stimuli",
+                remedy="this is a defect of n2d2py; report it",
+            )
+        return {
+            name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
+            for i, name in enumerate(graph.outputs)
+        }
+
+    def sizes(self) -> dict[str, int]:
+        """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""
+        printed = self._command("make", "-s", "size", what="measuring the export")
+        return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
+
+    def network(self) -> Export:
+        """The project's library, loaded."""
+        return Export(self.folder / "lib" / f"lib{self._namespace}.so", self._namespace)

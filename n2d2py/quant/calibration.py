@@ -1,0 +1,140 @@
+"""From a fused float network to integers, in five steps; this module alone knows their order.
+
+1. prepare: layers without integer form stay in floating point, weights of neighbouring layers are equalized.
+2. observe: statistics of the float network over stimuli, collected now or by an earlier calibration.
+3. choose types: a number type for every tensor, with `mixed` some of 16 bits.
+4. correct: weights rounded and biases set for the outputs of each layer, with `sequential` ranges chosen again.
+5. form integers: constants, rescales and clamps of every layer.
+
+Each step is a function of values that returns a value. Reloaded statistics are another way to observe; mixed precision and
+sequential ranges are decided inside of one step each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.correct import correct
+from n2d2py.quant.equalize import equalize
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.islands import insert_conversions
+from n2d2py.quant.joins import warn_of_coarse_joins
+from n2d2py.quant.mixed import tensors_to_widen
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import form_integers
+from n2d2py.quant.statistics import Statistics, collect
+from n2d2py.quant.types import TensorTypes, choose_types
+
+__all__ = ["Calibrated", "Observed", "calibrate", "observe", "observed_before", "prepare", "quantize"]
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is known of a prepared network before its integers are chosen.
+
+    Attributes:
+        graph: the float network, its channels scaled by the factors of the statistics.
+        statistics: histograms of its tensors.
+        samples: batches (n, C, H, W) of stimuli for the corrections; without any, these are left out.
+        ranges: value range of inputs, None where it is measured.
+    """
+
+    graph: Graph
+    statistics: Statistics
+    samples: Sequence[np.ndarray] = ()
+    ranges: Mapping[str, Range | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The integer network, the float network of the same layers, and what the types were chosen from."""
+
+    graph: QuantGraph
+    float_graph: Graph
+    statistics: Statistics
+    types: TensorTypes
+
+
+def calibrate(graph: Graph, options: QuantOptions, observer: Callable[[Graph], Observed]) -> Calibrated:
+    """The integers of a fused float graph; `observer` is the second step, for the prepared graph.
+
+    Raises:
+        N2D2Error: E51x, all layers without integer arithmetic together, and what the observer raises.
+    """
+    observed = observer(prepare(graph, options))
+    quantized, types = _quantize(observed, options)
+    return Calibrated(quantized, observed.graph, observed.statistics, types)
+
+
+def quantize(
+    graph: Graph,
+    histograms: dict[str, Histogram],
+    options: QuantOptions,
+    ranges: Mapping[str, Range | None] | None = None,
+    samples: Sequence[np.ndarray] = (),
+) -> tuple[QuantGraph, TensorTypes]:
+    """The integer network for a prepared float graph and the histograms of its calibrated tensors.
+
+    `samples` are batches (n, C, H, W) of the only input, for the corrections that `options` ask for;
+    without any, these are left out.
+
+    Raises:
+        N2D2Error: E51x, all layers without integer arithmetic together.
+    """
+    return _quantize(Observed(graph, Statistics(histograms), samples, ranges or {}), options)
+
+
+def _quantize(observed: Observed, options: QuantOptions) -> tuple[QuantGraph, TensorTypes]:
+    """Steps 3 to 5."""
+    types = choose(observed, options)
+    corrected = correct(observed.graph, types, observed.samples, options)
+    return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types
+
+
+def prepare(graph: Graph, options: QuantOptions) -> Graph:
+    """Step 1: the same function, with conversions around layers in floating point and equalized weights."""
+    graph = insert_conversions(graph)
+    return equalize(graph) if options.equalize and not options.per_output else graph
+
+
+def observe(
+    graph: Graph,
+    batches: Iterable[np.ndarray],
+    samples: Sequence[np.ndarray],
+    ranges: Mapping[str, Range | None],
+    options: QuantOptions,
+    key: str,
+) -> Observed:
+    """Step 2: statistics of a prepared graph over batches (n, C, H, W), its channels equalized on `samples`.
+
+    Raises:
+        N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
+    """
+    factors = channel_factors(graph, samples) if options.equalizes_channels else {}
+    scaled = scale_channels(graph, factors)
+    return Observed(scaled, replace(collect(scaled, batches, key), factors=factors), samples, ranges)
+
+
+def observed_before(
+    graph: Graph, statistics: Statistics, samples: Sequence[np.ndarray], ranges: Mapping[str, Range | None]
+) -> Observed:
+    """Step 2 with the statistics of an earlier calibration of the same prepared graph."""
+    return Observed(scale_channels(graph, statistics.factors), statistics, samples, ranges)
+
+
+def choose(observed: Observed, options: QuantOptions) -> TensorTypes:
+    """Step 3: a number type for every tensor."""
+    graph, histograms, ranges = observed.graph, observed.statistics.histograms, dict(observed.ranges)
+    types = choose_types(graph, histograms, ranges, options)
+    if options.mixed and observed.samples:
+        wide = tensors_to_widen(graph, types, observed.samples)
+        types = choose_types(graph, histograms, ranges, replace(options, wide=wide))
+    warn_of_coarse_joins(types.coarse)
+    return types

@@ -1,0 +1,149 @@
+"""What the integer form of a layer is asked for: one quantizer for each kind of operator, in one registry.
+
+No other place says whether a layer has an integer form. A quantizer also knows the form of a layer of a prequantized network:
+there too the operator decides, and only the scales come from a file in place of statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.weights import Rounding, round_nearest
+from n2d2py.registry import Registry
+
+__all__ = [
+    "QUANTIZERS",
+    "LayerTypes",
+    "Quantizer",
+    "computes_plain",
+    "prequantize_layer",
+    "quantize_layer",
+    "quantizer",
+    "refusal",
+    "refused",
+]
+
+
+@dataclass(frozen=True)
+class LayerTypes:
+    """What a quantizer may use: number types of the layer's inputs and of its output, options, rounding of weights.
+
+    `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
+    """
+
+    inputs: list[NumType]
+    output: NumType
+    options: QuantOptions
+    rounding: Rounding = round_nearest
+    weight_bits: int | None = None
+    input_shape: Shape | None = None
+
+    @property
+    def wide(self) -> bool:
+        """Whether the layer reads or writes integers of more than 8 bits."""
+        return any(kind.bits > 8 for kind in (*self.inputs, self.output))
+
+
+class Quantizer:
+    """How the layers of an operator become integer.
+
+    `remedy`: what the user can do about a layer that is refused.
+    """
+
+    remedy: ClassVar[str] = "remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32"
+
+    def refuses(self, node: Node) -> str | None:
+        """What of a layer has no integer form, such as "Unpool with overlapping windows"; None where it has one."""
+        return None
+
+    def plain(self, node: Node) -> bool:
+        """Whether a layer also computes with 32-bit integers as they are, without scales."""
+        return False
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        """The integer form of a layer that is not refused.
+
+        Raises:
+            N2D2Error: E504, E510, E511 for what only shows in its types or in its activation.
+        """
+        raise NotImplementedError
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """The integer form of a layer of a prequantized network, rounding included; as of any other unless it is said here.
+
+        Raises:
+            N2D2Error: as `quantize`, and E514 for weights that the file does not quantize.
+        """
+        return quantize_layer(node, types)
+
+
+QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.quant.quantizers.catalog")
+"""The quantizers by operator kind."""
+
+
+QuantizerT = TypeVar("QuantizerT", bound=Quantizer)
+
+
+def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
+    """Class decorator: registers one object as the quantizer of operator kinds; a second one for a kind is an InternalError."""
+
+    def register(made: type[QuantizerT]) -> type[QuantizerT]:
+        one = made()
+        for kind in kinds:
+            QUANTIZERS.add(kind, one)
+        return made
+
+    return register
+
+
+def refused(node: Node) -> str | None:
+    """What of a layer has no integer form; None where it has one."""
+    found = QUANTIZERS.get(node.op.kind)
+    return node.op.kind if found is None else found.refuses(node)
+
+
+def computes_plain(node: Node) -> bool:
+    """Whether a layer computes with 32-bit integers as they are: -nbbits 32."""
+    found = QUANTIZERS.get(node.op.kind)
+    return found is not None and node.activation is None and found.plain(node)
+
+
+def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
+    """E510: a layer without integer form; `what` as `refuses` says it."""
+    found = QUANTIZERS.get(node.op.kind)
+    return N2D2Error(
+        "E510",
+        f"layer '{node.name}' ({what}) has no integer arithmetic",
+        where=node.location,
+        remedy=remedy or (found or Quantizer).remedy,
+    )
+
+
+def quantize_layer(node: Node, types: LayerTypes) -> QuantNode:
+    """The integer form of one layer.
+
+    Raises:
+        N2D2Error: E510 when it has none; as `Quantizer.quantize`.
+    """
+    reason = refused(node)
+    if reason is not None:
+        raise refusal(node, reason)
+    return QUANTIZERS[node.op.kind].quantize(node, types)
+
+
+def prequantize_layer(node: Node, types: LayerTypes) -> QuantNode:
+    """The integer form of one layer whose scales and weights a file brings, rounding included.
+
+    Raises:
+        N2D2Error: E510 an operator without integer arithmetic, E511 an activation that is none, E514 weights that
+            the file does not quantize.
+    """
+    found = QUANTIZERS.get(node.op.kind)
+    return quantize_layer(node, types) if found is None else found.prequantized(node, types)

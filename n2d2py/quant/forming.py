@@ -1,0 +1,146 @@
+"""What quantizers build integer forms from: nodes, clamps, rescales, multipliers."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import FloatRescale, NumType, Rescale, make_rescale
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Form, Moved, Rescaled
+from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.quant.contract import LayerTypes
+from n2d2py.quant.options import QuantOptions
+
+__all__ = [
+    "activation_clamp",
+    "common_multipliers",
+    "file_clamp",
+    "file_rescale",
+    "formed",
+    "moved",
+    "peak",
+    "rescale_of",
+    "rescaled",
+    "summed",
+]
+
+
+def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
+    """Inclusive integer range of the output: the type's range cut by a clamping activation.
+
+    Raises:
+        N2D2Error: E511 for an activation that is not a clamp (it must be a layer of its own).
+    """
+    if node.activation is None:
+        return output.qmin, output.qmax
+    if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
+        return max(output.zero_point, output.qmin), output.qmax  # no range exceeds the lowest limit
+    if not isinstance(node.activation, Clip):
+        raise _no_clamp(node, "declare the activation as a layer of its own")
+    low, high = node.activation.low, node.activation.high
+    limits = [
+        output.qmin if low == -np.inf else round(low / output.scale) + output.zero_point,
+        output.qmax if high == np.inf else round(high / output.scale) + output.zero_point,
+    ]
+    return (int(np.clip(limits[0], output.qmin, output.qmax)), int(np.clip(limits[1], output.qmin, output.qmax)))
+
+
+def file_clamp(node: Node, output: NumType) -> tuple[int, int]:
+    """As `activation_clamp`, in a prequantized network: the limits are rounded as the results of the layer are."""
+    if node.activation is None:
+        return output.qmin, output.qmax
+    if not isinstance(node.activation, Clip):
+        raise _no_clamp(node, "quantize what the activation reads too")
+    low, high = output.quantize_linear(np.array([node.activation.low, node.activation.high], np.float64))
+    return int(low), int(high)
+
+
+def _no_clamp(node: Node, remedy: str) -> N2D2Error:
+    kind = node.activation and node.activation.kind
+    return N2D2Error(
+        "E511", f"layer '{node.name}': {kind} cannot be part of an integer layer", where=node.location, remedy=remedy
+    )
+
+
+def peak(kind: NumType) -> int:
+    """Largest magnitude of stored value minus zero point."""
+    return max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
+
+
+def formed(node: Node, form: Form, clamp: tuple[int, int] | None, rescale: Rescale | None = None, bound: int = 0) -> QuantNode:
+    """The layer with an integer form."""
+    return QuantNode(
+        node.name,
+        node.op,
+        list(node.inputs),
+        list(node.outputs),
+        form,
+        rescale,
+        clamp,
+        bound,
+        location=node.location,
+        source=list(node.source),
+    )
+
+
+def moved(node: Node, types: LayerTypes) -> QuantNode:
+    """The integer form of a layer that moves values."""
+    return formed(node, Moved(), activation_clamp(node, types.output))
+
+
+def rescaled(node: Node, types: LayerTypes, factors: np.ndarray, bound: int, form: Form | None = None) -> QuantNode:
+    """The integer form of a layer whose sums, of at most `bound`, are multiplied by `factors`."""
+    rescale = rescale_of(node, factors, bound, types.options)
+    return formed(node, form or Rescaled(), activation_clamp(node, types.output), rescale, bound)
+
+
+def summed(node: Node, types: LayerTypes, scale: float, bound: int, form: Form) -> QuantNode:
+    """The integer form of a layer that makes sums in which 1 stands for `scale`, and that reach `bound`."""
+    return rescaled(node, types, np.array([scale / types.output.scale]), bound, form)
+
+
+def rescale_of(node: Node, factors: np.ndarray, bound: int, options: QuantOptions, weighted: bool = False) -> Rescale:
+    """The rescale of the chosen mode; a shift needs weights that take up its error, else Fixed-point16."""
+    mode = options.rescaling
+    if mode.endswith("-shift") and not weighted:
+        mode = "Fixed-point16"
+    rescale, replaced = make_rescale(mode, factors, _acc_bits(bound))
+    if replaced:
+        _warn_of_mode(node, options.rescaling, factors, rescale)
+    return rescale
+
+
+def file_rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Rescale:
+    """As `rescale_of`, in a prequantized network: the weights are as they are, so the shift modes take Fixed-point16."""
+    if mode == "Floating-point":
+        return FloatRescale(factors)
+    wanted = "Fixed-point16" if mode.endswith("-shift") else mode
+    rescale, replaced = make_rescale(wanted, factors, _acc_bits(bound))
+    if replaced or wanted != mode:
+        _warn_of_mode(node, mode, factors, rescale)
+    return rescale
+
+
+def _acc_bits(bound: int) -> int:
+    return max(32, int(bound).bit_length() + 1)
+
+
+def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) -> None:
+    log.warning(
+        "W502",
+        f"layer '{node.name}': {mode} cannot hold its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is used",
+        where=node.location,
+    )
+
+
+def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float]:
+    """Integers m_i with m_i * unit ~ factors_i, |m_i| <= 2^bits, in lowest terms; and the unit, a power of two."""
+    unit = 2.0 ** (np.ceil(np.log2(np.max(np.abs(factors)))) - bits)
+    whole = [int(v) for v in np.rint(factors / unit)]
+    common = gcd(*whole)
+    power = common & -common
+    return [v // power for v in whole], float(unit * power)

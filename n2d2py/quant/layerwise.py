@@ -1,0 +1,146 @@
+"""Stimuli on their way through a network, layer by layer, in floating point and in integers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.concurrency import ordered_map
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
+from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.shapes import elements
+from n2d2py.quant.moments import Moments, observe
+from n2d2py.quant.simulator import quantize_inputs, run_node
+
+__all__ = ["SAMPLE_BATCH", "LayerwiseRun", "sample_count"]
+
+SAMPLE_BATCH = 4
+"""Stimuli that one thread works on at a time."""
+
+_SAMPLE_ELEMENTS = 40_000_000
+"""Elements that may be alive at once, of 4 bytes in floating point and 1 in integers."""
+
+_FEW = 16
+"""A mean of fewer values corrects nothing."""
+
+
+@dataclass
+class _Part:
+    """A batch: values of the live tensors."""
+
+    real: dict[str, np.ndarray]
+    stored: dict[str, np.ndarray]
+
+
+def sample_count(graph: Graph) -> int:
+    """How many stimuli can run together within the memory set for them; at least 8."""
+    last = _last_readers(graph)
+    alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
+    for index, node in enumerate(graph.nodes):
+        alive += sum(elements(graph.shape(name)) for name in node.outputs)
+        most = max(most, alive)
+        alive -= sum(elements(graph.shape(name)) for name in {*node.inputs, *node.outputs} if last.get(name, -1) <= index)
+    return max(8, _SAMPLE_ELEMENTS // most)
+
+
+def _last_readers(graph: Graph) -> dict[str, int]:
+    return {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+
+
+def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
+    """The inputs by name, those of a fixed type in it."""
+    inputs = zip(graph.inputs, split_inputs(graph, stimuli), strict=True)
+    return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
+
+
+class LayerwiseRun:
+    """The values of the live tensors of all stimuli, after the layers advanced over so far.
+
+    Batches are worked on by all cores; nothing depends on their number.
+    """
+
+    def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
+        """`quantized` has the types of all tensors; its layers may still be missing."""
+        self._graph, self._quantized = graph, quantized
+        self._last = _last_readers(graph)
+        self._index = 0
+        self._parts = [
+            _Part(_real_inputs(graph, x), dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)))
+            for x in batches
+        ]
+        self._count = sum(len(x) for x in batches)
+
+    def moments(self, node: Node) -> Moments:
+        """Moments of the inputs of the next layer."""
+        name = node.inputs[0]
+        kind = self._quantized.type(name)
+        parts = ordered_map(lambda part: observe(node, part.stored[name], kind, self._count), self._parts)
+        result = next(parts)
+        for part in parts:
+            result.merge(part)
+        return result
+
+    def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By batch: the outputs (n, ...) of the next layer in floating point, and on the integers of its inputs."""
+
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
+            kinds = [self._quantized.type(name) for name in node.inputs]
+            real = [part.real[name] for name in node.inputs]
+            stored = [kind.dequantize(part.stored[name]) for kind, name in zip(kinds, node.inputs, strict=True)]
+            first, second = (node.op.run(values, node)[0] for values in (real, stored))
+            return (first, second) if node.activation is None else (node.activation(first), node.activation(second))
+
+        return list(ordered_map(run, self._parts))
+
+    def advance(self, node: Node, typed: QuantNode) -> np.ndarray | None:
+        """Computes the outputs of the next layer; of a layer with a bias, the mean error of each output channel (C).
+
+        Only values count that neither the activation nor the integers clip.
+        """
+        biased = "bias" in node.params and typed.clamp is not None
+
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray] | None:
+            results = node.op.run([part.real[name] for name in node.inputs], node)
+            if node.activation is not None:
+                results = [node.activation(y) for y in results]
+            part.real.update(zip(node.outputs, results, strict=True))
+            self._run_integers(part, typed)
+            return self._errors(part, node, typed) if biased else None
+
+        found = list(ordered_map(run, self._parts))
+        if not biased:
+            return None
+        sums, counts = zip(*found, strict=True)
+        total, count = np.sum(sums, axis=0), np.sum(counts, axis=0)
+        return np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
+
+    def redo(self, typed: QuantNode) -> None:
+        """Computes the integers of the layer just advanced over once more, from another form of it."""
+        for _ in ordered_map(lambda part: self._run_integers(part, typed), self._parts):
+            pass
+
+    def forget(self) -> None:
+        """Frees what no layer behind the one just advanced over reads."""
+        node = self._graph.nodes[self._index]
+        for name in {*node.inputs, *node.outputs}:
+            if self._last.get(name, -1) <= self._index:
+                for part in self._parts:
+                    part.real.pop(name, None)
+                    part.stored.pop(name, None)
+        self._index += 1
+
+    def _run_integers(self, part: _Part, typed: QuantNode) -> None:
+        results = run_node(self._quantized, typed, [part.stored[name] for name in typed.inputs])
+        part.stored.update(zip(typed.outputs, results, strict=True))
+
+    def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
+        """(sum of real minus restored, number of values) by output channel, over values that are not clipped."""
+        real, stored = part.real[node.output], part.stored[node.output]
+        kind = self._quantized.type(node.output)
+        low, high = typed.limits
+        shape = (real.shape[0], real.shape[1], -1)
+        inside = ((stored > low) & (stored < high)).reshape(shape)
+        error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
+        return error.sum(axis=(0, 2), dtype=np.float64), inside.sum(axis=(0, 2))

@@ -1,0 +1,61 @@
+"""Element-wise combinations of tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic import StepRescale
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Aligned, Dequantized
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
+from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
+
+__all__ = ["ElemWiseQuantizer", "dequantized"]
+
+
+@quantizer("ElemWise")
+class ElemWiseQuantizer(Quantizer):
+    """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 where a tensor has 16 bits).
+
+    The unit is a power of two, so the rescale is exact in every mode.
+    """
+
+    def refuses(self, node: Node) -> str | None:
+        op = node.op
+        weights, shifts = op.coefficients(len(node.inputs))
+        weighted = any(weight != 1 for weight in weights) or any(shifts)
+        if op.operation == "EuclideanSum" or (op.operation in ("Max", "Min") and weighted):
+            return f"ElemWise {op.operation}"
+        return None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        op, count, step = node.op, len(types.inputs), types.output.scale
+        peaks = [peak(kind) for kind in types.inputs]
+        scales = np.array([kind.scale for kind in types.inputs])
+        if op.operation == "Prod":
+            bound = int(np.prod([float(p) for p in peaks]))
+            form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
+            return rescaled(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
+        weights, shifts = (np.array(v, np.float64) for v in op.coefficients(count))
+        multipliers, unit = common_multipliers(weights * scales / step, 22 if types.wide else 14)
+        offset = round(float(shifts.sum()) / (unit * step)) if op.operation == "Sum" else 0
+        bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
+        acc_type = np.int32 if bound < 2**31 else np.int64
+        form = Aligned(np.array(multipliers, acc_type), np.array([offset], acc_type))
+        return rescaled(node, types, np.array([unit]), bound, form)
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        if types.options.rescaling != "Floating-point" and node.op.operation != "Prod":
+            return quantize_layer(node, types)
+        return dequantized(node, types)
+
+
+def dequantized(node: Node, types: LayerTypes) -> QuantNode:
+    """Real numbers, scale_i (q_i - zero point), combined in float32."""
+    op = node.op
+    weights, shifts = op.coefficients(len(types.inputs))
+    if op.operation not in ("Sum", "Prod", "Max", "Min") or any(shifts) or (op.operation != "Sum" and set(weights) != {1}):
+        raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
+    scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
+    step = StepRescale(np.float32(types.output.scale))
+    return formed(node, Dequantized(scales), file_clamp(node, types.output), step)

@@ -1,0 +1,151 @@
+"""Layers of weighted sums."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import FloatRescale, FractionRescale
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Weighted
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.fc import Fc
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
+from n2d2py.quant.weights import quantize_weights
+
+__all__ = ["WeightedQuantizer"]
+
+_WIDE_SUMS = 2**52
+"""Limit of 64-bit accumulators, exact in double precision."""
+_COARSER = 1.1
+"""Weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
+_OFF_GRID = 0.02
+"""Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
+_FRACTION = 1e-3
+"""A bias that is nearer to an integer has no fraction."""
+
+
+@quantizer("Conv", "Deconv", "Fc", "Affine")
+class WeightedQuantizer(Quantizer):
+    """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        options, x = types.options, types.inputs[0]
+        per_output = options.per_output or isinstance(node.op, Affine)
+        bits = types.weight_bits or options.bits
+        limit, order = 2**31 - 1 if bits == 8 else _WIDE_SUMS, _reduced_order(node, types, bits)
+        quantize = partial(
+            quantize_weights,
+            node.params["weights"],
+            node.params["bias"],
+            x.scale,
+            peak(x),
+            bits=bits,
+            per_output=per_output,
+            clipping=options.wt_clipping,
+            rounding=types.rounding,
+        )
+        result = quantize(limit=limit, reduced_order=order)
+        if result.widened and x.bits > 8 and bits == 8:
+            free = quantize(limit=_WIDE_SUMS, reduced_order=order)
+            if np.max(result.scales / free.scales) > _COARSER:
+                limit, result = _WIDE_SUMS, free
+        factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
+        rescale = rescale_of(node, factors if per_output else factors[:1], result.bound, options, weighted=True)
+        if options.rescaling in ("Single-shift", "Double-shift"):
+            gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
+            result = quantize(limit=limit, gain=gain, scales=result.scales)
+        if order is not None:
+            log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
+        if result.widened:
+            log.detail(
+                "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
+                node.name,
+                result.widened,
+            )
+        bias = result.bias
+        if x.zero_point and not isinstance(node.op, Deconv):
+            sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
+            bias = bias - x.zero_point * sums
+        form = _form(result.weights, bias, result.bound)
+        return formed(node, form, activation_clamp(node, types.output), rescale, result.bound)
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """As `quantize`, with the input's zero point in b_q; what b_q leaves is a fraction of the sum."""
+        x = types.inputs[0]
+        integers, scales = _file_weights(node)
+        steps = np.float32(x.scale) * scales
+        real = node.params["bias"].astype(np.float64) / (np.float64(x.scale) * scales.astype(np.float64))
+        bias = np.rint(real)
+        fractions = real - bias
+        rows = integers.reshape(len(bias), -1).astype(np.int64)
+        bias = bias.astype(np.int64)
+        reach = peak(x)
+        if x.zero_point and not isinstance(node.op, Deconv):
+            bias = bias - x.zero_point * rows.sum(axis=1)
+            reach = max(x.qmax, -x.qmin)
+        bound = int((np.abs(rows).sum(axis=1) * reach + np.abs(bias)).max())
+        factors = steps / np.float32(types.output.scale)
+        rescale = file_rescale(node, factors, bound, types.options.rescaling)
+        small = np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
+        if isinstance(rescale, FloatRescale) and not small.all():
+            rescale = FractionRescale(factors, np.where(small, 0, fractions))
+        return formed(node, _form(integers, bias, bound), file_clamp(node, types.output), rescale, bound)
+
+
+def _form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
+    return Weighted(weights, bias.astype(np.int32 if bound < 2**31 else np.int64))
+
+
+def _reduced_order(node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
+    """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
+    if not types.options.reduce_range or bits != 8 or types.inputs[0].bits != 8:
+        return None
+    weights = node.params["weights"]
+    if isinstance(node.op, Conv) and not node.op.is_depthwise(node):
+        shape = weights.shape[1:]
+    elif isinstance(node.op, Fc) and types.input_shape is not None:
+        shape = (*types.input_shape[1:], 1, 1)[:3]
+    else:
+        return None
+    return np.arange(weights[0].size).reshape(shape).transpose(1, 2, 0).reshape(-1)
+
+
+def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """(integers, scales (O)) of a layer; those of a gain per channel are signs, with the gains as scales."""
+    weights = node.params["weights"].astype(np.float64)
+    if isinstance(node.op, Affine):
+        return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
+    scales = node.params.get("weight_scales")
+    if scales is None:
+        raise N2D2Error(
+            "E514",
+            f"layer '{node.name}' ({node.op.kind}): the file does not quantize its weights",
+            where=node.location,
+            remedy="quantize the layer too, or give the floating-point network and -calib",
+        )
+    scales = np.broadcast_to(scales, len(weights))
+    steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
+    integers = np.rint(steps)
+    if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
+        raise N2D2Error(
+            "E514",
+            f"layer '{node.name}' ({node.op.kind}): its weights are no integers in the scale that the file gives them",
+            where=node.location,
+            remedy="quantize the weights per output channel, and behind the folding of gains",
+        )
+    reach = int(np.abs(integers).max(initial=0.0))
+    dtype = (
+        np.int8
+        if integers.min(initial=0) >= -128 and integers.max(initial=0) <= 127
+        else np.int16
+        if reach < 2**15
+        else np.int32
+    )
+    return integers.astype(dtype), scales

@@ -1,0 +1,177 @@
+"""A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
+
+`simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in
+the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType, Rescale
+from n2d2py.errors import N2D2Error
+from n2d2py.files import read_npz
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import form_of
+from n2d2py.operators.base import Op, operator_kinds
+from n2d2py.operators.functions import FUNCTIONS, Function
+
+__all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
+
+GRAPH_FILE = "simulator/network.npz"
+_FORMAT = 2
+
+
+def write_graph(graph: QuantGraph, path: Path) -> None:
+    """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out."""
+    arrays = _Arrays()
+    text = {
+        "format": _FORMAT,
+        "name": graph.name,
+        "bits": graph.bits,
+        "inputs": graph.inputs,
+        "outputs": graph.outputs,
+        "aliases": dict(sorted(graph.aliases.items())),
+        "tensors": [
+            {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
+        ],
+        "nodes": [_pack_node(node, arrays) for node in graph.nodes],
+    }
+    buffer = io.BytesIO()
+    stored = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
+    np.savez(buffer, digest=_digest(stored), **stored)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(buffer.getvalue())
+
+
+def read_graph(path: Path) -> QuantGraph:
+    """The graph that `write_graph` wrote.
+
+    Raises:
+        N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
+    """
+    try:
+        arrays = read_npz(path)
+        digest = arrays.pop("digest", None)
+        text = json.loads(arrays["graph"].tobytes())
+        if text["format"] == _FORMAT and (digest is None or not np.array_equal(digest, _digest(arrays))):
+            raise ValueError("it was changed since it was written")
+        if text["format"] != _FORMAT:
+            raise ValueError(f"format {text['format']} instead of {_FORMAT}")
+        graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
+        for t in text["tensors"]:
+            graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
+        graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
+    except FileNotFoundError as error:
+        raise N2D2Error("E806", f"{path} is missing", remedy="export again") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise N2D2Error("E806", f"{path} cannot be read: {error}", remedy="export again") from error
+    return graph
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """SHA-256 of names, types, shapes and elements, as bytes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+class _Arrays:
+    """The arrays of the file, by names a0, a1, ..."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, np.ndarray] = {}
+
+    def add(self, values: np.ndarray) -> dict[str, str]:
+        """Stores an array; returns what the JSON text says of it."""
+        values = np.asarray(values)
+        name = f"a{len(self.stored)}"
+        self.stored[name] = _narrow(values)
+        return {"$array": name, "type": values.dtype.str}
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    low, high = int(values.min()), int(values.max())
+    for name in ("i1", "u1", "i2", "u2", "i4", "u4"):
+        info = np.iinfo(name)
+        if info.min <= low and high <= info.max:
+            return values.astype(name)
+    return values
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+def _pack(value: Any, arrays: _Arrays) -> Any:
+    """JSON data of an attribute: numbers, texts, tuples, arrays, activation functions."""
+    if isinstance(value, np.ndarray):
+        return arrays.add(value)
+    if isinstance(value, Function):
+        return {"$function": value.kind, "attributes": _pack(_fields(value), arrays)}
+    if isinstance(value, dict):
+        return {key: _pack(item, arrays) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_pack(item, arrays) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value of `_pack`; lists come back as tuples."""
+    if isinstance(value, list):
+        return tuple(_unpack(item, arrays) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return arrays[value["$array"]].astype(value["type"])
+    if "$function" in value:
+        return FUNCTIONS[value["$function"]](**_unpack(value["attributes"], arrays))
+    return {key: _unpack(item, arrays) for key, item in value.items()}
+
+
+def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
+    scaling = node.rescale and {"mode": type(node.rescale).__name__, "values": _pack(_fields(node.rescale), arrays)}
+    return {
+        "name": node.name,
+        "op": node.op.kind,
+        "attributes": _pack(_fields(node.op), arrays),
+        "inputs": node.inputs,
+        "outputs": node.outputs,
+        "params": {role: arrays.add(node.params[role]) for role in sorted(node.params)},
+        "rescale": scaling,
+        "clamp": node.clamp and [int(v) for v in node.clamp],
+        "bound": int(node.bound),
+        "activation": _pack(node.activation, arrays),
+    }
+
+
+def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
+    if entry["op"] not in operator_kinds():
+        raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
+    op: type[Op] = operator_kinds()[entry["op"]]
+    scaling = entry["rescale"]
+    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
+    made = scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+    integer = made is not None or entry["clamp"] is not None
+    return QuantNode(
+        entry["name"],
+        op(**_unpack(entry["attributes"], arrays)),
+        entry["inputs"],
+        entry["outputs"],
+        form_of(_unpack(entry["params"], arrays), integer, made is not None),
+        made,
+        entry["clamp"] and tuple(entry["clamp"]),
+        entry["bound"],
+        _unpack(entry["activation"], arrays),
+    )

@@ -1,0 +1,1 @@
+"""What tests of several files share: networks, cases, builds, checks."""

@@ -1,0 +1,456 @@
+"""The sweep: one-layer networks of every operator over shapes, types, rescales, values and layouts. Seeded."""
+
+from __future__ import annotations
+
+from itertools import cycle, product
+
+import numpy as np
+
+from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.forms import Aligned, Real, Table, Weighted, form_of
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from support import kernel_layouts as layouts
+from support.kernel_harness import Case
+
+CHANNELS = (1, 3, 4, 7, 8, 13, 16, 24, 32)
+U8, S8, U16, S16 = NumType(8, False), NumType(8), NumType(16, False), NumType(16)
+INTEGERS = (U8, S8, U16, S16)
+
+
+class Sweep:
+    """Draws cases from a seeded generator; every list below is cycled through, so that all of it occurs."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.modes = cycle(RESCALING_MODES)
+        self.kinds = cycle([(U8, U8), (S8, U8), (U8, S8), (S8, S8), (U16, S16), (S16, U16), (S8, S16)])
+        self.values = cycle(("random", "random", "high", "low", "random"))
+        self.per_output = cycle((True, False, True))
+        self.channels = cycle(CHANNELS)
+
+    def stored(self, shape, kind: NumType, pattern: str | None = None) -> np.ndarray:
+        """Values of a type: random ones, or all at one end of the range."""
+        if kind.is_float:
+            return self.rng.normal(size=shape).astype(kind.dtype)
+        pattern = pattern or next(self.values)
+        if pattern != "random":
+            return np.full(shape, kind.qmax if pattern == "high" else kind.qmin, kind.dtype)
+        return self.rng.integers(kind.qmin, kind.qmax, shape, endpoint=True).astype(kind.dtype)
+
+    def weights(self, shape, kind: NumType) -> np.ndarray:
+        """Weights of a layer whose input has type `kind`; some all at an end of the range."""
+        if kind.is_float:
+            return self.rng.normal(size=shape).astype(kind.dtype)
+        signed = NumType(kind.bits)
+        return self.stored(shape, signed, self.rng.choice(["random", "random", "random", "low"]))
+
+    def graph(self, op, inputs: dict, output, **node) -> QuantGraph:
+        """A network of one layer; `inputs` and `output` are (shape, type)."""
+        graph = QuantGraph("sweep", 8)
+        for name, (shape, kind) in [*inputs.items(), ("y", output)]:
+            graph.tensors[name] = QuantTensor(name, shape, kind)
+        graph.inputs, graph.outputs = list(inputs), ["y"]
+        form = node.pop("form", None) or form_of({}, "clamp" in node, "rescale" in node)
+        graph.nodes.append(QuantNode("layer", op, list(inputs), ["y"], form, **node))
+        return graph
+
+    def requantize(self, bound: int, kind: NumType, count: int, largest: float | None = None) -> dict:
+        """rescale, clamp and bound of an integer layer: outputs use the range, some saturate."""
+        top = kind.qmax * 1.3 / max(1.0, largest if largest is not None else bound)
+        factors = top * self.rng.uniform(0.3, 1.0, count)
+        rescale, _ = make_rescale(next(self.modes), factors, acc_bits=min(55, max(32, bound.bit_length() + 1)))
+        low = self.rng.choice([kind.qmin, 0, kind.qmin // 2])
+        high = self.rng.choice([kind.qmax, kind.qmax, kind.qmax // 3])
+        return {"rescale": rescale, "clamp": (int(low), int(high)), "bound": int(bound)}
+
+    def linear(self, weights: np.ndarray, x: np.ndarray, kind: NumType, output: NumType) -> dict:
+        """form and rescale of a layer of weighted sums, or its floating-point form."""
+        if kind.is_float:
+            return {
+                "form": Real({"weights": weights, "bias": self.stored((len(weights),), kind)}),
+                "activation": self.rng.choice([None, Clip(0.0), Clip(-0.5, 0.75), LeakyRectifier(0.1)]),
+            }
+        flat = np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1)
+        reach = int(flat.max()) * max(abs(kind.qmin), kind.qmax)
+        bias = self.rng.integers(-reach // 4 - 1, reach // 4 + 1, len(weights))
+        bound = reach + int(np.abs(bias).max())
+        count = len(weights) if next(self.per_output) else 1
+        typical = max(1.0, reach / 3)
+        return {"form": Weighted(weights, bias), **self.requantize(bound, output, count, typical)}
+
+    def place(self, layout: str, tensors: dict, dead: layouts.Dead) -> dict:
+        """Planes of the tensors in one of the layouts."""
+        if layout in ("over", "ring"):
+            place = layouts.before_input if layout == "over" else layouts.ring
+            return place(tensors["x"], tensors["y"], dead)
+        return {
+            "apart": layouts.apart,
+            "wrapped": layouts.wrapped,
+            "strided": lambda t: layouts.apart(t, gap=3),
+            "strided wrapped": lambda t: layouts.wrapped(t, gap=5),
+        }[layout](tensors)
+
+    def case(
+        self,
+        title: str,
+        graph: QuantGraph,
+        inputs: dict,
+        layout: str,
+        stride: int = 1,
+        top: int = 0,
+        dead: layouts.Dead | None = None,
+    ) -> Case:
+        """The finished case; `dead` where it is no window that moves by `stride` from `top` lines above the input."""
+        tensors = {name: (t.shape, t.type) for name, t in graph.tensors.items()}
+        planes = self.place(layout, tensors, dead or layouts.window_dead(stride, top))
+        spans = [(begin, end) for begin, end in planes["y"].intervals()]
+        inplace = any(
+            begin < other_end and other < end
+            for name in inputs
+            for begin, end in planes[name].intervals()
+            for other, other_end in spans
+        )
+        return Case(f"{title} {layout}", graph, planes, inputs, inplace)
+
+    # ---- operators ------------------------------------------------------------------------
+    def conv(self, shape, outputs: int, kernel, stride, pads, dilation, groups, kinds, layout, zero: int = 0) -> Case:
+        kind, out_kind = kinds
+        kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
+        op = Conv(stride, pads, dilation, groups)
+        weights = self.weights((outputs, shape[1] // groups, *kernel), kind)
+        x = self.stored(shape, kind)
+        node = self.linear(weights, x, kind, out_kind)
+        probe = QuantNode("probe", op, ["x"], ["y"], node["form"])
+        result = op.output_shapes([shape], probe)[0]
+        graph = self.graph(op, {"x": (shape, kind)}, (result, out_kind), **node)
+        title = f"conv {shape[1:]}->{result[1:]} k{kernel} s{stride} p{pads} d{dilation} g{groups}"
+        return self.case(title, graph, {"x": x}, layout, stride[0], pads[0])
+
+    def fc(self, shape, outputs: int, kinds, layout) -> Case:
+        kind, out_kind = kinds
+        weights = self.weights((outputs, int(np.prod(shape[1:]))), kind)
+        x = self.stored(shape, kind)
+        node = self.linear(weights, x, kind, out_kind)
+        graph = self.graph(Fc(), {"x": (shape, kind)}, ((1, outputs), out_kind), **node)
+        return self.case(f"fc {shape[1:]}->{outputs}", graph, {"x": x}, layout)
+
+    def pool(self, mode, shape, kernel, stride, pads, count_pad, kinds, layout, zero: int = 0) -> Case:
+        kind, out_kind = kinds if mode == "Average" else (kinds[0], kinds[0])
+        kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
+        out_kind = kind if mode == "Max" else out_kind
+        op = Pool(mode, kernel, stride, pads, count_pad)
+        result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0]
+        window = kernel[0] * kernel[1]
+        node = {}
+        if mode == "Max" and not kind.is_float:
+            node = {"clamp": (kind.qmin // 2, kind.qmax // 2 + 3)}
+        elif not kind.is_float:
+            reach = max(kind.qmax, abs(kind.qmin)) + abs(zero)
+            counts = np.unique(op.window_counts(shape[2:]))
+            node = self.requantize(window * reach, out_kind, 1, window * reach)
+            if counts.size > 1 or next(self.per_output):
+                factors = 1.2 * out_kind.qmax / reach / np.arange(1, window + 1)
+                node["rescale"] = make_rescale(next(self.modes), factors)[0]
+        else:
+            node = {"activation": self.rng.choice([None, Clip(0.0)])}
+        x = self.stored(shape, kind)
+        graph = self.graph(op, {"x": (shape, kind)}, (result, out_kind), **node)
+        title = f"pool {mode} {shape[1:]} k{kernel} s{stride} p{pads} count_pad {count_pad}"
+        return self.case(title, graph, {"x": x}, layout, stride[0], pads[0])
+
+    def affine(self, shape, kinds, layout) -> Case:
+        kind, out_kind = kinds
+        x, weights = self.stored(shape, kind), self.weights((shape[1],), kind)
+        graph = self.graph(Affine(), {"x": (shape, kind)}, (shape, out_kind), **self.linear(weights, x, kind, out_kind))
+        return self.case(f"affine {shape[1:]}", graph, {"x": x}, layout)
+
+    def elemwise(self, operation, shape, count: int, kinds, layout) -> Case:
+        inputs = {f"x{i}" if i else "x": (shape, kinds[i % len(kinds)]) for i in range(count)}
+        out_kind = kinds[-1]
+        if out_kind.is_float:
+            weights = () if operation in ("Max", "Prod") else tuple(self.rng.normal(size=count).tolist())
+            shifts = () if operation in ("Max", "Prod", "AbsSum") else tuple(self.rng.normal(size=count).tolist())
+            op, node = ElemWise(operation, weights, shifts), {"activation": self.rng.choice([None, Clip(0.0)])}
+        else:
+            op = ElemWise(operation)
+            node = self._integer_elemwise(operation, [k for _, k in inputs.values()], out_kind, shape)
+        graph = self.graph(op, inputs, (shape, out_kind), **node)
+        values = {name: self.stored(shape, kind) for name, (_, kind) in inputs.items()}
+        return self.case(f"elemwise {operation} {count} x {shape[1:]}", graph, values, layout)
+
+    def _integer_elemwise(self, operation: str, kinds: list[NumType], out_kind: NumType, shape) -> dict:
+        multipliers = self.rng.integers(1, 2**12, len(kinds))
+        reach = [int(m) * max(kind.qmax, -kind.qmin) for m, kind in zip(multipliers, kinds, strict=True)]
+        bound = int(np.prod([max(kind.qmax, -kind.qmin) for kind in kinds])) if operation == "Prod" else sum(reach)
+        offset = int(self.rng.integers(-bound // 8 - 1, bound // 8 + 1)) if operation == "Sum" else 0
+        count = shape[1] if self.rng.integers(4) == 0 else 1
+        return {"form": Aligned(multipliers, np.array([offset])), **self.requantize(bound + abs(offset), out_kind, count)}
+
+    def activation(self, function, shape, kinds, layout) -> Case:
+        kind, out_kind = kinds
+        form = Real() if kind.is_float else Table(self.stored((kind.qmax - kind.qmin + 1,), out_kind, "random"))
+        graph = self.graph(Activation(function), {"x": (shape, kind)}, (shape, out_kind), form=form)
+        x = self.stored(shape, kind, "random")
+        return self.case(f"activation {function.kind} {shape[1:]}", graph, {"x": x}, layout)
+
+    def concat(self, parts, size, kinds, out_kind, layout, rescaled: bool) -> Case:
+        inputs = {f"x{i}" if i else "x": ((1, c, *size), kinds[i % len(kinds)]) for i, c in enumerate(parts)}
+        node = {}
+        if rescaled:
+            reach = max(max(k.qmax, -k.qmin) for k in kinds)
+            node = self.requantize(reach, out_kind, len(parts))
+        graph = self.graph(Concat(), inputs, ((1, sum(parts), *size), out_kind), **node)
+        values = {name: self.stored(shape, kind) for name, (shape, kind) in inputs.items()}
+        return self.case(f"concat {parts} {size}", graph, values, layout)
+
+    def move(self, op, shape, kind, layout, activation=None, top: int = 0) -> Case:
+        result = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0]
+        graph = self.graph(op, {"x": (shape, kind)}, (result, kind), activation=activation)
+        x = self.stored(shape, kind, "random")
+        return self.case(f"{op.kind} {shape[1:]}->{result[1:]}", graph, {"x": x}, layout, 1, top)
+
+
+LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped")
+POINTWISE_LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped")
+GEOMETRY = (  # kernel, stride, pads, dilation
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((3, 3), (2, 2), (0, 0, 1, 1), (1, 1)),
+    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
+    ((1, 1), (2, 2), (0, 0, 0, 0), (1, 1)),
+    ((5, 3), (1, 2), (2, 1, 2, 0), (1, 1)),
+    ((3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((2, 4), (2, 1), (0, 3, 1, 0), (1, 2)),
+    ((1, 5), (1, 1), (0, 2, 0, 2), (1, 1)),
+    ((4, 1), (3, 1), (3, 0, 0, 0), (1, 1)),
+    ((1, 1), (1, 1), (1, 0, 0, 1), (1, 1)),
+)
+
+
+def convolutions(sweep: Sweep, count: int) -> list[Case]:
+    """Dense, grouped and depthwise convolutions of integers."""
+    cases = []
+    sizes, geometries, placed = cycle([(5, 5), (7, 5), (6, 9), (5, 8), (11, 7)]), cycle(GEOMETRY), cycle(LAYOUTS)
+    for i in range(count):
+        c, size, (kernel, stride, pads, dilation) = next(sweep.channels), next(sizes), next(geometries)
+        kinds, layout = next(sweep.kinds), next(placed)
+        groups, outputs = 1, int(sweep.rng.choice([*CHANNELS, 33, 70]))
+        if i % 3 == 1:
+            groups = outputs = c
+        elif i % 6 == 2:
+            groups = next(g for g in (4, 2, 1) if c % g == 0)
+            outputs = groups * int(sweep.rng.integers(1, 7))
+        zero = int(sweep.rng.integers(1, 100)) if i % 4 == 3 else 0
+        cases.append(sweep.conv((1, c, *size), outputs, kernel, stride, pads, dilation, groups, kinds, layout, zero))
+    u8 = (U8, U8)
+    cases += [
+        sweep.conv((1, 3, 1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "apart"),
+        sweep.conv((1, 4, 1, 1), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 4, u8, "apart"),
+        sweep.conv((1, 1, 1, 9), 7, (1, 3), (1, 2), (0, 0, 0, 0), (1, 1), 1, (S8, S8), "strided"),
+        sweep.conv((1, 96, 5, 5), 96, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 96, u8, "apart"),
+        sweep.conv((1, 8, 6, 6), 24, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 8, (S8, S8), "strided"),
+        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (-1, 0, 0, -1), (1, 1), 1, u8, "apart"),
+        sweep.conv((1, 7, 5, 5), 7, (1, 1), (2, 1), (0, -1, -2, 0), (1, 1), 1, (S8, U8), "apart"),
+        sweep.conv((1, 32, 5, 5), 40, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1, u8, "over"),
+    ]
+    return cases
+
+
+def fully_connected(sweep: Sweep) -> list[Case]:
+    """Fully connected layers over vectors and over images in every layout."""
+    shapes = [(1, 1), (1, 37), (1, 64), (1, 7, 3, 5), (1, 16, 5, 1), (1, 3, 4, 4), (1, 13, 5)]
+    return [
+        sweep.fc(shape, outputs, next(sweep.kinds), layout)
+        for shape, outputs, layout in zip(shapes * 3, cycle((1, 10, 4, 33, 17)), cycle(POINTWISE_LAYOUTS))
+    ]
+
+
+def pools(sweep: Sweep) -> list[Case]:
+    """Max and average pools; global ones; windows partly outside the input."""
+    geometry = [
+        ((2, 2), (2, 2), (0, 0, 0, 0)),
+        ((3, 3), (2, 2), (1, 1, 1, 1)),
+        ((3, 2), (1, 2), (0, 1, 1, 0)),
+        ((5, 5), (1, 1), (2, 2, 2, 2)),
+        ((1, 3), (1, 1), (0, 0, 0, 2)),
+    ]
+    cases, placed, channels = [], cycle(LAYOUTS), cycle((*CHANNELS, 70))
+    for mode in ("Max", "Average"):
+        for i in range(14):
+            kernel, stride, pads = geometry[i % len(geometry)]
+            cases.append(
+                sweep.pool(
+                    mode,
+                    (1, next(channels), *((5, 5), (7, 6), (9, 5))[i % 3]),
+                    kernel,
+                    stride,
+                    pads,
+                    i % 2 == 0,
+                    next(sweep.kinds),
+                    next(placed),
+                    int(sweep.rng.integers(1, 90)) if mode == "Average" and i % 3 == 2 else 0,
+                )
+            )
+        cases.append(sweep.pool(mode, (1, 24, 7, 7), (7, 7), (1, 1), (0, 0, 0, 0), True, (U8, U8), "apart"))
+        cases.append(sweep.pool(mode, (1, 13, 5, 3), (5, 3), (1, 1), (0, 0, 0, 0), False, (S16, S16), "wrapped"))
+    return cases
+
+
+def in_place(case: Case, target: str = "x", shift: int = 0) -> Case:
+    """The same pointwise case with the output over an input, `shift` bytes before it."""
+    source, output = case.planes[target], case.planes["y"]
+    move = max(0, shift - source.offset)
+    planes = {
+        name: type(p)(
+            p.offset + move,
+            p.size,
+            p.stride,
+            p.length,
+            p.count,
+            0,
+            1,
+            p.limit,
+            p.wrap_offset + move if p.limit is not None else 0,
+        )
+        for name, p in case.planes.items()
+    }
+    source = planes[target]
+    planes["y"] = type(output)(
+        source.offset - shift,
+        output.size,
+        output.stride,
+        output.length,
+        output.count,
+        0,
+        1,
+        source.limit,
+        source.wrap_offset - shift if source.limit is not None else 0,
+    )
+    return Case(f"{case.title}, over {target} by {shift}", case.graph, planes, case.inputs, True)
+
+
+def pointwise(sweep: Sweep) -> list[Case]:
+    """Element-wise, affine, table and copy layers, apart and in place."""
+    cases, placed = [], cycle(POINTWISE_LAYOUTS)
+    shapes = [(1, c, h, w) for c, (h, w) in zip(CHANNELS, cycle([(5, 5), (1, 1), (7, 3), (3, 11)]))]
+    kinds = [(U8, U8), (S8, U8, U8), (U8, S8), (S16, S16), (U8, S8, S16), (U16, S16)]
+    for i, operation in enumerate(("Sum", "AbsSum", "Max", "Prod") * 4):
+        chosen = kinds[i % len(kinds)] if operation != "Prod" else kinds[i % 3]
+        cases.append(
+            sweep.elemwise(operation, shapes[i % 9], (2, 3, 1)[i % 3] if i % 3 < 2 or i > 6 else 2, chosen, next(placed))
+        )
+    cases.append(in_place(sweep.elemwise("Sum", (1, 13, 5, 5), 2, (U8, U8), "apart")))
+    cases.append(in_place(sweep.elemwise("Sum", (1, 32, 7, 5), 2, (S8, S8), "strided"), "x1"))
+    cases.append(in_place(sweep.elemwise("Max", (1, 16, 5, 9), 3, (U8, S8), "wrapped")))
+    cases.append(in_place(sweep.elemwise("Sum", (1, 8, 5, 9), 2, (S16, S16), "apart"), "x", 6))
+    cases.append(sweep.elemwise("Sum", (1, 19), 2, (U8, U8), "apart"))
+    cases.append(sweep.elemwise("Sum", (1, 16, 3, 8), 2, (U8, S8), "apart"))  # lines of whole tiles of 64
+    cases.append(sweep.affine((1, 64, 2, 2), (U8, U8), "apart"))
+    for shape in [*shapes, (1, 70, 3, 3), (1, 12)]:
+        cases.append(sweep.affine(shape, next(sweep.kinds), next(placed)))
+    cases.append(in_place(sweep.affine((1, 24, 5, 5), (U8, S8), "apart"), "x", 3))
+    for kinds_, shape in zip([(U8, U8), (S8, U8), (U8, S8), (S8, S16), (U16, S16), (S16, U8)], shapes, strict=False):
+        cases.append(sweep.activation(Swish(), shape, kinds_, next(placed)))
+    cases.append(in_place(sweep.activation(Logistic(), (1, 13, 5, 5), (S8, U8), "strided")))
+    cases.append(in_place(sweep.activation(Tanh(), (1, 32, 5, 5), (U8, U8), "apart"), "x", 17))
+    cases.append(sweep.move(Identity(), (1, 7, 5, 3), S8, "strided"))
+    cases.append(in_place(sweep.move(Identity(), (1, 24, 5, 3), U16, "apart"), "x", 4))
+    return cases
+
+
+def moves(sweep: Sweep) -> list[Case]:
+    """Concatenations, paddings, reshapes and transpositions."""
+    cases = [
+        sweep.concat((3, 8), (5, 5), (U8,), U8, "apart", False),
+        sweep.concat((1, 7, 16), (1, 3), (S8,), S8, "strided", False),
+        sweep.concat((4, 13), (5, 3), (U8, S8), S8, "wrapped", True),
+        sweep.concat((24, 1, 1), (3, 3), (S8, U8), U8, "apart", True),
+        sweep.concat((5, 6), (), (U8, U8), U8, "apart", True),
+        sweep.concat((8, 8), (7, 2), (S16, U16), S16, "strided wrapped", True),
+    ]
+    for kind, layout, pads in zip(
+        cycle(INTEGERS),
+        ("apart", "strided", "wrapped", "over", "ring"),
+        [(1, 1, 1, 1), (0, 2, 1, 0), (2, 0, 0, 3), (1, 0, 2, 1), (-1, -2, -1, 0)],
+    ):
+        shape = (1, int(sweep.rng.choice(CHANNELS)), 5, 7)
+        if layout in ("over", "ring") and pads[0] < 0:
+            layout = "apart"
+        kind = NumType(kind.bits, kind.signed, zero_point=11)
+        cases.append(sweep.move(Padding(pads), shape, kind, layout, top=pads[0]))
+    cases.append(sweep.move(Padding((2, 1, 0, 1)), (1, 8, 7, 5), U8, "over", top=2))
+    for kind, layout, shape, dims in zip(
+        cycle(INTEGERS),
+        cycle(POINTWISE_LAYOUTS),
+        [(1, 3, 4, 5), (1, 24), (1, 8, 3, 1), (1, 4, 6), (1, 2, 3, 4), (1, 5, 5, 5)],
+        [(60,), (2, 3, 4), (4, 6), (2, 2, 6), (24, 1, 1), (25, 5)],
+    ):
+        cases.append(sweep.move(Reshape(dims), shape, kind, layout))
+    for kind, layout, shape, perm in zip(
+        cycle(INTEGERS),
+        cycle(POINTWISE_LAYOUTS),
+        [(1, 3, 4, 5)] * 5 + [(1, 7, 4), (1, 9)],
+        [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3), (0, 2, 1), (0, 1)],
+    ):
+        cases.append(sweep.move(Transpose(perm), shape, kind, layout))
+    return cases
+
+
+def floats(sweep: Sweep) -> list[Case]:
+    """Every operator in floating point, mostly float32."""
+    f, d = (FLOAT32, FLOAT32), (FLOAT64, FLOAT64)
+    cases, placed = [], cycle(LAYOUTS)
+    for i, ((kernel, stride, pads, dilation), c) in enumerate(zip(GEOMETRY, cycle(CHANNELS))):
+        groups = c if i % 3 == 1 else 1
+        outputs = c if groups > 1 else (5, 16, 33)[i % 3]
+        kinds = d if i % 5 == 4 else f
+        cases.append(sweep.conv((1, c, 7, 5), outputs, kernel, stride, pads, dilation, groups, kinds, next(placed)))
+    cases += [
+        sweep.fc((1, 7, 3, 5), 10, f, "strided"),
+        sweep.fc((1, 64), 17, d, "apart"),
+        sweep.pool("Max", (1, 13, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"),
+        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), False, f, "ring"),
+        sweep.pool("Average", (1, 8, 5, 7), (3, 3), (1, 2), (1, 0, 1, 1), True, d, "apart"),
+        sweep.affine((1, 13, 5, 3), f, "wrapped"),
+        in_place(sweep.affine((1, 13, 5, 3), f, "apart")),
+    ]
+    for operation, kind in product(ElemWise.OPERATIONS, (FLOAT32, FLOAT64)):
+        cases.append(sweep.elemwise(operation, (1, 7, 5, 5), 3, (kind,), "strided" if kind.bits == 64 else "apart"))
+    functions = (
+        Clip(0.0),
+        Clip(0.0, 6.0),
+        Clip(-1.0, 1.0),
+        LeakyRectifier(0.1),
+        LeakyRectifier(0.25, 0.5),
+        Logistic(),
+        Softplus(),
+        Swish(),
+        Tanh(),
+        Tanh(1.1439),
+    )
+    for function, kind in zip(functions, cycle((FLOAT32, FLOAT32, FLOAT64))):
+        cases.append(sweep.activation(function, (1, 13, 5, 3), (kind, kind), "strided"))
+        cases.append(sweep.conv((1, 3, 5, 5), 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, (kind, kind), "apart"))
+        cases[-1].node.activation = function
+    cases += [
+        sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
+        sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "strided"),
+        sweep.move(Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
+        sweep.move(Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
+        sweep.move(Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),
+        sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "strided", False),
+    ]
+    return cases

@@ -1,0 +1,45 @@
+"""Shared by the tests of kernels: rescales of all modes, C++ equal to Python: ties, the edges of the accumulator, a million random accumulators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, Rescale
+from n2d2py.export.cpp.code import Array
+
+CLAMPS = {
+    "std::uint8_t": (0, 255),
+    "std::int8_t": (-127, 127),
+    "std::uint16_t": (0, 65535),
+    "std::int16_t": (-32767, 32767),
+    "std::int32_t": (-(2**30), 2**30),
+}
+
+
+def ties_and_edges() -> np.ndarray:
+    """Accumulators around every tie of the small shifts, powers of two and the ends of 32 bits."""
+    near = np.arange(-1200, 1201)
+    powers = np.concatenate([sign * 2 ** np.arange(10, 32) + step for sign in (-1, 1) for step in range(-3, 4)])
+    halves = np.concatenate([(np.arange(-300, 301) * 2 + 1) * 2**bits for bits in range(22)])
+    values = np.concatenate([near, powers, halves, [2**31 - 1, -(2**31), -(2**31) + 1]])
+    return np.unique(np.clip(values, -(2**31), 2**31 - 1)).astype(np.int64)
+
+
+def accumulators(count: int, wide: bool) -> np.ndarray:
+    """The edges, then random accumulators of all magnitudes, of 32 or up to 46 bits."""
+    rng = np.random.default_rng(7)
+    magnitude = 2.0 ** rng.uniform(0, 45 if wide else 31, count)
+    low, high = (-(2**45), 2**45) if wide else (-(2**31), 2**31 - 1)
+    random = np.clip(rng.choice([-1, 1], count) * magnitude, low, high)
+    return np.concatenate([ties_and_edges(), random.astype(np.int64)])
+
+
+def cpp_type(name: str, rescale: Rescale) -> tuple[str, list[Array]]:
+    """The C++ type of a rescale and its arrays."""
+    if isinstance(rescale, FloatRescale):
+        return f"n2d2::FloatRescale<{name}_f, {rescale.count}>", [Array(f"{name}_f", "float", rescale.factors)]
+    if isinstance(rescale, FixedPointRescale):
+        array = Array(f"{name}_m", "std::int32_t", rescale.multipliers)
+        return f"n2d2::FixedPointRescale<{name}_m, {rescale.count}, {rescale.shift}>", [array]
+    arrays = [Array(f"{name}_m", "std::int64_t", rescale.multipliers), Array(f"{name}_s", "std::uint8_t", rescale.second)]
+    return f"n2d2::ShiftRescale<{name}_m, {name}_s, {rescale.count}>", arrays

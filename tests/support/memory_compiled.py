@@ -1,0 +1,71 @@
+"""Shared by the tests of memory: compiled exports under every strategy: the integers of Python bit for bit, in an arena of the planned size."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import n2d2py
+from n2d2py.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+NETWORKS = {
+    "MobileNet": ROOT / "models" / "MobileNet.ini",
+    "branches": ROOT / "tests" / "e2e" / "branches.ini",
+    "resampling": ROOT / "tests" / "memory" / "resampling.ini",
+    "skipped": ROOT / "tests" / "memory" / "skipped.ini",
+}
+
+
+needs_tools = pytest.mark.skipif(
+    not all(map(shutil.which, ("g++", "make", "nm"))), reason="g++, make and nm are not all installed"
+)
+
+
+def export(network: str, out: Path, parameters: str) -> Path:
+    """The folder of an int8 export with these export parameters."""
+    (out / "params.ini").write_text(parameters)
+    words = ["-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "20", "-db-export", "0", "-quiet"]
+    assert main([str(NETWORKS[network]), *words, "-export-parameters", str(out / "params.ini"), "-o", str(out)]) == 0
+    return out / "export_CPP_int8"
+
+
+def assert_exact(folder: Path, count: int = 3) -> None:
+    """Every layer of the compiled export equals the simulation on random stimuli."""
+    os.environ.setdefault("OPT", "-O1")
+    compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
+    info = simulated.info.inputs[0]
+    shape = (count, *info.shape[1:])
+    x = np.random.default_rng(0).integers(info.type.qmin, info.type.qmax + 1, shape).astype(info.dtype)
+    found, expected = compiled.layers(x), simulated.layers(x)
+    sums = (
+        (folder / "statistics/memory/memory_graph.json").read_text().count('"residual"')
+    )  # convolutions without a result of their own
+    assert set(found) <= set(expected) and len(found) == len(expected) - sums
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    assert any(values.std() > 0 for values in expected.values())
+
+
+def arena_symbol(folder: Path) -> int:
+    """Bytes of the largest object in the bss sections of the compiled arena, by the linker's table."""
+    source = next(folder.glob("dnn/src/arena*.cpp"))
+    target = folder / "arena_check.o"
+    subprocess.run(
+        ["g++", "-std=c++11", "-Iinclude", "-Idnn/include", "-Ikernels", "-c", source, "-o", target], cwd=folder, check=True
+    )
+    table = subprocess.run(["nm", "-S", str(target)], capture_output=True, text=True, check=True).stdout
+    sizes = [int(line.split()[1], 16) for line in table.splitlines() if line.split()[-2] in "bB"]
+    return max(sizes)
+
+
+def memory_map(folder: Path) -> dict:
+    return json.loads((folder / "statistics" / "memory" / "memory_map.json").read_text())

@@ -1,0 +1,57 @@
+"""Every plan of a random network, proved and run on real bytes."""
+
+from __future__ import annotations
+
+from n2d2py.memory.checker import check_plan
+from n2d2py.memory.modes import MODES, plan_mode
+from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import strategies
+from n2d2py.memory.stream import StreamPlanner
+from support.memory_execute import run
+from support.memory_graphs import random_problem
+
+SETTINGS = tuple(
+    Settings(
+        bool(i & 1),
+        bool(i & 2),
+        bool(i & 4),
+        (1, 4)[i >> 3 & 1],
+        buffer_alignment=(1, 16, 64)[i % 3],
+        include_output=(True, None, False)[i // 5 % 3],
+    )
+    for i in range(16)
+)
+TABLES = 2000
+"""From this seed on every second network has operators of the type "window"."""
+NAMES = [name for name in strategies() if name != "OptimizeOptimal"]
+
+
+def plans(problem, seed: int):
+    """(what, plan) of a network, with all optimizations on, off, and the settings of the seed."""
+    for settings in (SETTINGS[7], SETTINGS[0], SETTINGS[seed % 16]):
+        keys = {
+            "include_input": settings.include_input,
+            "optimize_buffer": settings.optimize_buffer,
+            "no_branch_concat": settings.no_branch_concat,
+            "alignment": settings.alignment,
+            "buffer_alignment": settings.buffer_alignment,
+            "include_output": settings.include_output,
+        }
+        for name in NAMES:
+            yield f"{name} {settings}", plan_memory(problem, strategy=name, **keys)
+        yield f"input by rows {settings}", StreamPlanner(True).plan(problem, settings)
+    yield MODES[seed % 3], plan_mode(problem, SETTINGS[7], MODES[seed % 3])
+
+
+def check(seed: int) -> int:
+    """The number of plans of one network; raises AssertionError for one that is unsafe or computes other bytes."""
+    problem = random_problem(seed, tables=seed % 2 == 1 and seed >= TABLES)
+    expected = run(problem, None)
+    count = 0
+    for what, plan in plans(problem, seed):
+        faults = check_plan(problem, plan)
+        assert not faults, f"seed {seed}, {what}: {faults[0]}"
+        assert run(problem, plan, seed) == expected, f"seed {seed}, {what}: other bytes"
+        count += 1
+    return count

@@ -1,0 +1,135 @@
+"""Small float networks, compiled and run on the functional model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.export.base import ExportRequest
+from n2d2py.export.nvdla.emit import emit
+from n2d2py.export.nvdla.lower import lower
+from n2d2py.graph import Graph, Node
+from n2d2py.nvdla import Program, parse_loadable, write_loadable
+from n2d2py.nvdla.check import notes, violations
+from n2d2py.nvdla.config import CONFIGS
+from n2d2py.nvdla.firmware import FP16, INT8
+from n2d2py.nvdla.model import run_program
+from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.islands import insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.statistics import collect
+from n2d2py.reference.engine import FloatEngine
+
+
+class Net:
+    """A network under construction with random parameters."""
+
+    def __init__(self, shape: tuple[int, int, int], seed: int = 1):
+        self.graph, self.random = Graph("net"), np.random.default_rng(seed)
+        self.graph.add_input("x", (1, *shape))
+
+    def add(self, name: str, op, *inputs: str, params=None, activation=None) -> str:
+        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
+        return name
+
+    def conv(self, name: str, source: str, outputs: int, kernel=(3, 3), activation=None, groups: int = 1, **fields) -> str:
+        channels = self.graph.shape(source)[1] // groups
+        scale = 1 / np.sqrt(channels * kernel[0] * kernel[1])
+        weights = (self.random.standard_normal((outputs, channels, *kernel)) * scale).astype(np.float32)
+        bias = (self.random.standard_normal(outputs) * 0.2).astype(np.float32)
+        return self.add(
+            name, Conv(groups=groups, **fields), source, params={"weights": weights, "bias": bias}, activation=activation
+        )
+
+    def fc(self, name: str, source: str, outputs: int) -> str:
+        size = int(np.prod(self.graph.shape(source)[1:]))
+        weights = (self.random.standard_normal((outputs, size)) / np.sqrt(size)).astype(np.float32)
+        return self.add(name, Fc(), source, params={"weights": weights, "bias": np.full(outputs, 0.1, np.float32)})
+
+    def affine(self, name: str, source: str) -> str:
+        c = self.graph.shape(source)[1]
+        return self.add(
+            name,
+            Affine(),
+            source,
+            params={
+                "weights": self.random.uniform(-1.5, 1.5, c).astype(np.float32),
+                "bias": self.random.uniform(-1, 1, c).astype(np.float32),
+            },
+        )
+
+    def done(self, *outputs: str) -> Graph:
+        self.graph.outputs = list(outputs)
+        return self.graph
+
+
+def typed(graph: Graph, precision: int, samples: np.ndarray):
+    """The QuantGraph of a network, as an export gets it."""
+    if precision == FP16:
+        return float_graph(graph, -32)
+    options = QuantOptions(8, unsigned=False, equalize=False, correct_bias=False, adaptive_rounding=False)
+    graph = insert_conversions(graph)
+    return quantize(graph, collect(graph, [samples], "key").histograms, options, {"x": None})[0]
+
+
+def compiled(graph: Graph, config: str, precision: int, samples: np.ndarray, abi: str = "v12"):
+    """(typed graph, lowered network, checked program) of a network."""
+    quantized = typed(graph, precision, samples)
+    lowered, problems = lower(quantized, CONFIGS[config], precision)
+    if problems:
+        raise problems[0]
+    loadable = parse_loadable(write_loadable(emit(lowered, abi).loadable))
+    program = Program.of(loadable, "net.nvdla")
+    assert program.abi.name == abi
+    assert violations(program, CONFIGS[config]) == [] and notes(program, CONFIGS[config]) == []
+    return quantized, lowered, program
+
+
+def run(lowered, program: Program, samples: np.ndarray) -> np.ndarray:
+    """Real outputs (N, C, H, W) of the first output."""
+    scale = next(iter(lowered.inputs.values()))[1]
+    tensor_in, tensor_out = program.inputs[0][1], program.outputs[0][1]
+    results = []
+    for x in samples:
+        stored = np.clip(np.rint(x / scale), -127, 127) if lowered.precision == INT8 else x
+        done = run_program(program, [tensor_bytes(tensor_in, stored)], lowered.config)
+        results.append(tensor_array(tensor_out, done.outputs[0]).astype(np.float64))
+    return np.stack(results) * next(iter(lowered.outputs.values()))[1]
+
+
+def expected(graph: Graph, samples: np.ndarray) -> np.ndarray:
+    """The float network's first output."""
+    y = FloatEngine(graph, taps=graph.outputs).run(samples)[graph.outputs[0]]
+    return y.reshape(len(samples), *(*y.shape[1:], 1, 1)[:3]).astype(np.float64)
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a.reshape(-1), b.reshape(-1)
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+RELU = Clip(0.0)
+
+__all__ = [
+    "RELU",
+    "Activation",
+    "Concat",
+    "ElemWise",
+    "ExportRequest",
+    "Net",
+    "Pool",
+    "compiled",
+    "cosine",
+    "expected",
+    "run",
+    "typed",
+]
