@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_build import make, need
-from export_networks import Builder, chain, request, write_export
+from support.export_build import make, need
+from support.export_networks import Builder, chain, request, write_export
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_build import make, need
-from export_networks import chain, random_inputs, request, write_export
+from support.export_build import make, need
+from support.export_networks import chain, random_inputs, request, write_export
 
 from n2d2py.quant.simulator import simulate
 
@@ -97,6 +97,7 @@ def install(folder: Path, name: str, *options: str) -> None:
     call("cmake", "--install", build, "--prefix", folder / "made", cwd=folder)
 
 
+@pytest.mark.slow
 def test_add_subdirectory(networks):
     """No target, no test and no program of one network meets that of the other, or of the project."""
     need("cmake", "g++", "gcc")

@@ -139,7 +139,13 @@ class Project:
         known = self.request.pixels or Pixels((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
         origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return {"factors": factors, "offsets": offsets, "order": known.order, "origin": origin}
+        return {
+            "factors": factors,
+            "offsets": offsets,
+            "order": known.order,
+            "origin": origin,
+            "assumed": not self.request.pixels,
+        }
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
