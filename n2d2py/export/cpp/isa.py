@@ -202,6 +202,7 @@ _TABLE = (
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
         has=_PANELS | {WINOGRAD, FLOATS},
+        speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),
         present='supports("sse4.1")',
