@@ -36,15 +36,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from exports import machine  # noqa: E402
 
 from n2d2py import log  # noqa: E402
-from n2d2py.options import parse_arguments  # noqa: E402
+from n2d2py.options import read_command  # noqa: E402
+from n2d2py.pipeline import load_network  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.quant.statistics import batch_size  # noqa: E402
 from n2d2py.reference.engine import FloatEngine, original_engine  # noqa: E402
-from n2d2py.stages.calibrate import calibrate_stage, calibration_stimuli, set_to_calibrate, spread  # noqa: E402
+from n2d2py.stages.calibrate import calibrate_stage, set_to_calibrate  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
-from n2d2py.stages.load import Network, graph_files, load_stage  # noqa: E402
-from n2d2py.stages.settings import read_settings  # noqa: E402
-from n2d2py.stages.test import expected_labels, test_stimuli  # noqa: E402
+from n2d2py.stages.load import LoadedNetwork, graph_files  # noqa: E402
+from n2d2py.stages.options import RunOptions  # noqa: E402
+from n2d2py.stages.quantize import quantize_stage  # noqa: E402
+from n2d2py.stages.score import expected_labels, scored_stimuli  # noqa: E402
 
 WAYS = ("fast: -quality fast", "default:", "best: -quality best")
 METHODS = {
@@ -75,13 +77,13 @@ class Case:
     held_out: bool = False
 
 
-def _loaded(path: Path, words: list[str], held_out: bool) -> tuple[Network, object]:
-    settings = read_settings(parse_arguments([str(path), "-seed", "1", "-w", "/dev/null", "-export", "CPP", *words]))
-    network, _ = fuse_stage(load_stage(settings), integer=True)
+def _loaded(path: Path, words: list[str], held_out: bool) -> tuple[LoadedNetwork, RunOptions]:
+    path, options = read_command([str(path), "-seed", "1", "-w", "/dev/null", "-export", "CPP", *words])
+    network = load_network(path, options)
     if held_out:
         every = set_to_calibrate(network)
         network.data.sets.update(Validation=every.take(range(0, len(every), 2)), Test=every.take(range(1, len(every), 2)))
-    return network, settings
+    return network, options
 
 
 def _stacked(stimuli) -> np.ndarray:
@@ -94,21 +96,30 @@ def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, size: in
 
 def prepare(path: Path, calib: int, test: int, held_out: bool = False) -> Case:
     """Loads a network and its data, and computes the float outputs."""
-    network, settings = _loaded(path, ["-calib", str(calib)], held_out)
-    stimuli = test_stimuli(network, settings)
-    stimuli = stimuli if test < 0 else spread(stimuli, test)
+    network, options = _loaded(path, ["-calib", str(calib)], held_out)
+    stimuli = scored_stimuli(network, options.score)
+    stimuli = stimuli if test < 0 else stimuli.spread(test)
     x = _stacked(stimuli)
+    network, _ = fuse_stage(network, integer=True)
     engine, output = FloatEngine(network.graph), network.graph.outputs[0]
     real = _in_batches(lambda part: engine.run(part)[output], x, batch_size(network.graph))
     labels = expected_labels(network, network.targets[0].name, stimuli.labels)
     files = graph_files(network.document)
-    return Case(path, files[0] if files else None, _stacked(calibration_stimuli(network, settings)), x, labels, real, held_out)
+    return Case(
+        path,
+        files[0] if files else None,
+        _stacked(set_to_calibrate(network).spread(options.calibration.stimuli)),
+        x,
+        labels,
+        real,
+        held_out,
+    )
 
 
 def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
     """Real values of the outputs (n, C) of the integer network that these options give."""
-    network, settings = _loaded(case.path, ["-calib", str(calib), *words], case.held_out)
-    graph = calibrate_stage(network, settings).graph
+    network, options = _loaded(case.path, ["-calib", str(calib), *words], case.held_out)
+    graph = quantize_stage(calibrate_stage(network, options.calibration), options.quantization).graph
     output, size = graph.outputs[0], batch_size(network.graph)
     stored = simulate_all(graph, quantize_inputs(graph, [case.inputs]), size)[output]
     return graph.type(output).dequantize(stored).reshape(len(stored), -1)

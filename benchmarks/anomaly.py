@@ -28,13 +28,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from exports import machine  # noqa: E402
 
 from n2d2py import log  # noqa: E402
-from n2d2py.options import parse_arguments  # noqa: E402
+from n2d2py.options import read_command  # noqa: E402
+from n2d2py.pipeline import load_network  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.reference.engine import original_engine  # noqa: E402
 from n2d2py.stages.calibrate import calibrate_stage  # noqa: E402
-from n2d2py.stages.fuse import fuse_stage  # noqa: E402
-from n2d2py.stages.load import load_stage  # noqa: E402
-from n2d2py.stages.settings import read_settings  # noqa: E402
+from n2d2py.stages.quantize import quantize_stage  # noqa: E402
 
 CLIPS, WINDOWS, VALUES = 248, 20, 640
 WAYS = {"fast": "-quality fast", "default": "", "best": "-quality best", "8 bits in and out": "-input-bits 8 -output-bits 8"}
@@ -75,24 +74,22 @@ def integers(model: Path, calibration: np.ndarray, x: np.ndarray, words: list[st
     """Real values of the outputs of the integer network."""
     with tempfile.TemporaryDirectory() as name:
         np.save(Path(name) / "calibration.npy", calibration)
-        settings = read_settings(
-            parse_arguments(
-                [
-                    str(model),
-                    "-export",
-                    "CPP",
-                    "-calib",
-                    "-1",
-                    "-calib-data",
-                    str(Path(name) / "calibration.npy"),
-                    "-seed",
-                    "1",
-                    *words,
-                ]
-            )
+        path, options = read_command(
+            [
+                str(model),
+                "-export",
+                "CPP",
+                "-calib",
+                "-1",
+                "-calib-data",
+                str(Path(name) / "calibration.npy"),
+                "-seed",
+                "1",
+                *words,
+            ]
         )
-        network, _ = fuse_stage(load_stage(settings), integer=True)
-        graph = calibrate_stage(network, settings).graph
+        calibrated = calibrate_stage(load_network(path, options), options.calibration)
+        graph = quantize_stage(calibrated, options.quantization).graph
     inputs = quantize_inputs(graph, [x.reshape(len(x), *graph.shape(graph.inputs[0])[1:])])
     stored = simulate_all(graph, inputs, 256)[graph.outputs[0]]
     return graph.type(graph.outputs[0]).dequantize(stored).reshape(len(x), -1)

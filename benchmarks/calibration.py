@@ -28,12 +28,11 @@ from exports import machine  # noqa: E402
 from n2d2py import log  # noqa: E402
 from n2d2py.concurrency import ordered_map  # noqa: E402
 from n2d2py.data.stimuli import Stimuli  # noqa: E402
-from n2d2py.options import parse_arguments  # noqa: E402
+from n2d2py.options import read_command  # noqa: E402
+from n2d2py.pipeline import load_network  # noqa: E402
 from n2d2py.quant.statistics import batch_size, collect  # noqa: E402
 from n2d2py.reference.engine import FloatEngine  # noqa: E402
 from n2d2py.stages.fuse import fuse_stage  # noqa: E402
-from n2d2py.stages.load import load_stage  # noqa: E402
-from n2d2py.stages.settings import read_settings  # noqa: E402
 
 
 def seconds(work) -> tuple[float, float]:
@@ -50,8 +49,8 @@ def main() -> None:
     arguments = parser.parse_args()
     log.setup(quiet=True, verbose=False, strict=False)
     logging.disable(logging.WARNING)
-    settings = read_settings(parse_arguments([str(arguments.network), "-w", "/dev/null", "-export", "CPP", "-calib", "-1"]))
-    network, _ = fuse_stage(load_stage(settings), integer=True)
+    words = [str(arguments.network), "-w", "/dev/null", "-export", "CPP", "-calib", "-1"]
+    network, _ = fuse_stage(load_network(*read_command(words)), integer=True)
     graph, size = network.graph, batch_size(network.graph)
     sets = [network.data.get(name) for name in ("Validation", "Test")]
     places = [(part, k) for part in sets if part is not None for k in range(len(part))]

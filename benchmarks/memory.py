@@ -31,7 +31,8 @@ from n2d2py.memory.modes import plan_mode  # noqa: E402
 from n2d2py.memory.planning import plan_memory  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.settings import Settings  # noqa: E402
-from n2d2py.memory.sums import plan_with_sums, residual_sums, with_sums  # noqa: E402
+from n2d2py.memory.sums import residual_sums, with_sums  # noqa: E402
+from n2d2py.stages.memory import smaller_plan  # noqa: E402
 
 NETWORKS = {
     "resnet8 32": networks.resnet8,
@@ -74,7 +75,7 @@ def tflite_micro(problem: MemoryProblem) -> int:
         for name in op.inputs:
             name = alias.get(name, name)
             last[name] = max(last.get(name, clock), clock)
-        if op.type == "reshape":
+        if op.name in problem.views:
             alias[op.output] = alias.get(op.inputs[0], op.inputs[0])
         else:
             first[op.output] = clock
@@ -130,7 +131,7 @@ def cell(problem: MemoryProblem, make, sums: bool) -> str:
     """
     start = time.perf_counter()
     if sums:
-        problem, plan = plan_with_sums(problem, with_sums(problem, residual_sums(problem)), make)
+        problem, plan = smaller_plan(problem, with_sums(problem, residual_sums(problem)), make)
     else:
         plan = make(problem)
     seconds = time.perf_counter() - start

@@ -31,12 +31,11 @@ from exports import machine  # noqa: E402
 
 from n2d2py import log  # noqa: E402
 from n2d2py.graph import QuantGraph  # noqa: E402
-from n2d2py.options import parse_arguments  # noqa: E402
+from n2d2py.options import read_command  # noqa: E402
+from n2d2py.pipeline import load_network  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate  # noqa: E402
 from n2d2py.stages.calibrate import calibrate_stage  # noqa: E402
-from n2d2py.stages.fuse import fuse_stage  # noqa: E402
-from n2d2py.stages.load import load_stage  # noqa: E402
-from n2d2py.stages.settings import read_settings  # noqa: E402
+from n2d2py.stages.quantize import quantize_stage  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 MODELS = Path(os.environ.get("N2D2_MODELS", DATA / "models"))
@@ -166,9 +165,9 @@ class Result:
 
 def imported(path: Path) -> QuantGraph:
     """Our integers of a quantized file."""
-    settings = read_settings(parse_arguments([str(path), "-export", "CPP", "-nbbits", "8", "-db-export", "0"]))
-    network, _ = fuse_stage(load_stage(settings), integer=True)
-    return calibrate_stage(network, settings).graph
+    path, options = read_command([str(path), "-export", "CPP", "-nbbits", "8", "-db-export", "0"])
+    network = load_network(path, options)
+    return quantize_stage(calibrate_stage(network, options.calibration), options.quantization).graph
 
 
 def _carriers(graph: QuantGraph, reference: Reference) -> dict[str, str]:

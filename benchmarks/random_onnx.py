@@ -7,12 +7,14 @@ whole tool and its export.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.format import graph_json
+from n2d2py.memory.problem import MemoryProblem
 
 __all__ = ["write_network"]
 
@@ -45,8 +47,8 @@ def write_network(problem: MemoryProblem, folder: Path, name: str) -> Path:
     an ONNX form here.
     """
     writer = _Writer(problem)
-    for op in problem.ops:
-        getattr(writer, f"_{op.type}")(op)
+    for op in writer.ops:
+        getattr(writer, f"_{op['type']}")(op)
     graph = helper.make_graph(
         writer.nodes,
         name,
@@ -78,73 +80,74 @@ class _Writer:
     def __init__(self, problem: MemoryProblem):
         self.problem, self.nodes, self.constants = problem, [], []
         self._random = np.random.default_rng(0)
-        self._summed = {name for op in problem.ops if op.type == "add" for name in op.inputs}
+        self.ops = graph_json(problem)["ops"]
+        self._summed = {name for op in self.ops if op["type"] == "add" for name in op["inputs"]}
 
     def _constant(self, name: str, values: np.ndarray) -> str:
         self.constants.append(numpy_helper.from_array(values, name))
         return name
 
-    def _weights(self, op: OpSpec, shape: tuple[int, ...]) -> list[str]:
+    def _weights(self, op: dict[str, Any], shape: tuple[int, ...]) -> list[str]:
         fan_in = int(np.prod(shape[1:]))
         values = self._random.normal(0, np.sqrt(2 / fan_in), shape).astype(np.float32)
         biases = self._random.normal(0, 0.05, shape[0]).astype(np.float32)
-        return [self._constant(f"{op.name}.w", values), self._constant(f"{op.name}.b", biases)]
+        return [self._constant(f"{op['name']}.w", values), self._constant(f"{op['name']}.b", biases)]
 
-    def _node(self, type: str, op: OpSpec, inputs: list[str], *, rectified: bool = False, **attributes) -> None:
-        made = f"{op.output}.sum" if rectified else op.output
-        self.nodes.append(helper.make_node(type, inputs, [made], name=op.name, **attributes))
+    def _node(self, type: str, op: dict[str, Any], inputs: list[str], *, rectified: bool = False, **attributes) -> None:
+        made = f"{op['output']}.sum" if rectified else op["output"]
+        self.nodes.append(helper.make_node(type, inputs, [made], name=op["name"], **attributes))
         if rectified:
-            self.nodes.append(helper.make_node("Relu", [made], [op.output], name=f"{op.name}.relu"))
+            self.nodes.append(helper.make_node("Relu", [made], [op["output"]], name=f"{op['name']}.relu"))
 
-    def _conv(self, op: OpSpec) -> None:
-        a, tensors = op.attributes, self.problem.tensors
-        shape = (tensors[op.output].channels, tensors[op.inputs[0]].channels // a["groups"], a["kh"], a["kw"])
+    def _conv(self, op: dict[str, Any]) -> None:
+        tensors = self.problem.tensors
+        shape = (tensors[op["output"]].channels, tensors[op["inputs"][0]].channels // op["groups"], op["kh"], op["kw"])
         self._node(
             "Conv",
             op,
-            [*op.inputs, *self._weights(op, shape)],
-            rectified=op.output not in self._summed,
+            [*op["inputs"], *self._weights(op, shape)],
+            rectified=op["output"] not in self._summed,
             kernel_shape=shape[2:],
-            strides=[a["sh"], a["sw"]],
-            pads=a["pads"],
-            group=a["groups"],
-            dilations=[a["dil"]] * 2,
+            strides=[op["sh"], op["sw"]],
+            pads=op["pads"],
+            group=op["groups"],
+            dilations=[op["dil"]] * 2,
         )
 
-    def _pool(self, op: OpSpec) -> None:
-        a, source = op.attributes, self.problem.tensors[op.inputs[0]]
-        whole = (a["kh"], a["kw"]) == (source.height, source.width)
+    def _pool(self, op: dict[str, Any]) -> None:
+        source = self.problem.tensors[op["inputs"][0]]
+        whole = (op["kh"], op["kw"]) == (source.height, source.width)
         self._node(
             "AveragePool" if whole else "MaxPool",
             op,
-            list(op.inputs),
-            kernel_shape=[a["kh"], a["kw"]],
-            strides=[a["sh"], a["sw"]],
-            pads=a["pads"],
+            list(op["inputs"]),
+            kernel_shape=[op["kh"], op["kw"]],
+            strides=[op["sh"], op["sw"]],
+            pads=op["pads"],
         )
 
-    def _add(self, op: OpSpec) -> None:
-        self._node("Add", op, list(op.inputs), rectified=True)
+    def _add(self, op: dict[str, Any]) -> None:
+        self._node("Add", op, list(op["inputs"]), rectified=True)
 
-    def _concat(self, op: OpSpec) -> None:
-        self._node("Concat", op, list(op.inputs), axis=1)
+    def _concat(self, op: dict[str, Any]) -> None:
+        self._node("Concat", op, list(op["inputs"]), axis=1)
 
-    def _softmax(self, op: OpSpec) -> None:
-        self._node("Softmax", op, list(op.inputs), axis=1)
+    def _softmax(self, op: dict[str, Any]) -> None:
+        self._node("Softmax", op, list(op["inputs"]), axis=1)
 
-    def _upsample(self, op: OpSpec) -> None:
-        scales = self._constant(f"{op.name}.scales", np.array([1, 1, *[op.attributes["scale"]] * 2], np.float32))
+    def _upsample(self, op: dict[str, Any]) -> None:
+        scales = self._constant(f"{op['name']}.scales", np.array([1, 1, *[op["scale"]] * 2], np.float32))
         self._node(
             "Resize",
             op,
-            [*op.inputs, "", scales],
+            [*op["inputs"], "", scales],
             mode="nearest",
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
         )
 
-    def _fc(self, op: OpSpec) -> None:
-        flat = f"{op.output}.flat"
-        self.nodes.append(helper.make_node("Flatten", list(op.inputs), [flat], name=f"{op.name}.flatten"))
-        size = int(np.prod(self.problem.tensors[op.inputs[0]].shape))
-        self._node("Gemm", op, [flat, *self._weights(op, (self.problem.tensors[op.output].channels, size))], transB=1)
+    def _fc(self, op: dict[str, Any]) -> None:
+        flat = f"{op['output']}.flat"
+        self.nodes.append(helper.make_node("Flatten", list(op["inputs"]), [flat], name=f"{op['name']}.flatten"))
+        size = int(np.prod(self.problem.tensors[op["inputs"][0]].shape))
+        self._node("Gemm", op, [flat, *self._weights(op, (self.problem.tensors[op["output"]].channels, size))], transB=1)

@@ -9,15 +9,21 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import errno
+import json
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from n2d2py import __version__, log
 from n2d2py.errors import N2D2Error
-from n2d2py.options import help_text, parse_arguments
+from n2d2py.options import Arguments, help_text, parse_arguments, run_options
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from n2d2py.pipeline import ExportRun
+
+__all__ = ["main", "run"]
 
 _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 """Codes of a wrong command line."""
@@ -44,8 +50,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
                 print(parameters_help(arguments.export))
         else:
-            from n2d2py.pipeline import run
-
             run(arguments)
             log.raise_on_strict()
             _repeat_warnings()
@@ -89,6 +93,64 @@ def main(words: Sequence[str] | None = None) -> int:
             )
         )
         return 3
+
+
+def run(arguments: Arguments) -> None:
+    """Does what the command line asks for.
+
+    Raises:
+        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
+            values than Python: by `-compare` after it is written, so that it can be looked into.
+    """
+    from n2d2py import pipeline
+    from n2d2py.graph.describe import describe
+    from n2d2py.plugin.load import load_plugins
+    from n2d2py.plugin.skeleton import write_skeleton
+    from n2d2py.stages.report import print_scores
+
+    path = Path(arguments.network)
+    if arguments.new_operator:
+        write_skeleton(arguments.new_operator, path)
+        return
+    load_plugins(list(arguments.plugin))
+    options = run_options(arguments)
+    network = pipeline.load_network(path, options)
+    if arguments.calib_reload:
+        options = pipeline.reloading(network, options)
+    if arguments.describe:
+        print(json.dumps(describe(network.graph), indent=1))
+    elif arguments.memory_report:
+        print(pipeline.memory_table(network, options))
+    elif arguments.export:
+        _print_export(pipeline.export_network(network, options))
+    elif arguments.calibOnly:
+        log.notice("written: %s", pipeline.calibrate_only(network, options))
+    elif arguments.test or arguments.log_outputs:
+        print_scores(pipeline.score_float(network, options))
+    elif arguments.pre_samples < 0:
+        log.notice("nothing to do: add -test, -export TYPE or -describe")
+
+
+def _print_export(run: ExportRun) -> None:
+    """The results of an export on stdout.
+
+    Raises:
+        N2D2Error: E812 where compiled values are not those of Python.
+    """
+    from n2d2py.report import comparison_text, worst_text
+    from n2d2py.stages.compare import refuse_differences, summary
+    from n2d2py.stages.report import print_scores
+
+    checked, options = run.checked, run.project.options
+    if options.score.test:
+        print_scores(checked.scores)
+    if options.score.compare:
+        print(comparison_text(checked.compared.layers), end="")
+        print(worst_text(checked.compared.stimuli), end="")
+        print(summary(checked.compared.layers, options.quantization.bits, run.slack))
+    print(checked.sensitivity, end="")
+    log.notice("written: %s (report: %s)", run.folder, run.folder / "statistics" / "report.html")
+    refuse_differences(checked.compared.layers)
 
 
 def _discard_stdout() -> None:

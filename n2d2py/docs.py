@@ -11,9 +11,9 @@ from n2d2py.data import database_schemas, provider_schemas, transformation_schem
 from n2d2py.error_codes import errors_page
 from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
 from n2d2py.export.parameters import parameters_page
+from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
-from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
 from n2d2py.options import options_page
@@ -24,7 +24,7 @@ __all__ = ["main", "pages"]
 def pages() -> dict[str, str]:
     """File name -> text of every generated page."""
     layers = []
-    for layer in layer_types().values():
+    for _, layer in sorted(layer_types().items()):
         layers.append(layer.schema)
         if layer.config.keys:
             layers.append(layer.config)

@@ -1,25 +1,43 @@
-"""The command line: one table makes the parser, `-h` and the documentation page."""
+"""The command line: one table makes the parser, `-h`, the documentation page, and the typed options of the stages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from n2d2py import __version__
+from n2d2py import __version__, log
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.errors import N2D2Error, nearest
+from n2d2py.export import target_names
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.stages.options import SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
 
-__all__ = ["OPTIONS", "Arguments", "Option", "help_text", "options_page", "parse_arguments"]
+__all__ = [
+    "OPTIONS",
+    "Arguments",
+    "Option",
+    "checked",
+    "help_text",
+    "options_page",
+    "parse_arguments",
+    "read_command",
+    "recorded",
+    "run_options",
+]
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: `kind` is flag, int, float, text or optional-int; `default` its value when absent."""
+    """One option: `kind` is flag, int, float, text or optional-int; `default` its value when absent.
+
+    `field` is the field of RunOptions that it decides, "" for one that decides what the command does; `sets` is what a flag
+    writes there.
+    """
 
     name: str
     kind: str
@@ -30,6 +48,8 @@ class Option:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     repeated: bool = False
+    field: str = ""
+    sets: bool = True
 
     @property
     def key(self) -> str:
@@ -40,7 +60,7 @@ class Option:
 _RUN, _QUANT, _EXPORT, _OUT = "Run", "Quantization", "Export", "Output"
 
 OPTIONS: tuple[Option, ...] = (
-    Option("seed", "int", 1, "seed of initial weights, partitions and synthetic data", _RUN, "N", minimum=0),
+    Option("seed", "int", 1, "seed of initial weights, partitions and synthetic data", _RUN, "N", minimum=0, field="load.seed"),
     Option(
         "w",
         "text",
@@ -48,11 +68,19 @@ OPTIONS: tuple[Option, ...] = (
         "folder or .npz of weights; /dev/null loads nothing; absent: weights_validation or weights when such a folder is there",
         _RUN,
         "PATH",
+        field="load.weights",
     ),
-    Option("w-ignore", "flag", False, "layers whose weights are missing keep their initial values", _RUN),
-    Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN),
-    Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1),
-    Option("test-index", "int", -1, "score one stimulus only, by its index", _RUN, "I", minimum=-1),
+    Option(
+        "w-ignore",
+        "flag",
+        False,
+        "layers whose weights are missing keep their initial values",
+        _RUN,
+        field="load.ignore_missing",
+    ),
+    Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN, field="score.test"),
+    Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1, field="score.stimuli"),
+    Option("test-index", "int", -1, "score one stimulus only, by its index", _RUN, "I", minimum=-1, field="score.index"),
     Option(
         "pre-samples",
         "int",
@@ -61,8 +89,9 @@ OPTIONS: tuple[Option, ...] = (
         _OUT,
         "I",
         minimum=-1,
+        field="load.pre_samples",
     ),
-    Option("fuse", "flag", False, "fuse layers before a float test; an export always fuses", _RUN),
+    Option("fuse", "flag", False, "fuse layers before a float test; an export always fuses", _RUN, field="fuse"),
     Option(
         "compare",
         "optional-int",
@@ -71,6 +100,7 @@ OPTIONS: tuple[Option, ...] = (
         _RUN,
         "N",
         minimum=1,
+        field="score.compare",
     ),
     Option(
         "sensitivity",
@@ -80,6 +110,7 @@ OPTIONS: tuple[Option, ...] = (
         _RUN,
         "N",
         minimum=1,
+        field="score.sensitivity",
     ),
     Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
     Option(
@@ -97,6 +128,7 @@ OPTIONS: tuple[Option, ...] = (
         _RUN,
         "DIR",
         repeated=True,
+        field="load.plugins",
     ),
     Option(
         "new-operator",
@@ -107,7 +139,15 @@ OPTIONS: tuple[Option, ...] = (
         _OUT,
         "NAME",
     ),
-    Option("export", "text", None, "write a project of this type into export_TYPE_<int|float><bits>", _EXPORT, "TYPE"),
+    Option(
+        "export",
+        "text",
+        None,
+        "write a project of this type into export_TYPE_<int|float><bits>",
+        _EXPORT,
+        "TYPE",
+        field="export.target",
+    ),
     Option(
         "nbbits",
         "int",
@@ -116,9 +156,19 @@ OPTIONS: tuple[Option, ...] = (
         "float32; 32 for integers of 32 bits as they are, without scales (max pools, sums behind them)",
         _EXPORT,
         "N",
+        field="quantization.bits",
     ),
-    Option("db-export", "int", -1, "test stimuli written into the export; 0 for none, -1 for all", _EXPORT, "N", minimum=-1),
-    Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE"),
+    Option(
+        "db-export",
+        "int",
+        -1,
+        "test stimuli written into the export; 0 for none, -1 for all",
+        _EXPORT,
+        "N",
+        minimum=-1,
+        field="export.stimuli",
+    ),
+    Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE", field="load.parameters"),
     Option(
         "tune",
         "optional-int",
@@ -128,6 +178,7 @@ OPTIONS: tuple[Option, ...] = (
         _EXPORT,
         "N",
         minimum=1,
+        field="export.tune",
     ),
     Option(
         "tune-command",
@@ -137,6 +188,7 @@ OPTIONS: tuple[Option, ...] = (
         "the program, {folder} its export; make takes TARGET, ARCH and CXX from the environment",
         _EXPORT,
         "COMMAND",
+        field="export.tune_command",
     ),
     Option(
         "calib",
@@ -146,9 +198,10 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "N",
         minimum=-1,
+        field="calibration.stimuli",
     ),
     Option("calib-reload", "flag", False, "use the statistics of the previous calibration", _QUANT),
-    Option("calibOnly", "flag", False, "calibrate into calib_<name>_int<bits> and stop", _QUANT),
+    Option("calibOnly", "flag", False, "calibrate into calib_<name>_int<bits> and stop", _QUANT, field="calibrate_only"),
     Option(
         "calib-data",
         "text",
@@ -157,11 +210,47 @@ OPTIONS: tuple[Option, ...] = (
         "instead of a database; for several inputs an .npz or a folder of .npy with an array for each",
         _QUANT,
         "PATH",
+        field="load.data",
     ),
-    Option("input-range", "text", None, "real values that pixels 0 and 255 of -calib-data stand for [0:1]", _QUANT, "LOW:HIGH"),
-    Option("act-clipping-mode", "text", "MSE", "how activation ranges are chosen", _QUANT, "MODE", CLIPPING_MODES),
-    Option("act-quantile-value", "float", 0.9999, "share of values kept by the mode Quantile", _QUANT, "F", minimum=0),
-    Option("wt-clipping-mode", "text", "None", "how weight ranges are chosen", _QUANT, "MODE", WEIGHT_CLIPPING_MODES),
+    Option(
+        "input-range",
+        "text",
+        None,
+        "real values that pixels 0 and 255 of -calib-data stand for [0:1]",
+        _QUANT,
+        "LOW:HIGH",
+        field="load.input_range",
+    ),
+    Option(
+        "act-clipping-mode",
+        "text",
+        "MSE",
+        "how activation ranges are chosen",
+        _QUANT,
+        "MODE",
+        CLIPPING_MODES,
+        field="quantization.act_clipping",
+    ),
+    Option(
+        "act-quantile-value",
+        "float",
+        0.9999,
+        "share of values kept by the mode Quantile",
+        _QUANT,
+        "F",
+        minimum=0,
+        field="quantization.quantile",
+    ),
+    Option(
+        "wt-clipping-mode",
+        "text",
+        "None",
+        "how weight ranges are chosen",
+        _QUANT,
+        "MODE",
+        WEIGHT_CLIPPING_MODES,
+        field="quantization.wt_clipping",
+    ),
     Option(
         "act-rescaling-mode",
         "text",
@@ -170,6 +259,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "MODE",
         RESCALING_MODES,
+        field="quantization.rescaling",
     ),
     Option(
         "act-rescale-per-output",
@@ -179,6 +269,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "B",
         minimum=0,
+        field="calibration.per_output",
     ),
     Option(
         "quality",
@@ -190,6 +281,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "LEVEL",
         QUALITIES,
+        field="calibration.quality",
     ),
     Option(
         "wt-rounding",
@@ -200,6 +292,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "MODE",
         ("nearest", "adaptive"),
+        field="quantization.rounding",
     ),
     Option(
         "wt-reduce-range",
@@ -208,8 +301,17 @@ OPTIONS: tuple[Option, ...] = (
         "weights of convolutions and fully connected layers at most a bit coarser, as far as products of "
         "bytes then fit 16 bits: faster, and as exact, on processors without a dot product of bytes",
         _QUANT,
+        field="quantization.reduce_range",
     ),
-    Option("no-bias-correction", "flag", False, "biases do not make up for the mean error of their outputs", _QUANT),
+    Option(
+        "no-bias-correction",
+        "flag",
+        False,
+        "biases do not make up for the mean error of their outputs",
+        _QUANT,
+        field="quantization.correct_bias",
+        sets=False,
+    ),
     Option(
         "input-bits",
         "int",
@@ -218,6 +320,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "N",
         minimum=0,
+        field="quantization.input_bits",
     ),
     Option(
         "output-bits",
@@ -228,6 +331,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "N",
         minimum=0,
+        field="quantization.output_bits",
     ),
     Option(
         "mixed-precision",
@@ -235,18 +339,28 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "the activations whose rounding to 8 bits costs most are stored in 16 bits, as -quality best does",
         _QUANT,
+        field="quantization.mixed",
     ),
-    Option("no-mixed-precision", "flag", False, "all activations between layers have 8 bits, also with -quality best", _QUANT),
+    Option(
+        "no-mixed-precision",
+        "flag",
+        False,
+        "all activations between layers have 8 bits, also with -quality best",
+        _QUANT,
+        field="quantization.mixed",
+        sets=False,
+    ),
     Option(
         "sequential-calibration",
         "flag",
         False,
         "ranges of activations are chosen again, layer by layer, on what the integers of the layers before give",
         _QUANT,
+        field="quantization.sequential",
     ),
-    Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT),
-    Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT),
-    Option("o", "text", ".", "folder in which results are written", _OUT, "DIR"),
+    Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT, field="quantization.unsigned", sets=False),
+    Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT, field="calibration.equalize", sets=False),
+    Option("o", "text", ".", "folder in which results are written", _OUT, "DIR", field="folder"),
     Option(
         "force",
         "flag",
@@ -254,10 +368,25 @@ OPTIONS: tuple[Option, ...] = (
         "replace an export of another network, or one with files that were edited or added since it was written; what a build "
         "leaves there is replaced in any case",
         _OUT,
+        field="export.force",
     ),
-    Option("log-outputs", "int", 0, "write every layer output for the N-th test stimulus (from 1)", _OUT, "N", minimum=0),
     Option(
-        "log-json", "flag", False, "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json", _OUT
+        "log-outputs",
+        "int",
+        0,
+        "write every layer output for the N-th test stimulus (from 1)",
+        _OUT,
+        "N",
+        minimum=0,
+        field="score.log_outputs",
+    ),
+    Option(
+        "log-json",
+        "flag",
+        False,
+        "write the results of every stimulus of -test as JSON too, <target>/<tag>/classif.json",
+        _OUT,
+        field="score.as_json",
     ),
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
@@ -315,21 +444,179 @@ class Arguments:
         except KeyError:
             raise AttributeError(key) from None
 
-    def described(self) -> dict[str, Any]:
-        """The options that decide what is exported, for the manifest; of paths only the last part."""
-        return {
-            option.name: _without_folder(option, self.values[option.key])
-            for option in OPTIONS
-            if option.group in (_QUANT, _EXPORT, _RUN) and option.name not in ("describe", "memory-report", "calib-reload")
-        }
+
+def recorded(options: RunOptions) -> dict[str, Any]:
+    """The options that decide what is exported, by their names, for the manifest; of paths only the last part."""
+    return {
+        option.name: _without_folder(option, _value(option, options))
+        for option in OPTIONS
+        if option.group in (_QUANT, _EXPORT, _RUN) and option.field
+    }
+
+
+def checked(options: RunOptions) -> RunOptions:
+    """The options of a run that no command line gave, with what was asked for and what is recorded.
+
+    Raises:
+        N2D2Error: E003, E004, E506 for values that an option cannot have, E007 for two that exclude each other.
+    """
+    plain, given = RunOptions(), set()
+    for option in OPTIONS:
+        if not option.field:
+            continue
+        value = _without_folder(option, _value(option, options))
+        if value != _without_folder(option, _value(option, plain)):
+            given.add(option.name)
+            if value != option.default:
+                _refuse(option, value)
+    check_options(options)
+    return replace(options, given=frozenset(given), recorded=recorded(options))
+
+
+def _value(option: Option, options: RunOptions) -> Any:
+    """The value on the command line that gives an option's field what it is."""
+    value = attrgetter(option.field)(options)
+    if option.kind == "flag":
+        return value is option.sets
+    if value is None:
+        return option.default
+    if option.name == "input-range":
+        return f"{value[0]:g}:{value[1]:g}"
+    return int(value) if option.kind == "int" else value
 
 
 def _without_folder(option: Option, value: Any) -> Any:
     """The value of an option as it is in every folder; files are told apart by their digests."""
     if option.repeated:
         return [Path(one).name for one in value]
-    named = option.metavar in ("PATH", "FILE") and value and value != "/dev/null"
-    return Path(value).name if named else value
+    if option.metavar not in ("PATH", "FILE") or value is None:
+        return value
+    if not isinstance(value, (str, Path)):
+        return "data"
+    return Path(value).name if str(value) != "/dev/null" else "/dev/null"
+
+
+def run_options(arguments: Arguments) -> RunOptions:
+    """The typed options of a command line, checked together.
+
+    Raises:
+        N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
+    """
+    _check_together(arguments)
+    parts: dict[str, dict[str, Any]] = {}
+    for option in OPTIONS:
+        part, _, name = option.field.rpartition(".")
+        if option.field and (option.key in arguments.given or option.name == "calib"):
+            parts.setdefault(part, {})[name] = _field_value(option, arguments.values[option.key])
+    whole = parts.pop("", {})
+    given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
+    options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
+    options = replace(options, given=given, load=_loading(arguments, options))
+    check_options(options)
+    _warn_without_effect(arguments)
+    return replace(options, recorded=recorded(options))
+
+
+_OF_INTEGERS = (
+    "act-clipping-mode",
+    "act-quantile-value",
+    "wt-clipping-mode",
+    "act-rescaling-mode",
+    "act-rescale-per-output",
+    "quality",
+    "wt-rounding",
+    "wt-reduce-range",
+    "no-bias-correction",
+    "input-bits",
+    "output-bits",
+    "mixed-precision",
+    "no-mixed-precision",
+    "sequential-calibration",
+    "no-unsigned",
+    "no-cle",
+    "calib-reload",
+)
+
+
+def _warn_without_effect(a: Arguments) -> None:
+    """Says which of the given options have no effect beside the others."""
+    lost = {
+        "a log that N2D2 keeps of its training": a.ignored,
+        "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
+        "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
+        "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
+        "that is for -tune": () if a.tune else ("tune-command",),
+        "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
+    }
+    for why, names in lost.items():
+        given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
+        if given:
+            log.warning("W011", f"{', '.join(given)} without effect: {why}", remedy="leave it out")
+
+
+def _check_together(a: Arguments) -> None:
+    """Raises E003 and E007 for what single options cannot know, and the stages need not."""
+    if a.act_rescale_per_output not in (0, 1):
+        raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.calibOnly and a.nbbits not in (8, 16):
+        raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
+    if a.compare and not a.export:
+        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {target_names()[0]}")
+    if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
+        raise N2D2Error(
+            "E007", "-sensitivity needs an integer export", remedy=f"add -export {target_names()[0]} and -nbbits 8 or 16"
+        )
+    if a.pre_samples >= 0 and not a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
+    if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+    if a.w not in (None, "/dev/null") and a.network.endswith(".onnx"):
+        raise N2D2Error(
+            "E007",
+            f"-w {a.w} has no effect on an ONNX file",
+            remedy="leave it out: the file holds its weights, or name it in an INI",
+        )
+
+
+def read_command(words: Sequence[str]) -> tuple[Path, RunOptions]:
+    """The network's file and the typed options of a command line.
+
+    Raises:
+        N2D2Error: as `parse_arguments` and `run_options`.
+    """
+    arguments = parse_arguments(words)
+    return Path(arguments.network), run_options(arguments)
+
+
+def _field_value(option: Option, value: Any) -> Any:
+    if option.kind == "flag":
+        return option.sets
+    if option.name == "input-range":
+        return _range(value)
+    if option.name == "act-rescale-per-output":
+        return bool(value)
+    return Path(value) if option.name == "o" else value
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, _colon, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise N2D2Error("E003", f"-input-range {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
+
+
+def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
+    """What is read of the network and its data, by what the command does with them."""
+    extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
+    wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
+    read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
+    calibrates = options.quantization.integer and bool(a.export or a.calibOnly)
+    count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
+    return replace(
+        options.load, target=a.export or None, extent=extent, read_data=read_data, synthetic=count if calibrates else None
+    )
 
 
 def _error(code: str, what: str, remedy: str) -> N2D2Error:
@@ -337,20 +624,26 @@ def _error(code: str, what: str, remedy: str) -> N2D2Error:
 
 
 def _convert(option: Option, text: str) -> Any:
-    if option.choices and text not in option.choices:
-        like = nearest(text, option.choices)
-        remedy = f"did you mean {like}?" if like else f"give one of {', '.join(option.choices)}"
-        raise _error("E004", f"-{option.name} {text}: no such mode", remedy)
     if option.kind == "text":
+        _refuse(option, text)
         return text
     try:
         value = float(text) if option.kind == "float" else int(text)
     except ValueError:
         kind = "a number" if option.kind == "float" else "an integer"
         raise _error("E003", f"-{option.name} needs {kind}, not '{text}'", f"give -{option.name} {option.metavar}") from None
-    if option.minimum is not None and value < option.minimum:
-        raise _error("E003", f"-{option.name} {text} is too small", f"give {option.minimum} or more")
+    _refuse(option, value)
     return value
+
+
+def _refuse(option: Option, value: Any) -> None:
+    """Raises E004 for a mode that there is not, E003 for a number that is too small."""
+    if option.choices and value not in option.choices:
+        like = nearest(str(value), option.choices)
+        remedy = f"did you mean {like}?" if like else f"give one of {', '.join(option.choices)}"
+        raise _error("E004", f"-{option.name} {value}: no such mode", remedy)
+    if option.minimum is not None and value < option.minimum:
+        raise _error("E003", f"-{option.name} {value} is too small", f"give {option.minimum:g} or more")
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,73 +13,117 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, Manifest, StoredStimuli, Target, refuse_replacement
-from n2d2py.graph.describe import describe
-from n2d2py.options import Arguments
-from n2d2py.plugin.load import load_plugins
-from n2d2py.plugin.skeleton import write_skeleton
-from n2d2py.report import comparison_text, worst_text
+from n2d2py.export import (
+    ExportFolder,
+    KernelChoice,
+    Manifest,
+    Prepared,
+    StoredStimuli,
+    Target,
+    find_target,
+    refuse_replacement,
+    target_names,
+)
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.runtime import Runner
-from n2d2py.stages.calibrate import STATISTICS_FILE, Calibration, calibrate_stage, calibration_folder_name, spread
-from n2d2py.stages.compare import Comparison, compare_stage, refuse_differences, summary
-from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
+from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
+from n2d2py.stages.compare import Comparison, compare_stage
+from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
-from n2d2py.stages.load import Network, load_stage
+from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.log_outputs import write_outputs
-from n2d2py.stages.memory import plan_stage
+from n2d2py.stages.memory import Memory, plan_stage
 from n2d2py.stages.memory_report import memory_report
+from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
-from n2d2py.stages.report import print_scores, report_stage
+from n2d2py.stages.quantize import QuantizedNetwork, check_imported, quantize_stage
+from n2d2py.stages.report import report_stage
+from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
-from n2d2py.stages.settings import Settings, export_folder_name, read_settings
-from n2d2py.stages.test import Scores, compiled_scores, test_stage, test_stimuli
 
-__all__ = ["run"]
+__all__ = [
+    "ExportRun",
+    "calibrate_only",
+    "compare_export",
+    "export_network",
+    "export_quantized",
+    "load_network",
+    "memory_table",
+    "reloading",
+    "score_float",
+    "tested_stimuli",
+]
 
 
-def run(arguments: Arguments) -> None:
-    """Does what the command line asks for.
+@dataclass(frozen=True)
+class Project:
+    """What an export is written from: the request of its target, and the tested stimuli with those that it holds."""
 
-    Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
-            values than Python: by `-compare` after it is written, so that it can be looked into.
+    quantized: QuantizedNetwork
+    options: RunOptions
+    tested: Stimuli | None
+    stored: StoredStimuli
+    positions: np.ndarray
+    memory: Memory | None
+    target: Target[Any]
+    prepared: Prepared[Any]
+    manifest: Manifest
+
+    @property
+    def planned(self) -> QuantizedNetwork:
+        """The network as its memory is planned: with the layers that the memory stage fused."""
+        return replace(self.quantized, graph=self.memory.graph) if self.memory else self.quantized
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a written export gave: scores, the comparison layer by layer, what its layers cost as text."""
+
+    scores: Scores
+    compared: Comparison
+    sensitivity: str = ""
+
+
+@dataclass(frozen=True)
+class ExportRun:
+    """A written export.
+
+    Attributes:
+        folder: of the project.
+        checked: what it gave; E812 for differences is left to the caller, so that they can be looked into.
+        slack: share of a layer's range by which the target's own arithmetic may differ.
     """
-    if arguments.new_operator:
-        write_skeleton(arguments.new_operator, Path(arguments.network))
-        return
-    load_plugins(list(arguments.plugin))
-    settings = read_settings(arguments)
-    network = load_stage(settings)
+
+    folder: Path
+    project: Project
+    checked: Checked
+    slack: float = 0.0
+
+
+def load_network(path: Path, options: RunOptions) -> LoadedNetwork:
+    """Reads the network in a file, and its data; under -strict its warnings are errors."""
+    network = load_stage(path, options.load, options.folder)
     log.raise_on_strict()
-    if arguments.describe:
-        print(json.dumps(describe(network.graph), indent=1))
-    elif arguments.memory_report:
-        fused, _ = fuse_stage(network, integer=settings.integer)
-        print(memory_report(fused.graph, arguments.nbbits, settings.params))
-    elif settings.target is not None:
-        _export(network, settings, settings.target)
-    elif arguments.calibOnly:
-        _calibrate_only(network, settings)
-    elif arguments.test or arguments.log_outputs:
-        _float_test(network, settings)
-    elif arguments.pre_samples < 0:
-        log.notice("nothing to do: add -test, -export TYPE or -describe")
+    return network
 
 
-def _float_test(network: Network, settings: Settings) -> None:
+def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
     """Scores the float network; its target folders are written into the output folder."""
-    if settings.arguments.fuse:
+    if options.fuse:
         network, _ = fuse_stage(network, integer=False)
-    stimuli = _required_stimuli(network, settings)
-    settings.out.mkdir(parents=True, exist_ok=True)
-    if settings.arguments.test:
-        print_scores(test_stage(network, network.graph, None, stimuli, settings.out, settings.arguments.log_json))
-    if settings.arguments.log_outputs:
-        write_outputs(network.graph, None, stimuli, settings.arguments.log_outputs, settings.out, "test")
+    stimuli = required_stimuli(network, options.score)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    scores = Scores()
+    if options.score.test:
+        scores = score_stage(network, network.graph, None, stimuli, options.folder, options.score.as_json)
+    if options.score.log_outputs:
+        write_outputs(network.graph, None, stimuli, options.score.log_outputs, options.folder, "test")
+    return scores
 
 
-def _required_stimuli(network: Network, settings: Settings) -> Stimuli:
-    stimuli = test_stimuli(network, settings)
+def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
+    """The stimuli that are scored; E509 without any."""
+    stimuli = scored_stimuli(network, options)
     if stimuli is None:
         raise N2D2Error(
             "E509",
@@ -90,133 +134,186 @@ def _required_stimuli(network: Network, settings: Settings) -> Stimuli:
     return stimuli
 
 
-def _calibrate_only(network: Network, settings: Settings) -> None:
-    path = settings.out / calibration_folder_name(network.graph.name, settings.arguments.nbbits)
-    _refuse_early(path, network, settings)
-    network, report = fuse_stage(network, integer=True)
-    calibration = calibrate_stage(network, settings)
-    manifest = Manifest(
-        "calibration", network.graph.name, settings.arguments.described(), settings.params.as_dict(), network.hashes()
-    )
-    with ExportFolder(path, manifest, settings.arguments.force) as folder:
-        _save_statistics(calibration, folder)
-        report_stage(network, calibration, None, Scores(), Comparison(), report, settings, folder)
+def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
+    """The options with the newest statistics that a calibration of this network left in the output folder."""
+    bits = options.quantization.bits
+    places = [options.folder / calibration_folder_name(network.graph.name, bits) / STATISTICS_FILE]
+    if options.export.target:
+        places.insert(0, options.folder / export_folder_name(options.export.target, bits) / STATISTICS_FILE)
+    found = [place for place in places if place.is_file()]
+    newest = max(found, key=lambda place: place.stat().st_mtime) if found else places[0]
+    return replace(options, calibration=replace(options.calibration, reload=newest))
+
+
+def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
+    """What every strategy of the memory needs, as text."""
+    fused, _ = fuse_stage(network, integer=options.quantization.integer)
+    return memory_report(fused.graph, options.quantization.bits, network.params)
+
+
+def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
+    """Writes what a calibration found into calib_<name>_int<bits>; returns that folder."""
+    path = options.folder / calibration_folder_name(network.graph.name, options.quantization.bits)
+    _refuse_early(path, network, options)
+    if is_quantized(network.graph):
+        check_imported(options.quantization.bits, ())
+        raise N2D2Error(
+            "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
+        )
+    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
+    manifest = Manifest("calibration", network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes())
+    with ExportFolder(path, manifest, options.export.force) as folder:
+        save_statistics(quantized.observed, folder)
+        report_stage(quantized, None, Scores(), Comparison(), options.recorded, folder)
         log.raise_on_strict()
-    log.notice("written: %s", path)
+    return path
 
 
-def _export(network: Network, settings: Settings, target: Target[Any]) -> None:
-    arguments = settings.arguments
-    if arguments.tune:
-        target.check_tunable(settings.params.as_dict())
-    path = settings.out / export_folder_name(arguments.export, arguments.nbbits)
-    _refuse_early(path, network, settings)
-    network, report = fuse_stage(network, integer=settings.integer, rounding=settings.integer)
-    tested = _tested_stimuli(network, settings)
-    calibration = calibrate_stage(network, settings)
-    tester = target.runner
-    memory = plan_stage(calibration.graph, settings.params, target.adds_residuals) if target.needs_plan else None
-    chosen, positions = exported_stimuli(tested, arguments.db_export)
-    stored = stored_stimuli(network, calibration.graph, chosen)
-    request = export_request(network, calibration.graph, memory, stored, settings)
-    warn_without_effect(settings.params, target, calibration.graph)
+def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
+    """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
+    check_tuning(network, options)
+    _refuse_early(_export_path(options), network, options)
+    tested = tested_stimuli(network, options)
+    integer = options.quantization.integer
+    calibrated = calibrate_stage(network, options.calibration) if integer else network
+    return export_quantized(quantize_stage(calibrated, options.quantization, options.given), tested, options)
+
+
+def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
+    """Exports a typed network: project, write, check, report.
+
+    Raises:
+        N2D2Error: for every wrong input; nothing half-written stays behind.
+    """
+    project = _project(quantized, tested, options)
+    path = _export_path(options)
+    with ExportFolder(path, project.manifest, options.export.force) as folder:
+        project, kernels = _written(project, folder)
+        checked = _checked(project, folder)
+        report_stage(quantized, project.memory, checked.scores, checked.compared, options.recorded, folder, kernels)
+        log.raise_on_strict()
+    tester = project.target.runner
+    return ExportRun(path, project, checked, tester.slack if tester is not None else 0.0)
+
+
+def compare_export(run: ExportRun, stimuli: int) -> Comparison:
+    """Compares every layer of a written export over as many of the stimuli that it was tested with; builds it again.
+
+    Raises:
+        N2D2Error: E509 without stimuli, E80x where it cannot be built or run.
+    """
+    project = run.project
+    tested = project.tested or required_stimuli(project.quantized.network, project.options.score)
+    score = ScoreOptions(compare=stimuli)
+    project = replace(project, tested=tested, options=replace(project.options, score=score))
+    return _compiled(project, Scores(), run.folder)
+
+
+def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> Project:
+    """Plans the memory and asks the target whether it takes the network."""
+    network, target = quantized.network, _target(options)
+    memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
+    graph = memory.graph if memory else quantized.graph
+    chosen, positions = exported_stimuli(tested, options.export.stimuli)
+    stored = stored_stimuli(network, graph, chosen)
+    request = export_request(network, graph, memory, stored, options.recorded)
+    warn_without_effect(network.params, target, graph)
     prepared = target.prepare(request)
+    prepared.check()
     manifest = target.manifest(prepared)
-    with ExportFolder(path, manifest, arguments.force) as folder:
-        kernels = export_stage(target, prepared, folder)
-        if arguments.tune:
-            request = target.tune(prepared, folder, kernels, arguments.tune, arguments.tune_command)
-            kernels = export_stage(target, target.prepare(request), folder)
-        _save_statistics(calibration, folder)
-        scores, compared = Scores(), Comparison()
-        if tested is not None:
-            scores = _simulate(network, calibration, tested, settings, folder / "statistics")
-        if arguments.test or arguments.compare:
-            compared = _check_compiled(
-                tester, network, calibration, settings, tested, stored, positions, scores, folder, manifest
-            )
-        sensitivity = sensitivity_stage(calibration, settings, tested, scores, folder)
-        report_stage(network, calibration, memory, scores, compared, report, settings, folder, kernels)
-        log.raise_on_strict()
-    if arguments.test:
-        print_scores(scores)
-    if arguments.compare:
-        print(comparison_text(compared.layers), end="")
-        print(worst_text(compared.stimuli), end="")
-        print(summary(compared.layers, arguments.nbbits, tester.slack if tester is not None else 0.0))
-    print(sensitivity, end="")
-    log.notice("written: %s (report: %s)", path, path / "statistics" / "report.html")
-    refuse_differences(compared.layers)
+    return Project(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 
-def _refuse_early(path: Path, network: Network, settings: Settings) -> None:
+def _written(project: Project, folder: Path) -> tuple[Project, list[KernelChoice]]:
+    """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
+    export = project.options.export
+    target = project.target
+    kernels = export_stage(target, project.prepared, folder)
+    if export.tune:
+        request = target.tune(project.prepared, folder, kernels, export.tune, export.tune_command)
+        project = replace(project, prepared=target.prepare(request))
+        kernels = export_stage(target, project.prepared, folder)
+    save_statistics(project.quantized.observed, folder)
+    return project, kernels
+
+
+def _checked(project: Project, folder: Path) -> Checked:
+    """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
+    score, tested = project.options.score, project.tested
+    scores, compared = Scores(), Comparison()
+    if tested is not None:
+        scores = _simulated(project, tested, folder / "statistics")
+    if score.test or score.compare:
+        compared = _compiled(project, scores, folder)
+    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder))
+
+
+def _target(options: RunOptions) -> Target[Any]:
+    return find_target(options.export.target or target_names()[0])
+
+
+def _export_path(options: RunOptions) -> Path:
+    return options.folder / export_folder_name(_target(options).name, options.quantization.bits)
+
+
+def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
+    """Raises E808 where tiles are to be timed that the export does not have."""
+    if options.export.tune:
+        _target(options).check_tunable(network.params.as_dict())
+
+
+def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:
     """What ExportFolder would refuse to replace, before any work is done; it looks again and explains what cannot be read."""
     with suppress(OSError):
-        refuse_replacement(path, network.graph.name, settings.arguments.force)
+        refuse_replacement(path, network.graph.name, options.export.force)
 
 
-def _tested_stimuli(network: Network, settings: Settings) -> Stimuli | None:
+def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | None:
     """What an export is tested with; None where that is neither there nor needed."""
-    arguments = settings.arguments
-    if arguments.test or arguments.compare or arguments.sensitivity or arguments.log_outputs:
-        return _required_stimuli(network, settings)
-    return test_stimuli(network, settings) if settings.needs_data else None
+    score = options.score
+    if score.test or score.compare or score.sensitivity or score.log_outputs:
+        return required_stimuli(network, score)
+    return scored_stimuli(network, score)
 
 
-def _simulate(network: Network, calibration: Calibration, stimuli: Stimuli, settings: Settings, folder: Path) -> Scores:
-    """The scores of -test in Python; writes its files and those of -log-outputs into `folder`."""
-    arguments, graphs = settings.arguments, (calibration.float_graph, calibration.graph)
-    scores = test_stage(network, *graphs, stimuli, folder, arguments.log_json) if arguments.test else Scores()
-    if arguments.log_outputs:
-        write_outputs(*graphs, stimuli, arguments.log_outputs, folder, "export")
+def _simulated(project: Project, stimuli: Stimuli, folder: Path) -> Scores:
+    """The scores in Python; writes their files and the outputs of layers into `folder`."""
+    quantized, score = project.planned, project.options.score
+    graphs, scores = (quantized.float_graph, quantized.graph), Scores()
+    if score.test:
+        scores = score_stage(quantized.network, *graphs, stimuli, folder, score.as_json)
+    if score.log_outputs:
+        write_outputs(*graphs, stimuli, score.log_outputs, folder, "export")
     return scores
 
 
-def _check_compiled(
-    tester: type[Runner] | None,
-    network: Network,
-    calibration: Calibration,
-    settings: Settings,
-    tested: Stimuli | None,
-    stored: StoredStimuli,
-    positions: np.ndarray,
-    scores: Scores,
-    folder: Path,
-    manifest: Manifest,
-) -> Comparison:
-    """Builds and runs the export: its scores on the exported stimuli, and the layer by layer comparison."""
-    arguments = settings.arguments
-    compared = spread(tested, arguments.compare) if arguments.compare and tested is not None else None
+def _compiled(project: Project, scores: Scores, folder: Path) -> Comparison:
+    """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
+    quantized, score, tester = project.planned, project.options.score, project.target.runner
+    compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and tester.missing():
         log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
-    with _running(tester if stored.count or compared is not None else None, folder, manifest) as project:
-        if project is not None and (sizes := project.sizes()):
+    with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest.details) as run:
+        if run is not None and (sizes := run.sizes()):
             log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
-        if project is not None and arguments.test and stored.count:
-            compiled_scores(network, calibration.graph, project, stored, positions, scores)
+        if run is not None and score.test and project.stored.count:
+            compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
         if compared is None:
             return Comparison()
         return compare_stage(
-            calibration.float_graph,
-            calibration.graph,
+            quantized.float_graph,
+            quantized.graph,
             compared,
-            project.network() if project is not None else None,
-            project.slack if project else 0.0,
+            run.network() if run is not None else None,
+            run.slack if run else 0.0,
         )
 
 
 @contextmanager
-def _running(wanted: type[Runner] | None, folder: Path, manifest: Manifest) -> Iterator[Runner | None]:
+def _running(wanted: type[Runner] | None, folder: Path, details: Mapping[str, Any]) -> Iterator[Runner | None]:
     if wanted is None:
         yield None
         return
-    with wanted(folder, manifest.details) as project:
+    with wanted(folder, details) as project:
         yield project
-
-
-def _save_statistics(calibration: Calibration, folder: Path) -> None:
-    if calibration.statistics is not None:
-        path = folder / STATISTICS_FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        calibration.statistics.save(path)

@@ -8,9 +8,13 @@ from typing import Generic, TypeVar
 
 from n2d2py.errors import InternalError
 
-__all__ = ["Registry"]
+__all__ = ["Duplicate", "Registry"]
 
 T = TypeVar("T")
+
+
+class Duplicate(InternalError):
+    """A name that has another entry already."""
 
 
 class Registry(Generic[T]):
@@ -36,10 +40,10 @@ class Registry(Generic[T]):
         """Adds an entry and returns it; the same entry may be added again.
 
         Raises:
-            InternalError: when the name has another entry.
+            Duplicate: when the name has another entry.
         """
         if self._added.setdefault(name, entry) is not entry:
-            raise InternalError(f"{self.what} {name} is registered twice")
+            raise Duplicate(f"{self.what} {name} is registered twice")
         return entry
 
     def get(self, name: str) -> T | None:

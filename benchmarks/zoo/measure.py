@@ -19,12 +19,11 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.operators.base import Op
 from n2d2py.operators.convert import Convert
-from n2d2py.options import parse_arguments
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.fuse import fuse_stage
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
 
 __all__ = ["Row", "images", "measure", "run_tool", "static_twin"]
 
@@ -170,7 +169,7 @@ def _typed(path: Path, folder: Path, x: np.ndarray, bits: int) -> tuple[list[np.
         "-o",
         str(folder),
     ]
-    fused: Graph = fuse_stage(load_stage(read_settings(parse_arguments(words))), integer=True)[0].graph
+    fused: Graph = fuse_stage(load_network(*read_command(words)), integer=True)[0].graph
     run_tool(words)
     simulator = n2d2py.load_simulator(folder / f"export_CPP_int{bits}")
     return _lines(FloatEngine(fused).run(x)), _lines(_named(simulator(x))), simulator

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
+from n2d2py.data.database.numpy_file import label_ids
+from n2d2py.data.given import GivenData, given_data
 from n2d2py.data.sources import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
@@ -30,7 +32,7 @@ _REMEDY = "give an .npz with an array for each input, or a folder with a file IN
 Inputs = Mapping[str, tuple[int, ...]]
 
 
-def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, float] = (0.0, 1.0)) -> Stimuli:
+def open_several(source: GivenData | Path | str, inputs: Inputs, input_range: tuple[float, float] = (0.0, 1.0)) -> Stimuli:
     """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
 
     Bytes are scaled to the input range, as for one input; everything else is taken as it is.
@@ -38,11 +40,12 @@ def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, flo
     Raises:
         N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 nothing there, E418 not finite.
     """
-    path = Path(path)
-    if not path.exists():
+    given = given_data(source)
+    path = given.path
+    if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
-    if path.suffix == ".npz" and path.is_file():
-        return _stacked(open_npz(path), path, inputs, input_range)
+    if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
+        return _stacked(given.read(), path, inputs, input_range)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} has no array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = {name: path / f"{_file_name(name)}.npy" for name in inputs}
@@ -51,7 +54,8 @@ def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, flo
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stacked({**{name: open_npy(file) for name, file in files.items()}, **labels}, path, inputs, input_range)
+        arrays = {**{name: open_npy(file) for name, file in files.items()}, **labels}
+        return _stacked(given.labelled(arrays), path, inputs, input_range)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} holds neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
@@ -61,7 +65,8 @@ def open_several(path: Path | str, inputs: Inputs, input_range: tuple[float, flo
         return _joined([_given(arrays, name, singles[index]) for name in inputs], inputs, singles[index].name, input_range)
 
     load(0)
-    return Stimuli([file.name for file in singles], np.full(len(singles), -1), _shape(inputs), load)
+    labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
+    return Stimuli([file.name for file in singles], labels, _shape(inputs), load)
 
 
 def _file_name(name: str) -> str:

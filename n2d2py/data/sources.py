@@ -18,9 +18,10 @@ from n2d2py import log
 from n2d2py.data.arrays import plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
-from n2d2py.data.database.numpy_file import read_arrays
+from n2d2py.data.database.numpy_file import label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, read_picture
+from n2d2py.data.given import GivenData, given_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Inapplicable, Range
@@ -33,8 +34,8 @@ __all__ = ["open_source", "source_database", "synthetic"]
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
-def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (0.0, 1.0)) -> Stimuli:
-    """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file.
+def open_source(source: GivenData | Path | str, shape: tuple[int, ...], input_range: Range = (0.0, 1.0)) -> Stimuli:
+    """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
     Args:
         shape: of the network's input, (C, H, W) or (F,); pictures are resized to it with a notice,
@@ -45,17 +46,17 @@ def open_source(path: Path | str, shape: tuple[int, ...], input_range: Range = (
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
-    path = Path(path)
+    given = given_data(source)
     low, high = input_range
     if not (np.isfinite(input_range).all() and low < high):
         raise N2D2Error(
             "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
         )
-    _check_path(path)
-    return _folder(path, shape, input_range) if path.is_dir() else _array(path, shape, input_range)
+    _check_path(given)
+    return _folder(given, shape, input_range) if is_folder(given) else _array(given, shape, input_range)
 
 
-def source_database(path: Path | str, shape: tuple[int, ...], *, fit: bool) -> Database | None:
+def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
     """The stimuli of a folder of pictures or of an array of bytes as a database, for the pipeline of an INI.
 
     They validate, and test too when all have labels. With `fit`, pictures get the size and the channels of `shape`
@@ -64,15 +65,15 @@ def source_database(path: Path | str, shape: tuple[int, ...], *, fit: bool) -> D
     Raises:
         N2D2Error: E401, E402, E403 for files, E414 what is no such data, E416 nothing there.
     """
-    path = Path(path)
-    _check_path(path)
+    _check_path(given)
+    path = given.path
     items: Items
-    if path.is_dir():
+    if is_folder(given):
         files = _pictures(path)
-        labels, names = np.full(len(files), -1, np.int64), ()
+        labels, names = _picture_labels(given, len(files)), ()
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
-        x, labels, names = read_arrays(path)
+        x, labels, names = read_arrays(given)
         if x.dtype != np.uint8 or labels.ndim > 1:
             return None
         if not len(x):
@@ -93,8 +94,14 @@ class _FittedItems(FileItems):
         return _fitted(self.root, self.files, self.shape, _BGR, index)
 
 
-def _check_path(path: Path) -> None:
-    if path.is_dir():
+def is_folder(given: GivenData) -> bool:
+    """Whether a folder is given, not a file or arrays."""
+    return given.arrays is None and given.path.is_dir()
+
+
+def _check_path(given: GivenData) -> None:
+    path = given.path
+    if given.arrays is not None or path.is_dir():
         return
     if not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of pictures, an .npy or an .npz file")
@@ -130,7 +137,8 @@ def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
     return (values / 255.0 * (high - low) + low).astype(np.float32)
 
 
-def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+def _folder(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+    folder = given.path
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise N2D2Error(
             "E414",
@@ -151,7 +159,7 @@ def _folder(folder: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli
             first.shape[0],
         )
     load = partial(_picture, folder, files, shape, input_range)
-    return Stimuli(files, np.full(len(files), -1), shape, load)
+    return Stimuli(files, _picture_labels(given, len(files)), shape, load)
 
 
 def _pictures(folder: Path) -> list[str]:
@@ -160,6 +168,13 @@ def _pictures(folder: Path) -> list[str]:
     if not files:
         raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
     return files
+
+
+def _picture_labels(given: GivenData, count: int) -> np.ndarray:
+    """The label of each picture, in the order of their names: -1 unless labels are given."""
+    if given.labels is None:
+        return np.full(count, -1, np.int64)
+    return label_ids(given.labels, np.empty((count, 1)), given.path)
 
 
 def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range, index: int) -> np.ndarray:
@@ -184,8 +199,8 @@ def _fitted(folder: Path, files: Sequence[str], shape: tuple[int, ...], colours:
     return resize_bilinear(image, *shape[1:])
 
 
-def _array(path: Path, shape: tuple[int, ...], input_range: Range) -> Stimuli:
-    x, labels, _ = read_arrays(path)
+def _array(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+    path, (x, labels, _) = given.path, read_arrays(given)
     if x.ndim == 3 and shape[:1] == (1,):
         x = x[:, None]
     if x.shape[1:] != shape:

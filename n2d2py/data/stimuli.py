@@ -77,6 +77,12 @@ class Stimuli:
             None if inner is None else lambda position: inner(int(chosen[position])),
         )
 
+    def spread(self, count: int) -> Stimuli:
+        """`count` stimuli at even distances, so that sorted sets are sampled over all their classes."""
+        if count >= len(self):
+            return self
+        return self.take(np.unique(np.linspace(0, len(self) - 1, count).round().astype(np.int64)))
+
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
         """Batches of `size` (the last may be smaller): x float32 (n, *shape), labels (n,), names.
 

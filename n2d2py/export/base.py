@@ -129,6 +129,10 @@ class Prepared(Generic[ResultT]):
     problems: Sequence[N2D2Error] = ()
     content: ResultT | None = None
 
+    def check(self) -> None:
+        """Raises the problems, all together."""
+        ErrorList.raise_if(list(self.problems))
+
     @property
     def result(self) -> ResultT:
         """The content.
@@ -136,7 +140,7 @@ class Prepared(Generic[ResultT]):
         Raises:
             ErrorList: the problems, all together.
         """
-        ErrorList.raise_if(list(self.problems))
+        self.check()
         if self.content is None:
             raise InternalError("an export was prepared with neither a result nor a problem")
         return self.content
@@ -153,7 +157,7 @@ class Target(Generic[ResultT]):
         layer_parameters: the parameters of single layers that it reads, besides those of the precision.
         quantization: what its integers are like.
         needs_plan: whether requests must come with `problem` and `plan`.
-        adds_residuals: whether its convolutions can do the sums that a plan gives them (`Plane.sum`).
+        adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 

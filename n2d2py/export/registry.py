@@ -25,13 +25,13 @@ def register(new: Target[Any]) -> None:
 
 
 def built_in_targets() -> list[Target[Any]]:
-    """The targets that are registered by import: those of this package."""
-    return _targets.values()
+    """The targets that are registered by import, those of this package, sorted by name."""
+    return [_targets[name] for name in sorted(_targets)]
 
 
 def target_names() -> tuple[str, ...]:
-    """The names of all targets: those of this package, then those of installed ones, sorted."""
-    return (*_targets, *sorted(_entries()))
+    """The names of all targets: those of this package, then those of installed ones, each sorted."""
+    return (*sorted(_targets), *sorted(_entries()))
 
 
 def find_target(name: str) -> Target[Any]:

@@ -2,6 +2,6 @@
 
 from n2d2py.graph.graph import Graph, Node, Tensor, complete_params
 from n2d2py.graph.precision import Precision
-from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 
-__all__ = ["Graph", "Node", "Precision", "QuantGraph", "QuantNode", "QuantTensor", "Tensor", "complete_params"]
+__all__ = ["Graph", "Node", "Precision", "QuantGraph", "QuantNode", "QuantTensor", "ResidualAdd", "Tensor", "complete_params"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import Function
 
-__all__ = ["QuantGraph", "QuantNode", "QuantTensor"]
+__all__ = ["QuantGraph", "QuantNode", "QuantTensor", "ResidualAdd"]
 
 OpT = TypeVar("OpT", bound="Op")
 FormT = TypeVar("FormT", bound=Form)
@@ -37,6 +37,43 @@ class QuantTensor:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.type.bytes
 
 
+def _requantized(acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1) -> np.ndarray:
+    low, high = (limit - kind.zero_point for limit in limits)
+    return (rescale.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualAdd:
+    """The sum that a layer does with its own result q and its last input r, element by element:
+
+        acc = multiplier * (q - zero point) + residual_multiplier * (r - zero point) + offset, then rescaled and clamped.
+
+    Attributes:
+        layer: name of the layer that it was.
+        type: number type of q.
+        bound: largest magnitude that any partial sum can reach.
+    """
+
+    layer: str
+    type: NumType
+    multiplier: int
+    residual_multiplier: int
+    offset: int
+    rescale: Rescale
+    clamp: tuple[int, int]
+    bound: int
+
+    def apply(self, own: np.ndarray, residual: np.ndarray, kind: NumType, output: NumType) -> np.ndarray:
+        """Stored elements of type `output` from those of the layer itself and those of type `kind` of the residual."""
+        acc = self.multiplier * (own.astype(np.int64) - self.type.zero_point)
+        acc = acc + self.residual_multiplier * (residual.astype(np.int64) - kind.zero_point) + self.offset
+        return _requantized(acc, self.rescale, self.clamp, output)
+
+    def stored_offset(self, kind: NumType) -> int:
+        """What is added to the products where these are of the stored integers: the zero points are in it."""
+        return self.offset - self.multiplier * self.type.zero_point - self.residual_multiplier * kind.zero_point
+
+
 @dataclass
 class QuantNode(Generic[OpT]):
     """A layer over typed tensors.
@@ -48,6 +85,7 @@ class QuantNode(Generic[OpT]):
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
         activation: only in float layers; in integer layers it is part of `clamp` or of the form.
+        residual: a sum with the last input that the layer does too; rescale, clamp and bound are those before it.
     """
 
     name: str
@@ -61,6 +99,7 @@ class QuantNode(Generic[OpT]):
     activation: Function | None = None
     location: Location | None = None
     source: list[str] = field(default_factory=list)
+    residual: ResidualAdd | None = None
 
     @property
     def output(self) -> str:
@@ -105,8 +144,7 @@ class QuantNode(Generic[OpT]):
 
         The zero point is added after rounding.
         """
-        low, high = (limit - kind.zero_point for limit in self.limits)
-        return (self.rescaling.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+        return _requantized(acc, self.rescaling, self.limits, kind, axis)
 
 
 @dataclass
@@ -165,7 +203,7 @@ class QuantGraph:
             known.update(node.outputs)
             if self.is_integer(node):
                 for name in node.outputs:
-                    kind = self.type(name)
+                    kind = self.type(name) if node.residual is None else node.residual.type
                     if node.clamp and not (kind.qmin <= node.clamp[0] <= node.clamp[1] <= kind.qmax):
                         raise InternalError(f"{node.name}: clamp {node.clamp} leaves {kind.name}")
         for name in self.outputs:
@@ -191,6 +229,7 @@ class QuantGraph:
                     "outputs": n.outputs,
                     "clamp": list(n.clamp) if n.clamp else None,
                     "bound": int(n.bound),
+                    **({"residual": n.residual.layer} if n.residual else {}),
                 }
                 for n in self.nodes
             ],

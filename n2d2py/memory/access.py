@@ -1,36 +1,42 @@
-"""In which order operators read their inputs and store their outputs, as far as planning needs it.
+"""How operators go through memory: the contract between them and the planners.
 
-Kernel contract: output lines are stored in order, any order inside a line (windows); pointwise
-operators read all operands of an element before they store it, forwards; the others may read
-anything at any time.
+An operator announces its access by a function under `@memory_access("Kind")`. Kernel contract: output lines are stored in
+order, any order inside a line (windows); pointwise operators read all operands of an element before they store it, forwards;
+the others may read anything at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
-if TYPE_CHECKING:
-    from n2d2py.memory.problem import OpSpec, TensorSpec
+from n2d2py.errors import InternalError
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.registry import Registry
 
 __all__ = [
-    "TYPES",
+    "MEMORY_ACCESSES",
     "Access",
-    "access_of",
-    "accumulates",
-    "dead_lines",
-    "faults",
-    "in_known_terms",
-    "partial_bytes",
-    "scale_of",
-    "table_lines",
-    "work",
+    "Arrival",
+    "Concatenated",
+    "LineTable",
+    "Overlay",
+    "Pointwise",
+    "PoolWindow",
+    "Ranges",
+    "TensorSpec",
+    "Upsample",
+    "View",
+    "Whole",
+    "Window",
+    "memory_access",
 ]
 
 
-class Access(Enum):
+class Overlay(Enum):
     """How the output of an operator may lie over an input that dies at it."""
 
     WINDOW = "lines of the input die one after the other"
@@ -39,182 +45,281 @@ class Access(Enum):
     VIEW = "no code: the output is the input's bytes"
 
 
-TYPES: dict[str, Access] = {
-    "conv": Access.WINDOW,
-    "pool": Access.WINDOW,
-    "pad": Access.WINDOW,
-    "upsample": Access.WINDOW,
-    "window": Access.WINDOW,
-    "add": Access.POINTWISE,
-    "ew": Access.POINTWISE,
-    "fc": Access.WHOLE,
-    "softmax": Access.WHOLE,
-    "concat": Access.WHOLE,
-    "copy": Access.WHOLE,
-    "normalize": Access.WHOLE,
-    "reshape": Access.VIEW,
-}
+@dataclass(frozen=True)
+class TensorSpec:
+    """One activation tensor in HWC; a vector is 1 x 1 x C. `element_bytes` is 1, 2, 4 or 8."""
+
+    name: str
+    height: int
+    width: int
+    channels: int
+    element_bytes: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(height, width, channels)."""
+        return self.height, self.width, self.channels
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Useful bytes of one pixel."""
+        return self.channels * self.element_bytes
+
+    @property
+    def bytes(self) -> int:
+        """Useful bytes of the tensor."""
+        return prod(self.shape) * self.element_bytes
 
 
-def access_of(op: OpSpec, source: TensorSpec, output: TensorSpec) -> Access:
-    """How `op` goes through `source`: a broadcast operand of a pointwise operator is needed to the
-    end.
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """In which order an operator reads its inputs and stores its output.
+
+    Attributes:
+        by_lines: whether the kernel can make single lines of the output.
+        prefers_caller: whether it is faster when its output stays in the buffer of the caller.
+        aliases: number of the input over whose place the output lies exactly, each element of which is read when that of the
+            output is stored; None without one. What is said below of inputs is of the others.
     """
-    kind = TYPES[op.type]
-    return Access.WHOLE if kind is Access.POINTWISE and source.shape != output.shape else kind
 
+    by_lines: bool = True
+    prefers_caller: bool = False
+    aliases: int | None = None
+    overlay: ClassVar[Overlay] = Overlay.WHOLE
+    single: ClassVar[str] = ""
+    """What an operator is called that reads one tensor only; "" for the others."""
 
-def accumulates(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
-    """Whether the operator can take its input line by line into partial results: a pool over the whole input."""
-    if op.type != "pool":
+    def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
+        """How the output may lie over `source`."""
+        return self.overlay
+
+    def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
+        """For each of `lines` lines of the output the lines of `source` that it reads, in ascending order.
+
+        `numbers`: which inputs are `source`.
+        """
+        raise InternalError(f"{type(self).__name__} does not go line by line")
+
+    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
+        """For an operator of Overlay.WINDOW: y -> how many leading lines of `source` no output line >= y reads."""
+        return lambda y: min(source.height, y)
+
+    @property
+    def lead(self) -> int:
+        """Lines of the output that are stored before the first line of the input dies, as N2D2 counts them, less one."""
+        return 0
+
+    def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
+        """Whether the operator can take its input line by line into partial results."""
         return False
-    source, output = tensors[op.inputs[0]], tensors[op.output]
-    window = (op.attributes["kh"], op.attributes["kw"])
-    return (
-        window == (source.height, source.width)
-        and not any(op.attributes["pads"])
-        and (output.height, output.width) == (1, 1)
-        and source.height > 1
-    )
+
+    def computed(self, source: TensorSpec, output: TensorSpec) -> int:
+        """Multiply-accumulates."""
+        return 0
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        """What is wrong with the access for these inputs and this output; empty when nothing is."""
+        return []
 
 
-def partial_bytes(op: OpSpec, tensors: dict[str, TensorSpec]) -> int:
-    """Bytes of the partial results of an operator that accumulates; `sum_bytes` for each channel."""
-    return tensors[op.output].channels * op.attributes.get("sum_bytes", 4)
+@dataclass(frozen=True)
+class Window(Access):
+    """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal).
 
-
-def in_known_terms(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
-    """Whether any reader of maps knows the operator: no "window", one factor or dilation for both axes, and operands of
-    the output's shape.
+    Attributes:
+        pads: lines and columns of zeros at the top, left, bottom, right; negative ones cut a window of one pixel.
     """
-    if TYPES[op.type] is Access.POINTWISE:
-        return all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
-    return op.type != "window" and all(isinstance(op.attributes.get(key, 1), int) for key in ("scale", "dil"))
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    overlay: ClassVar[Overlay] = Overlay.WINDOW
+    single: ClassVar[str] = "convolution"
+
+    def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
+        found, dilation = [], self.dilation[0]
+        for y in range(lines):
+            first = y * self.stride[0] - self.pads[0]
+            skipped = max(0, -(first // dilation))  # taps above the first line
+            found.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
+        return found
+
+    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
+        return lambda y: min(source.height, max(0, y * self.stride[0] - self.pads[0]))
+
+    @property
+    def lead(self) -> int:
+        return self.pads[0] // self.stride[0]
+
+    def computed(self, source: TensorSpec, output: TensorSpec) -> int:
+        return prod(output.shape) * prod(self.kernel) * (source.channels // self.groups)
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        if min(*self.kernel, *self.stride) < 1 or min(self.pads) < 0 < max(self.kernel) - 1:
+            return ["kernel and stride must be at least 1, pads at least 0 but for a window of one pixel"]
+        return []
 
 
-def scale_of(op: OpSpec) -> tuple[int, int]:
-    """The factors (vertical, horizontal) of an upsample."""
-    scale = op.attributes["scale"]
-    return (scale[0], scale[1]) if isinstance(scale, (list, tuple)) else (scale, scale)
+@dataclass(frozen=True)
+class PoolWindow(Window):
+    """Each output element reads a window of its own channel.
+
+    Attributes:
+        mode: what is done with the window, for readers of files.
+        partial_bytes: bytes of what a channel is reduced to, before the output is computed from it; None for 4.
+    """
+
+    mode: str = ""
+    partial_bytes: int | None = None
+    single: ClassVar[str] = "pool"
+
+    def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
+        """A pool over the whole input does."""
+        return (
+            self.kernel == (source.height, source.width)
+            and not any(self.pads)
+            and (output.height, output.width) == (1, 1)
+            and source.height > 1
+        )
+
+    def computed(self, source: TensorSpec, output: TensorSpec) -> int:
+        return prod(output.shape) * prod(self.kernel)
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        found = super().faults(sources, output)
+        if not found and sources[0].channels != output.channels:
+            return [f"a pool keeps the channels; {sources[0].channels} in, {output.channels} out"]
+        return found
 
 
-def table_lines(op: OpSpec, name: str) -> list[range]:
-    """For each line of the output of a "window" the lines of an input that it reads, as one range."""
-    tables = [table for source, table in zip(op.inputs, op.attributes["lines"], strict=True) if source == name]
-    return [
-        range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
-        for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables, strict=True))
-    ]
+@dataclass(frozen=True)
+class Upsample(Access):
+    """Each pixel is repeated: `factors` (vertical, horizontal)."""
+
+    factors: tuple[int, int]
+    overlay: ClassVar[Overlay] = Overlay.WINDOW
+    single: ClassVar[str] = "upsampling"
+
+    def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
+        return [range(y // self.factors[0], y // self.factors[0] + 1) for y in range(lines)]
+
+    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
+        return lambda y: min(source.height, y // self.factors[0])
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        source = sources[0]
+        if output.shape != (source.height * self.factors[0], source.width * self.factors[1], source.channels):
+            return [f"{source.shape} upsampled by {self.factors} is not {output.shape}"]
+        return []
 
 
-def dead_lines(op: OpSpec, source: TensorSpec) -> Callable[[int], int]:
-    """For a window operator: y -> how many leading input lines no output line >= y reads."""
-    height = source.height
-    if op.type == "window":
-        needed = height
-        firsts = []
-        for lines in reversed(table_lines(op, source.name)):
+Ranges = tuple[tuple[int, int], ...]
+"""For each position of an output's axis the range [first, stop) of an input's positions that it reads."""
+
+
+@dataclass(frozen=True)
+class LineTable(Access):
+    """Any other operator that goes line by line: for each input the ranges of its lines and of its columns."""
+
+    lines: tuple[Ranges, ...]
+    columns: tuple[Ranges, ...]
+    overlay: ClassVar[Overlay] = Overlay.WINDOW
+
+    def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
+        """As one range of each line, where an operator reads a tensor twice."""
+        tables = [self.lines[number] for number in numbers]
+        return [
+            range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
+            for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables, strict=True))
+        ]
+
+    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
+        needed, firsts = source.height, []
+        for lines in reversed(self.reads(numbers, source, len(self.lines[numbers[0]]))):
             needed = min(needed, lines.start if lines else needed)
             firsts.append(needed)
         firsts.reverse()
-        return lambda y: firsts[y] if y < len(firsts) else height
-    if op.type == "upsample":
-        factor = scale_of(op)[0]
-        return lambda y: min(height, y // factor)
-    stride = op.attributes["sh"] if op.type != "pad" else 1
-    top = op.attributes["pads"][0]
-    return lambda y: min(height, max(0, y * stride - top))
+        return lambda y: firsts[y] if y < len(firsts) else source.height
 
-
-def work(op: OpSpec, tensors: dict[str, TensorSpec]) -> int:
-    """About what an operator computes, in multiply-accumulates; a byte read or stored counts as four."""
-    output = tensors[op.output]
-    moved = output.bytes + sum(tensors[name].bytes for name in op.inputs)
-    if op.type not in ("conv", "pool"):
-        return 4 * moved
-    taps = op.attributes["kh"] * op.attributes["kw"]
-    depth = tensors[op.inputs[0]].channels // op.attributes.get("groups", 1) if op.type == "conv" else 1
-    return prod(output.shape) * taps * depth + 4 * moved
-
-
-def faults(op: OpSpec, tensors: dict[str, TensorSpec]) -> list[str]:
-    """What is wrong with an operator whose tensors all exist; empty when nothing is."""
-    if op.type not in TYPES:
-        return [f"the operator type {op.type} is unknown; known: {', '.join(sorted(TYPES))}"]
-    if not op.inputs:
-        return ["the operator reads nothing"]
-    if op.scratch_bytes < 0:
-        return [f"scratch of {op.scratch_bytes} bytes"]
-    sources, output = [tensors[name] for name in op.inputs], tensors[op.output]
-    found = []
-    if TYPES[op.type] in (Access.WINDOW, Access.VIEW) and op.type != "window" and len(sources) != 1:
-        found.append(f"a {op.type} reads one tensor, not {len(sources)}")
-    found += [f"{op.type} needs the attribute {key}" for key in _REQUIRED.get(op.type, ()) if key not in op.attributes]
-    if found:
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        found = []
+        for axis, key in enumerate(("lines", "columns")):
+            sizes, tables = [source.shape[axis] for source in sources], getattr(self, key)
+            if [len(table) for table in tables] != [output.shape[axis]] * len(sources) or any(
+                not 0 <= first <= stop <= size for table, size in zip(tables, sizes, strict=True) for first, stop in table
+            ):
+                found.append(f"the table of {key} is not one of ranges within each input")
         return found
-    if op.type in ("conv", "pool"):
-        found += _window_faults(op, sources[0], output)
-        found += _residual_faults(op, tensors)
-    elif op.type == "window":
-        found += _table_faults(op, sources, output)
-    elif op.type == "reshape":
-        if prod(sources[0].shape) != prod(output.shape) or sources[0].element_bytes != output.element_bytes:
-            found.append(f"{sources[0].shape} cannot be seen as {output.shape}")
-    elif op.type == "concat":
+
+
+@dataclass(frozen=True)
+class Pointwise(Access):
+    """Each output element reads one element of each operand; an operand of another shape is repeated."""
+
+    overlay: ClassVar[Overlay] = Overlay.POINTWISE
+
+    def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
+        """An operand that is repeated is needed to the end."""
+        return Overlay.POINTWISE if source.shape == output.shape else Overlay.WHOLE
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        return (
+            [] if any(t.shape == output.shape for t in sources) else [f"no operand has the shape {output.shape} of the output"]
+        )
+
+
+@dataclass(frozen=True)
+class Concatenated(Access):
+    """The inputs one behind the other, along channels; `rescales`: the values change and so must be copied."""
+
+    rescales: bool = False
+    overlay: ClassVar[Overlay] = Overlay.WINDOW
+
+    def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
+        return [range(y, y + 1) for y in range(lines)]
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
         if sum(t.channels for t in sources) != output.channels or any(t.shape[:2] != output.shape[:2] for t in sources):
-            found.append(f"{[t.shape for t in sources]} do not concatenate to {output.shape} along channels")
-    elif TYPES[op.type] is Access.POINTWISE and not any(t.shape == output.shape for t in sources):
-        found.append(f"no operand has the shape {output.shape} of the output")
-    elif op.type == "upsample":
-        factors = scale_of(op)
-        if output.shape != (sources[0].height * factors[0], sources[0].width * factors[1], sources[0].channels):
-            found.append(f"{sources[0].shape} upsampled by {factors} is not {output.shape}")
-    elif op.type == "pad":
-        top, left, bottom, right = op.attributes["pads"]
-        height, width = sources[0].height + top + bottom, sources[0].width + left + right
-        if output.shape != (height, width, sources[0].channels):
-            found.append(f"{sources[0].shape} padded by {op.attributes['pads']} is not {output.shape}")
-    return found
-
-
-_REQUIRED = {
-    "conv": ("kh", "kw", "sh", "sw", "pads"),
-    "pool": ("kh", "kw", "sh", "sw", "pads"),
-    "pad": ("pads",),
-    "upsample": ("scale",),
-    "window": ("lines", "columns"),
-}
-
-
-def _residual_faults(op: OpSpec, tensors: dict[str, TensorSpec]) -> list[str]:
-    if op.residual is None:
+            return [f"{[t.shape for t in sources]} do not concatenate to {output.shape} along channels"]
         return []
-    residual, output = tensors[op.residual], tensors[op.output]
-    if (residual.shape, residual.element_bytes) != (output.shape, output.element_bytes) or op.residual in op.inputs:
-        return [f"its residual {op.residual} has not the form of its output, or is its input"]
-    return []
 
 
-def _table_faults(op: OpSpec, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-    """Each input has a range of its lines for every line of the output, and of its columns for every column."""
-    found = []
-    for axis, key in enumerate(("lines", "columns")):
-        sizes = [source.shape[axis] for source in sources]
-        tables = op.attributes[key]
-        if [len(table) for table in tables] != [output.shape[axis]] * len(sources) or any(
-            not 0 <= first <= stop <= size for table, size in zip(tables, sizes, strict=True) for first, stop in table
-        ):
-            found.append(f"the table of {key} is not one of ranges within each input")
-    return found
+@dataclass(frozen=True)
+class Whole(Access):
+    """Any element of the output may read all of the inputs."""
 
 
-def _window_faults(op: OpSpec, source: TensorSpec, output: TensorSpec) -> list[str]:
-    top, left, bottom, right = op.attributes["pads"]
-    if (
-        min(op.attributes[key] for key in ("kh", "kw", "sh", "sw")) < 1
-        or min(top, left, bottom, right) < 0 < max(op.attributes["kh"], op.attributes["kw"]) - 1
-    ):
-        return ["kernel and stride must be at least 1, pads at least 0 but for a window of one pixel"]
-    if op.type == "pool" and source.channels != output.channels:
-        return [f"a pool keeps the channels; {source.channels} in, {output.channels} out"]
-    return []
+@dataclass(frozen=True)
+class View(Access):
+    """The same elements in the same order, perhaps in another shape."""
+
+    overlay: ClassVar[Overlay] = Overlay.VIEW
+    single: ClassVar[str] = "view"
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        if prod(sources[0].shape) != prod(output.shape) or sources[0].element_bytes != output.element_bytes:
+            return [f"{sources[0].shape} cannot be seen as {output.shape}"]
+        return []
+
+
+@dataclass(frozen=True)
+class Arrival(Access):
+    """Lines of a network input come from outside; a planner's own, no operator's."""
+
+
+Accessing = Callable[[QuantNode, QuantGraph], Access]
+MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.memory.layouts")
+"""How layers go through memory, by operator kind."""
+
+
+def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
+    """Says, as a decorator, how layers of these operator kinds go through memory; a second one for a kind is an InternalError."""
+
+    def register(function: Accessing) -> Accessing:
+        for kind in kinds:
+            MEMORY_ACCESSES.add(kind, function)
+        return function
+
+    return register

@@ -1,7 +1,7 @@
 """From tensors to buffers: what shares its bytes by construction, and how long it lives.
 
 Every tensor belongs to a buffer: itself, or what it is a view of (reshape), or the concatenation
-that it is a part of when that is done in place, or the residual that a convolution stores over.
+that it is a part of when that is done in place, or the input whose place an output takes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import lcm
 
-from n2d2py.memory.access import TYPES, Access, accumulates
+from n2d2py.memory.access import Concatenated, View
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -52,14 +52,14 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     writers = {op.output: op for op in problem.ops}
     uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
     for op in problem.ops:
-        for name in op.reads:
+        for name in op.inputs:
             uses[name] = uses.get(name, 0) + 1
 
     def direct(name: str, output: TensorSpec) -> bool:
         writer = writers.get(name)
         return (
             writer is not None
-            and writer.type not in ("concat", "reshape")
+            and not isinstance(writer.access, (Concatenated, View))
             and uses[name] == 1
             and problem.tensors[name].element_bytes == output.element_bytes
         )
@@ -67,8 +67,8 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     return [
         op.name
         for op in problem.ops
-        if op.type == "concat"
-        and not op.attributes.get("rescale")
+        if isinstance(op.access, Concatenated)
+        and not op.access.rescales
         and all(direct(name, problem.tensors[op.output]) for name in op.inputs)
     ]
 
@@ -88,7 +88,7 @@ class Buffers:
     def __init__(self, problem: MemoryProblem, settings: Settings, in_place: Collection[str]):
         self.problem, self.settings = problem, settings
         self.in_place = set(in_place)
-        self.views = self.in_place | {op.name for op in problem.ops if TYPES[op.type] is Access.VIEW}
+        self.views = self.in_place | problem.views
         self.clock = self._clocks()
         self.of = self._make()
 
@@ -100,7 +100,7 @@ class Buffers:
         depth = dict.fromkeys(self.problem.inputs, -1)
         position = 0
         for op in self.problem.ops:
-            depth[op.output] = 1 + max(depth[name] for name in op.reads)
+            depth[op.output] = 1 + max(depth[name] for name in op.inputs)
             clocks[op.name] = depth[op.output] if self.settings.clock == "level" else position
             position += op.name not in self.views
         return clocks
@@ -129,14 +129,14 @@ class Buffers:
             clock, name = self.clock[op.name], op.output
             if op.name in self.in_place:
                 buffers[name] = buffers[op.inputs[0]]
-            elif op.type == "reshape":
+            elif isinstance(op.access, View):
                 buffers[name] = buffers[op.inputs[0]]
                 buffers[name].parts[name] = 0
                 if tensors[name].shape != buffers[name].root.shape:
                     buffers[name].reshaped.add(name)
-            elif op.residual is not None:
-                buffers[name] = buffers[op.residual]
-                buffers[name].parts[name] = buffers[name].parts[op.residual]
+            elif op.aliased is not None:
+                buffers[name] = buffers[op.aliased]
+                buffers[name].parts[name] = buffers[name].parts[op.aliased]
             elif name in part_of:
                 concat = part_of[name]
                 known = next((buffers[t] for t in concat.inputs if t in buffers), None)
@@ -145,9 +145,9 @@ class Buffers:
             else:
                 buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
             if op.name not in self.views:
-                for source in op.reads:
+                for source in op.inputs:
                     buffers[source].readers.append(op.name)
-            for touched in (name, *op.reads):
+            for touched in (name, *op.inputs):
                 buffers[touched].death = max(buffers[touched].death, clock)
         for name in problem.outputs:
             buffers[name].is_output = True
@@ -162,9 +162,9 @@ class Buffers:
         """Whether an output of the network is written straight to the caller. A concatenation in place is not, nor a pool
         that may keep partial results.
         """
-        if writer.name in self.in_place or accumulates(writer, self.problem.tensors) or self.settings.include_output:
+        if writer.name in self.in_place or writer.accumulates(self.problem.tensors) or self.settings.include_output:
             return False
-        return self.settings.include_output is False or (not buffer.readers and writer.attributes.get("straight", False))
+        return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
     def _concat_buffer(self, concat: OpSpec, birth: int) -> Buffer:
         root = self.problem.tensors[concat.output]

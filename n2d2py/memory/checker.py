@@ -5,7 +5,7 @@ The arena is an array of stamps. A store puts the stamp of (tensor, byte) at eac
 compares; an operator that loses a byte is named with the tensor that overwrote it. This module
 shares no code with the planner and reads the GRAPH and the MAP in their JSON form.
 
-Order inside an operator. Window operators (conv, pool, pad, upsample) and concatenations store
+Order inside an operator. Window operators (conv, pool, upsample, window) and concatenations store
 output lines in order, in any order inside a line: what line y reads must survive all stores of
 lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (add, ew) read all
 operands of an element before they store it, in HWC order, or from the last to the first element
@@ -17,7 +17,7 @@ of its input at a time: its scratch then holds partial results from one step to 
 commits, with the last line, writes the output.
 
 A convolution with a `residual` adds the bytes of that tensor to what it stores: its output lies exactly over them, and they
-must be intact when it runs. The addition itself is then a view.
+must be intact when it runs.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory.case import Case, Violation
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.replay import Replay
@@ -42,7 +43,7 @@ _ELEMENTS = ("hwc", "-h-w-c")
 
 def check_plan(problem: MemoryProblem, plan: MemoryPlan) -> list[Violation]:
     """The faults of a plan, empty when it is proved; checks the JSON that the export writes."""
-    return check_map(problem.to_json(), plan.to_json())
+    return check_map(graph_json(problem), map_json(plan))
 
 
 def check_map(graph: dict[str, Any], memory_map: dict[str, Any]) -> list[Violation]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from n2d2py.memory.access import partial_bytes
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
@@ -157,7 +156,7 @@ class Cutter:
             if n not in whole:
                 rings[op.output] = rows.ring(n)
                 size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
-            partial = self.up(partial_bytes(op, self.tensors)) if rows.accumulating[n] else 0
+            partial = self.up(op.partial_bytes(self.tensors)) if rows.accumulating[n] else 0
             inner.append(inner[-1] + size + self.up(op.scratch_bytes) + partial)
         return _Window(rows, first, rings, inner)
 
@@ -182,7 +181,7 @@ class Cutter:
         ops = self.ops[begin:end]
         pairs = self._pairs(begin, end, window)
         partial = {
-            op.name: partial_bytes(op, self.tensors)
+            op.name: op.partial_bytes(self.tensors)
             for n, op in enumerate(ops)
             if window.rows.accumulating[begin - window.first + n]
         }
@@ -210,7 +209,7 @@ class Cutter:
             for position in range(begin, end):
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or output.external or (window is not None and not self._leaves(position, end)):
+                if output is source or output.external or not self._leaves(position, end):
                     continue
                 out = buffers.form(output)
                 if window is None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.files import write_text
+from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.log_text import mapping_text
 from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["in_known_terms", "json_text", "write_memory_files"]
+__all__ = ["json_text", "write_memory_files"]
 
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
@@ -23,22 +24,14 @@ def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
-        "memory_graph.json": json_text(in_known_terms(problem, plan).to_json()),
-        "memory_map.json": json_text(plan.to_json()),
+        "memory_graph.json": json_text(graph_json(in_known_terms(problem, plan))),
+        "memory_map.json": json_text(map_json(plan)),
         "memory_mapping.log": mapping_text(problem, plan),
     }
     for name, text in texts.items():
         write_text(folder / name, text)
     if picture:
         draw_plan(problem, plan, folder / "memory_mapping.png")
-
-
-def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
-    """The problem with "fc", which reads its inputs whole, for each operator of unknown terms (`MemoryProblem.unknown`) that
-    the plan does not run by lines or over an input: a reader of the files need not know them.
-    """
-    streamed = set(plan.streamed)
-    return problem.read_whole([name for name in problem.unknown() if name not in streamed and not plan.overlaps(problem, name)])
 
 
 def json_text(data: dict[str, Any]) -> str:

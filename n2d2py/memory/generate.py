@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from n2d2py.memory.access import Access, access_of, dead_lines
+from n2d2py.memory.access import Concatenated, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
 from n2d2py.memory.manager import Geometry, Manager, Space, SpacePlane
-from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.settings import Settings
 
@@ -56,25 +56,25 @@ class Generation:
         """The output's plane in the space of the largest input that dies at `op`, where that is
         safe.
         """
-        concatenates = op.type == "concat" or (len(buffer.parts) > 1 and buffer.root.name != op.output)
+        concatenates = isinstance(op.access, Concatenated) or (len(buffer.parts) > 1 and buffer.root.name != op.output)
         if not self.settings.optimize_buffer or concatenates:
             return None
-        candidates = [name for name in op.inputs if self.buffers.belongs_to(name, op)]
+        candidates = [name for name in op.operands if self.buffers.belongs_to(name, op)]
         if not candidates:
             return None
         name = max(candidates, key=lambda n: self._planes[self.buffers.of[n]].form.bytes)
         tensor, output = self.problem.tensors[name], self.problem.tensors[op.output]
-        access = access_of(op, tensor, output)
+        overlay = op.access.over(tensor, output)
         source, form = self._plane_of(name), self.buffers.form(buffer)
-        windowed = access is Access.WINDOW
-        dead = dead_lines(op, tensor) if windowed else (lambda y: 0)
+        windowed = overlay is Overlay.WINDOW
+        dead = op.dead(tensor) if windowed else (lambda y: 0)
         needed = None
         if windowed:
             needed = _ring_bytes(op, source.form, form, dead)
-        elif access is Access.POINTWISE:
+        elif overlay is Overlay.POINTWISE:
             needed = max(source.form.bytes, form.bytes)
         return self._manager.reallocate(
-            op.name, source, form, buffer.birth, buffer.death, access=access, dead=dead, needed=needed
+            op.name, source, form, buffer.birth, buffer.death, overlay=overlay, dead=dead, needed=needed
         )
 
     def _plane_of(self, name: str) -> SpacePlane:
@@ -90,7 +90,7 @@ class Generation:
         """The plan, once every space has its offset."""
         clock, views = self.buffers.clock, self.buffers.views
         order = self.buffers.order()
-        schedule = tuple(Step(op.name, clock[op.name], op.name in views) for op in order)
+        schedule = tuple(Step(op.name, clock[op.name]) for op in order)
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in order if op.name not in views}
         planes = {
@@ -99,7 +99,8 @@ class Generation:
         used = [plane for space in self.spaces for plane in space.planes]
         arena = max((plane.space.offset + top for plane in used for _, top in plane.intervals), default=0)
         scratch = {name: Scratch(plane.space.offset, plane.form.size) for name, plane in self._scratch.items()}
-        return MemoryPlan(strategy, arena, planes, schedule, scratch, self.settings.by_export_name())
+        ops = {op.name: OpPlan(op.name in views, scratch=scratch.get(op.name), aliases=op.aliased) for op in order}
+        return MemoryPlan(strategy, arena, planes, schedule, ops, self.settings.by_export_name())
 
     def _final_plane(self, name: str, writer: str | None, end: int) -> Plane:
         """The plane of a tensor at its address in the arena; network outputs are read after the
@@ -135,6 +136,5 @@ def _ring_bytes(op: OpSpec, source: Geometry, output: Geometry, dead: Callable[[
     arenas compare with N2D2's.
     """
     needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
-    top, stride = op.attributes.get("pads", (0,))[0], op.attributes.get("sh", 1)
-    rule = max(source.bytes, output.bytes) + (1 + top // stride) * output.line
+    rule = max(source.bytes, output.bytes) + (1 + op.access.lead) * output.line
     return max(needed, rule)

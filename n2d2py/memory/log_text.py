@@ -20,7 +20,7 @@ def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
         lines += ["", name, "  " + _plane_line(plan.planes[name])]
     first = {step.op: step for step in reversed(plan.schedule) if not step.arrives}
     for step in (first[name] for name in plan.order):
-        note = "  (view, no code)" if step.view else "  (by lines)" if step.lines else ""
+        note = "  (view, no code)" if step.op in plan.views else "  (by lines)" if step.lines else ""
         lines += ["", step.op, "  " + _plane_line(plan.planes[specs[step.op].output]) + note]
         if step.op in plan.scratch:
             scratch = plan.scratch[step.op]

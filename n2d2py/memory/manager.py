@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from n2d2py.memory.access import Access
+from n2d2py.memory.access import Overlay
 
 __all__ = ["Geometry", "Manager", "Share", "Space", "SpacePlane"]
 
@@ -131,7 +131,7 @@ class Share:
     op: str
     source: SpacePlane
     output: SpacePlane
-    access: Access
+    overlay: Overlay
     dead: Callable[[int], int]
 
     @property
@@ -139,9 +139,9 @@ class Share:
         """Whether no store of the output hits a byte of the input that is still to be read."""
         if not _meet(self.source.intervals, self.output.intervals):
             return True
-        if self.access is Access.POINTWISE:
+        if self.overlay is Overlay.POINTWISE:
             return self._safe_pointwise()
-        return self.access is Access.WINDOW and self._safe_lines()
+        return self.overlay is Overlay.WINDOW and self._safe_lines()
 
     def _safe_lines(self) -> bool:
         """Line y of the output misses every input line that is still needed, for all y."""
@@ -160,7 +160,7 @@ class Share:
     def _safe_pointwise(self) -> bool:
         """Element i of the output may reach up to element i of the input, and no later one."""
         rows = self.source.form.count
-        later = replace(self, access=Access.WINDOW, dead=lambda y: min(rows, y + 1))
+        later = replace(self, overlay=Overlay.WINDOW, dead=lambda y: min(rows, y + 1))
         return later._safe_lines() and all(self._in_step(y) for y in range(rows))
 
     def _in_step(self, y: int) -> bool:
@@ -207,7 +207,7 @@ class Manager:
         allocated: int,
         released: int,
         *,
-        access: Access,
+        overlay: Overlay,
         dead: Callable[[int], int],
         needed: int | None,
     ) -> SpacePlane | None:
@@ -225,7 +225,7 @@ class Manager:
             step = form.unit + source.form.unit
             sizes = [first] + [self._rounded(source, form, first + 1 + more * step) for more in range(3)]
         for size in sizes:
-            plane = self._try(op, source, form, size, access, dead)
+            plane = self._try(op, source, form, size, overlay, dead)
             if plane is not None:
                 plane.allocated, plane.released = allocated, released
                 space.released = max(space.released, released)
@@ -241,7 +241,7 @@ class Manager:
 
     @staticmethod
     def _try(
-        op: str, source: SpacePlane, form: Geometry, size: int, access: Access, dead: Callable[[int], int]
+        op: str, source: SpacePlane, form: Geometry, size: int, overlay: Overlay, dead: Callable[[int], int]
     ) -> SpacePlane | None:
         """The plane in the space grown to `size`, or None, the space unchanged, when that is not
         safe.
@@ -250,7 +250,7 @@ class Manager:
         space.size = size
         start = -(-source.end // form.element) * form.element
         plane = SpacePlane(space, form, start, 0, 0)
-        share = Share(op, source, plane, access, dead)
+        share = Share(op, source, plane, overlay, dead)
         others_hold = size == before or (all(p.sound for p in space.planes) and all(s.safe for s in space.shares))
         if plane.sound and share.safe and others_hold:
             space.planes.append(plane)

@@ -115,7 +115,7 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
             end = max(end, stop)
         held[clock] = total
     peak = max(held, key=lambda clock: (held[clock], -clock))
-    return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and not step.view))
+    return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and step.op not in plan.views))
 
 
 def listed(names: list[str], count: int) -> str:

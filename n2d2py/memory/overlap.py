@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.memory.access import Access, access_of, scale_of, table_lines
+from n2d2py.memory.access import Overlay
 from n2d2py.memory.manager import Geometry
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Reach", "exact_reads", "line_reads", "reach"]
+__all__ = ["Reach", "line_reads", "reach"]
 
 
 @dataclass(frozen=True)
@@ -41,33 +41,9 @@ class Reach:
         return self.source + self.output - self.span(backwards)
 
 
-def exact_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
-    """For each line of the output the lines of the input that it reads, in ascending order."""
-    if op.type == "concat":
-        return [range(y, y + 1) for y in range(lines)]
-    if op.type == "upsample":
-        factor = scale_of(op)[0]
-        return [range(y // factor, y // factor + 1) for y in range(lines)]
-    if op.type == "window":
-        return table_lines(op, source.name)
-    top = op.attributes["pads"][0]
-    if op.type == "pad":
-        taps, stride, dilation = 1, 1, 1
-    else:
-        taps, stride = op.attributes["kh"], op.attributes["sh"]
-        dilation = op.attributes.get("dil", 1)
-        dilation = dilation[0] if isinstance(dilation, (list, tuple)) else dilation
-    reads = []
-    for y in range(lines):
-        first = y * stride - top
-        skipped = max(0, -(first // dilation))  # taps above the first line
-        reads.append(range(first + skipped * dilation, min(first + taps * dilation, source.height), dilation))
-    return reads
-
-
 def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
     """For each line of the output the lines of the input that it reads, and those between them, as one range."""
-    return [range(read[0], read[-1] + 1) if read else range(0) for read in exact_reads(op, source, lines)]
+    return [range(read[0], read[-1] + 1) if read else range(0) for read in op.reads(source, lines)]
 
 
 def reach(
@@ -83,10 +59,10 @@ def reach(
 
     The forms are those of the buffers; the parts are the tensors' offsets within a pixel of them.
     """
-    access = access_of(op, source, output)
-    if access is Access.POINTWISE:
+    overlay = op.access.over(source, output)
+    if overlay is Overlay.POINTWISE:
         ahead, behind = _elements(source, source_form, output, output_form)
-    elif access is Access.WINDOW or op.type == "concat":
+    elif overlay is Overlay.WINDOW:
         reads = line_reads(op, source, output.height)
         ahead, behind = _lines(reads, source_form.line, output_form.line)
         return _limited(ahead, behind, source_form, output_form)

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from math import lcm
 from random import Random
 
-from n2d2py.memory.access import Access, access_of, work
+from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
-from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import OpSpec
 
 __all__ = ["Block", "Packing", "Pair", "Placement"]
 
-_WINDOW = 1000
+_TABLE = 1000
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Packing:
             output = buffers.of[op.output]
             if output.birth != buffers.clock[op.name] or not output.produced or output.external:
                 continue
-            for name in dict.fromkeys(op.inputs):
+            for name in dict.fromkeys(op.operands):
                 source = buffers.of[name]
                 if not buffers.dies_at(name, op) or source is output:
                     continue
@@ -124,18 +124,18 @@ class Packing:
         buffers, tensors = self.buffers, self.buffers.problem.tensors
         source, output = tensors[name], tensors[op.output]
         return (
-            access_of(op, source, output) is Access.POINTWISE
+            op.access.over(source, output) is Overlay.POINTWISE
             and source.element_bytes == output.element_bytes
             and buffers.geometry(name).stride == buffers.geometry(op.output).stride
             and buffers.of[name].parts[name] == buffers.of[op.output].parts[op.output]
         )
 
     def cost(self, number: int) -> int:
-        """What it costs when operator `number` stores its lines in order: its work; far more for a "window", which a reader
+        """What it costs when operator `number` stores its lines in order: its work; far more for one with a table, which a reader
         of the map must then know.
         """
         op = self.ops[number]
-        return work(op, self.buffers.problem.tensors) * (_WINDOW if op.type == "window" else 1)
+        return op.work(self.buffers.problem.tensors) * (_TABLE if isinstance(op.access, LineTable) else 1)
 
     def _pair(self, number: int, source: int, output: int, found: Reach, exact: bool = False) -> Pair:
         """The pair of two blocks, its distances rounded to the safe side."""
@@ -234,12 +234,9 @@ class Packing:
             for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
             if pair.reach.ahead < distance < pair.reach.source
         }
-        schedule = tuple(
-            Step(op.name, clock[op.name], op.name in buffers.views, op.name in backwards) for op in buffers.order()
-        )
+        schedule = tuple(Step(op.name, clock[op.name]) for op in buffers.order())
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in self.ops}
-        sums = {op.output: op.attributes.get("sum") for op in self.ops}
         planes = {}
         for name, buffer in buffers.of.items():
             form, tensor = buffers.geometry(name), tensors[name]
@@ -253,8 +250,6 @@ class Packing:
                 alloc,
                 end if buffer.is_output else buffer.death,
                 external=buffer.external,
-                backwards=writers.get(name) in backwards,
-                sum=sums.get(name),
             )
         scratch = {
             block.scratch: Scratch(offset, block.size)
@@ -265,5 +260,9 @@ class Packing:
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
             for block, offset in zip(self.blocks, placement.offsets, strict=True)
         ]
+        ops = {
+            op.name: OpPlan(op.name in buffers.views, op.name in backwards, scratch=scratch.get(op.name), aliases=op.aliased)
+            for op in buffers.order()
+        }
         options = {**buffers.settings.by_export_name(), "Clock": "op"}
-        return MemoryPlan(strategy, max(tops, default=0), planes, schedule, scratch, options, self.bound)
+        return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)

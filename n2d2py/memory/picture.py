@@ -92,7 +92,7 @@ def _edges(plan: MemoryPlan) -> list[int]:
     last = max([step.clock for step in plan.schedule], default=0)
     running: list[set[str]] = [set() for _ in range(last + 1)]
     for step in plan.schedule:
-        if not step.view:
+        if step.op not in plan.views:
             running[step.clock].add(step.op)
     edges = [0]
     for count in (1, *(max(1, len(names)) for names in running), 1):

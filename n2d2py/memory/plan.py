@@ -1,12 +1,7 @@
-"""What a memory planner decides: where each tensor lies in the arena, and the order of the
-operators.
+"""What a memory planner decides: where each tensor lies in the arena, how each operator runs, and the order of the operators.
 
-The JSON form is the MAP of `statistics/memory/memory_map.json`. Linear byte l of a plane is at
-`offset + l` where l < limit, else at `wrap_offset + (l - limit)`; a wrap is always between two
-lines.
-
-Clock: inputs are written at -1; the operators of a plan run at clocks >= 0 in the order of
-`schedule`. Operators of one clock are independent of each other.
+Clock: inputs are written at -1; the operators of a plan run at clocks >= 0 in the order of `schedule`. Operators of one clock are
+independent of each other.
 """
 
 from __future__ import annotations
@@ -15,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from n2d2py.errors import InternalError
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["MemoryPlan", "Plane", "Scratch", "Step"]
+__all__ = ["MemoryPlan", "OpPlan", "Plane", "Scratch", "Step"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +20,10 @@ class Plane:
     """The bytes of one tensor: `count` lines of `length` pixels of `size` useful bytes every
     `stride` bytes.
 
-    `limit`: contiguous bytes before the wrap to `wrap_offset`, None when the plane is in one piece.
-    Written first at clock `alloc`, read last at clock `release`. An external plane is not in the
-    arena (its offset is 0 and means nothing). `backwards`: whatever writes it does so from the last
-    line, or element, to the first. `ring_rows`: only so many lines have room, line y at slot y modulo
-    ring_rows. `streamed`: whatever writes it makes some lines at a time, in the order of the schedule.
-    `kept`: byte of the arena from which on whatever writes it keeps partial results of lines of its input.
-    `sum`: the operator whose addition whatever writes it does too, to the bytes that lie there.
+    Linear byte l is at `offset + l` where l < `limit`, else at `wrap_offset + (l - limit)`; `limit` is None when the plane is in one
+    piece, and a wrap is always between two lines. Written first at clock `alloc`, read last at clock `release`. An external plane is
+    not in the arena (its offset is 0 and means nothing). `ring_rows`: only so many lines have room, line y at slot y modulo
+    ring_rows.
     """
 
     offset: int
@@ -45,11 +36,7 @@ class Plane:
     limit: int | None = None
     wrap_offset: int = 0
     external: bool = False
-    backwards: bool = False
     ring_rows: int | None = None
-    streamed: bool = False
-    kept: int | None = None
-    sum: str | None = None
 
     @property
     def line_bytes(self) -> int:
@@ -92,32 +79,45 @@ class Plane:
             (self.wrap_offset, self.wrap_offset + self.bytes - self.limit - tail),
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """One entry of the MAP's tensors."""
-        entry: dict[str, Any] = {key: getattr(self, key) for key in ("offset", "size", "stride", "length", "count")}
-        if self.limit is not None:
-            entry.update(limit=self.limit, wrap_offset=self.wrap_offset)
-        if self.ring_rows is not None:
-            entry["ring_rows"] = self.ring_rows
-        entry.update(alloc=self.alloc, release=self.release)
-        if self.external:
-            entry["external"] = True
-        return entry
+
+@dataclass(frozen=True)
+class Scratch:
+    """Bytes [offset, offset + size) that an operator may destroy while it runs."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class OpPlan:
+    """How an operator runs.
+
+    Attributes:
+        view: it generates no code: the bytes of its output are in place already.
+        backwards: its lines, or elements when it is pointwise, run from the last to the first.
+        streamed: it makes some lines at a time, in the order of the schedule.
+        scratch: the bytes that it may destroy.
+        partial: byte of the arena from which on it keeps partial results of lines of its input.
+        aliases: the input that its output lies exactly over.
+    """
+
+    view: bool = False
+    backwards: bool = False
+    streamed: bool = False
+    scratch: Scratch | None = None
+    partial: int | None = None
+    aliases: str | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """One operator of the schedule; a view generates no code: its output's bytes are in place
-    already. `backwards`: its lines, or elements when it is pointwise, run from the last to the first.
-    `rows`: only these lines [begin, end) of the output, the others in other steps. `in_rows`: only these lines
-    of the input are added to partial results in the scratch; the step with the last line writes the output. `op` is
-    the name of a network input where `arrives`: its lines come from outside at that point.
+    """One operator of the schedule. `rows`: only these lines [begin, end) of the output, the others in other steps. `in_rows`: only
+    these lines of the input are added to partial results in the scratch; the step with the last line writes the output (`commit`).
+    `op` is the name of a network input where `arrives`: its lines come from outside at that point.
     """
 
     op: str
     clock: int
-    view: bool = False
-    backwards: bool = False
     rows: tuple[int, int] | None = None
     arrives: bool = False
     in_rows: tuple[int, int] | None = None
@@ -130,16 +130,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scratch:
-    """Bytes [offset, offset + size) that an operator may destroy while it runs."""
-
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True)
 class MemoryPlan:
-    """A complete plan: planes by tensor name, operators in order, scratch by operator name.
+    """A complete plan: planes by tensor name, how operators run by operator name (an absent one forwards and whole), their order.
 
     `options` are the planner's settings by their export-parameter names, for reports. `bound`: no
     plan with the same concatenations in place can be smaller, in units of the buffer alignment;
@@ -150,29 +142,38 @@ class MemoryPlan:
     arena_bytes: int
     planes: dict[str, Plane]
     schedule: tuple[Step, ...]
-    scratch: dict[str, Scratch] = field(default_factory=dict)
+    ops: dict[str, OpPlan] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     bound: int | None = None
 
-    @cached_property
-    def backwards(self) -> tuple[str, ...]:
-        """The operators whose loops run from the last line, or element, to the first."""
-        return tuple(step.op for step in self.schedule if step.backwards)
-
-    @cached_property
-    def streamed(self) -> tuple[str, ...]:
-        """The operators that make some lines at a time."""
-        return tuple(dict.fromkeys(step.op for step in self.schedule if step.lines and not step.arrives))
-
-    @cached_property
-    def views(self) -> tuple[str, ...]:
-        """The operators that generate no code: concatenations in place, reshapes."""
-        return tuple(step.op for step in self.schedule if step.view)
+    def op(self, name: str) -> OpPlan:
+        """How an operator runs."""
+        return self.ops.get(name, _FORWARDS)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """Every operator once, in the order in which they begin."""
         return tuple(dict.fromkeys(step.op for step in self.schedule if not step.arrives))
+
+    @cached_property
+    def backwards(self) -> tuple[str, ...]:
+        """The operators whose loops run from the last line, or element, to the first."""
+        return tuple(name for name in self.order if self.op(name).backwards)
+
+    @cached_property
+    def streamed(self) -> tuple[str, ...]:
+        """The operators that make some lines at a time."""
+        return tuple(name for name in self.order if self.op(name).streamed)
+
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        """The operators that generate no code: concatenations in place, reshapes."""
+        return tuple(name for name in self.order if self.op(name).view)
+
+    @cached_property
+    def scratch(self) -> dict[str, Scratch]:
+        """The bytes that operators may destroy, by operator."""
+        return {name: run.scratch for name, run in self.ops.items() if run.scratch is not None}
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
         """Whether the output shares bytes with an input: the kernel must then take the lines in
@@ -184,44 +185,10 @@ class MemoryPlan:
         output = self.planes[spec.output].intervals()
         return any(
             begin < end_out and begin_out < end
-            for name in spec.inputs
+            for name in spec.operands
             for begin, end in self.planes[name].intervals()
             for begin_out, end_out in output
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The MAP as plain JSON data."""
-        schedule = []
-        for step in self.schedule:
-            if step.arrives:
-                if step.rows is None:
-                    raise InternalError(f"the input {step.op} arrives without lines")
-                schedule.append({"input": step.op, "rows": list(step.rows), "clock": step.clock})
-                continue
-            entry: dict[str, Any] = {"op": step.op}
-            if step.rows is not None:
-                entry["rows"] = list(step.rows)
-            if step.in_rows is not None:
-                entry.update(in_rows=list(step.in_rows), commit=step.commit)
-            if step.op in self.scratch:
-                scratch = self.scratch[step.op]
-                entry["scratch"] = [{"offset": scratch.offset, "size": scratch.size}]
-            if step.view:
-                entry["view"] = True
-            else:
-                entry.update(loop="-h-w-c" if step.backwards else "hwc", unit="elem")
-            entry["clock"] = step.clock
-            schedule.append(entry)
-        planes = {name: plane.to_json() for name, plane in self.planes.items()}
-        last = max((step.clock for step in self.schedule), default=-1)
-        end = max(len(schedule), last + 1)
-        for plane in planes.values():
-            if plane["release"] > last:
-                plane["release"] = end  # whether a reader's last clock counts steps or stamps
-        return {
-            "arena_size": self.arena_bytes,
-            "strategy": self.strategy,
-            "options": dict(self.options),
-            "tensors": planes,
-            "schedule": schedule,
-        }
+
+_FORWARDS = OpPlan()

@@ -1,119 +1,82 @@
-"""What a memory planner is given: the tensors of a network, and the operators that read and write
-them.
-
-Plain data. The JSON form is the GRAPH of `statistics/memory/memory_graph.json`::
-
-    {"tensors": {t: {"h", "w", "c"[, "bytes"]}}, "inputs": [t..], "outputs": [t..],
-     "ops": [{"name", "type", "inputs", "output", attributes...[, "scratch_bytes"]}]}
-
-`bytes` is the size of one element, 1 when absent. Layout is height, width, channels (HWC).
-"""
+"""What a memory planner is given: the tensors of a network, and the operators that read and write them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from math import prod
-from typing import Any
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.memory import access
+from n2d2py.memory.access import Access, Overlay, PoolWindow, TensorSpec, Whole
 
 __all__ = ["MemoryProblem", "OpSpec", "TensorSpec"]
 
 
 @dataclass(frozen=True)
-class TensorSpec:
-    """One activation tensor in HWC; a vector is 1 x 1 x C. `element_bytes` is 1, 2, 4 or 8."""
-
-    name: str
-    height: int
-    width: int
-    channels: int
-    element_bytes: int = 1
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(height, width, channels)."""
-        return self.height, self.width, self.channels
-
-    @property
-    def pixel_bytes(self) -> int:
-        """Useful bytes of one pixel."""
-        return self.channels * self.element_bytes
-
-    @property
-    def bytes(self) -> int:
-        """Useful bytes of the tensor."""
-        return prod(self.shape) * self.element_bytes
-
-
-@dataclass(frozen=True)
 class OpSpec:
-    """One operator: what it reads, what it writes, and in which order.
+    """One operator: what it reads, what it writes, and in which order (`access`).
 
-    `attributes` by type (those of `access.TYPES`): conv and pool: kh, kw, sh, sw, pads (top, left,
-    bottom, right), dil (a number, or [vertical, horizontal]), groups; pad: pads; upsample: scale (a
-    number, or [vertical, horizontal]); window, for any other layer that goes line by line: lines and
-    columns, for each input and each line (column) of the output the range [first, stop) of the input's
-    that it reads; concat: rescale, true where the operator changes the values and so must copy them;
-    pool: sum_bytes, of a channel's partial result (4); all: by_lines, false where the kernel does not
-    make single lines; straight, true where it is faster when its output stays with the caller; layer, its name for a reader;
-    conv: residual, a tensor that is added to what the operator stores, over which the output lies exactly, and sum, the
-    reshape behind it that stands for the addition. `scratch_bytes` are needed while the operator runs
-    and hold nothing before or after.
+    `scratch_bytes` are needed while the operator runs and hold nothing before or after. `layer`: the kind of the layer, for
+    readers.
     """
 
     name: str
-    type: str
+    access: Access
     inputs: tuple[str, ...]
     output: str
-    attributes: dict[str, Any] = field(default_factory=dict)
     scratch_bytes: int = 0
+    layer: str = ""
 
     @property
-    def residual(self) -> str | None:
-        """The tensor that the output lies exactly over, and that is added to it."""
-        return self.attributes.get("residual")
+    def aliased(self) -> str | None:
+        """The tensor that the output lies exactly over."""
+        return None if self.access.aliases is None else self.inputs[self.access.aliases]
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """All tensors that must be there when the operator runs."""
-        return self.inputs if self.residual is None else (*self.inputs, self.residual)
+    def operands(self) -> tuple[str, ...]:
+        """The inputs but for that."""
+        at = self.access.aliases
+        return self.inputs if at is None else (*self.inputs[:at], *self.inputs[at + 1 :])
 
-    @staticmethod
-    def window(
-        name: str,
-        type: str,
-        source: str,
-        output: str,
-        *,
-        kernel: tuple[int, int],
-        stride: tuple[int, int] = (1, 1),
-        pads: tuple[int, int, int, int] = (0, 0, 0, 0),
-        dilation: tuple[int, int] = (1, 1),
-        groups: int = 1,
-        scratch_bytes: int = 0,
-    ) -> OpSpec:
-        """A conv or pool; pairs are (vertical, horizontal), pads are top, left, bottom, right.
+    def _numbers(self, source: TensorSpec) -> list[int]:
+        return [number for number, name in enumerate(self.inputs) if name == source.name]
 
-        The dilation is one number where the two axes have the same, or the kernel has one line or column.
-        """
-        used = {d for d, k in zip(dilation, kernel, strict=True) if k > 1} or {1}
-        dil = used.pop() if len(used) == 1 else list(dilation)
-        attributes = {
-            "kh": kernel[0],
-            "kw": kernel[1],
-            "sh": stride[0],
-            "sw": stride[1],
-            "pads": list(pads),
-            "dil": dil,
-            "groups": groups,
-        }
-        return OpSpec(name, type, (source,), output, attributes, scratch_bytes)
+    def reads(self, source: TensorSpec, lines: int) -> list[range]:
+        """For each of `lines` lines of the output the lines of `source` that it reads, in ascending order."""
+        return self.access.reads(self._numbers(source), source, lines)
 
+    def dead(self, source: TensorSpec) -> Callable[[int], int]:
+        """For an operator of Overlay.WINDOW: y -> how many leading lines of `source` no output line >= y reads."""
+        return self.access.dead(self._numbers(source), source)
 
-_OP_KEYS = ("name", "type", "inputs", "output", "scratch_bytes")
+    def accumulates(self, tensors: dict[str, TensorSpec]) -> bool:
+        """Whether it can take its input line by line into partial results: a pool over the whole input."""
+        return bool(self.inputs) and self.access.accumulates(tensors[self.inputs[0]], tensors[self.output])
+
+    def partial_bytes(self, tensors: dict[str, TensorSpec]) -> int:
+        """Bytes of the partial results of an operator that accumulates."""
+        size = self.access.partial_bytes if isinstance(self.access, PoolWindow) else None
+        return tensors[self.output].channels * (size or 4)
+
+    def work(self, tensors: dict[str, TensorSpec]) -> int:
+        """About what it computes, in multiply-accumulates; a byte read or stored counts as four."""
+        output, sources = tensors[self.output], [tensors[name] for name in self.operands]
+        return self.access.computed(sources[0], output) + 4 * sum(tensor.bytes for tensor in (output, *sources))
+
+    def faults(self, tensors: dict[str, TensorSpec]) -> list[str]:
+        """What is wrong with an operator whose tensors all exist; empty when nothing is."""
+        sources, output = [tensors[name] for name in self.operands], tensors[self.output]
+        if not sources:
+            return ["the operator reads nothing"]
+        if self.scratch_bytes < 0:
+            return [f"scratch of {self.scratch_bytes} bytes"]
+        if self.access.single and len(sources) != 1:
+            return [f"a {self.access.single} reads one tensor, not {len(sources)}"]
+        found = self.access.faults(sources, output)
+        if self.aliased is not None:
+            under = tensors[self.aliased]
+            if (under.shape, under.element_bytes) != (output.shape, output.element_bytes) or self.aliased in self.operands:
+                found.append(f"its residual {self.aliased} has not the form of its output, or is its input")
+        return found
 
 
 @dataclass(frozen=True)
@@ -132,19 +95,14 @@ class MemoryProblem:
                 return op
         raise KeyError(name)
 
-    def unknown(self) -> tuple[str, ...]:
-        """Operators that other readers of maps do not know: `access.in_known_terms`."""
-        return tuple(op.name for op in self.ops if not access.in_known_terms(op, self.tensors))
+    @property
+    def views(self) -> set[str]:
+        """The operators without code whatever the plan."""
+        return {op.name for op in self.ops if op.access.overlay is Overlay.VIEW}
 
     def read_whole(self, names: Collection[str]) -> MemoryProblem:
-        """The problem with these operators as "fc", which reads its inputs whole before it stores."""
-        return replace(
-            self,
-            ops=tuple(
-                replace(op, type="fc", attributes={"layer": op.attributes.get("layer", op.type)}) if op.name in names else op
-                for op in self.ops
-            ),
-        )
+        """The problem with these operators reading their inputs whole before they store."""
+        return replace(self, ops=tuple(replace(op, access=Whole()) if op.name in names else op for op in self.ops))
 
     def validate(self) -> None:
         """Raises E602, once per fault, where the graph is not one that can be planned."""
@@ -170,7 +128,7 @@ class MemoryProblem:
             known.add(name)
         names = set()
         for op in self.ops:
-            missing = [t for t in op.reads if t not in known]
+            missing = [t for t in op.inputs if t not in known]
             if missing:
                 faults.append((op.name, f"reads {', '.join(missing)} before it is written"))
             if op.output not in self.tensors or op.output in known:
@@ -178,48 +136,8 @@ class MemoryProblem:
             elif op.name in names:
                 faults.append((op.name, "two operators have this name"))
             elif not missing:
-                faults += [(op.name, what) for what in access.faults(op, self.tensors)]
+                faults += [(op.name, what) for what in op.faults(self.tensors)]
             known.add(op.output)
             names.add(op.name)
         faults += [(name, "the network output is never written") for name in self.outputs if name not in known]
         return faults
-
-    def to_json(self) -> dict[str, Any]:
-        """The GRAPH as plain JSON data."""
-        tensors = {}
-        for t in self.tensors.values():
-            tensors[t.name] = {"h": t.height, "w": t.width, "c": t.channels}
-            if t.element_bytes != 1:
-                tensors[t.name]["bytes"] = t.element_bytes
-        ops = []
-        for op in self.ops:
-            entry = {"name": op.name, "type": op.type, "inputs": list(op.inputs), "output": op.output}
-            entry.update(op.attributes)
-            if op.scratch_bytes:
-                entry["scratch_bytes"] = op.scratch_bytes
-            ops.append(entry)
-        return {"tensors": tensors, "inputs": list(self.inputs), "outputs": list(self.outputs), "ops": ops}
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> MemoryProblem:
-        """The problem that `to_json` wrote; raises E602 where a part is missing or wrong."""
-        try:
-            tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
-            ops = tuple(
-                OpSpec(
-                    op["name"],
-                    op["type"],
-                    tuple(op["inputs"]),
-                    op["output"],
-                    {key: value for key, value in op.items() if key not in _OP_KEYS},
-                    op.get("scratch_bytes", 0),
-                )
-                for op in data["ops"]
-            )
-            problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise N2D2Error(
-                "E602", f"the memory graph lacks or misspells {error}", remedy="correct the memory graph"
-            ) from error
-        problem.validate()
-        return problem

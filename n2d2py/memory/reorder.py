@@ -58,9 +58,9 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
     """The problem with its operators in an order of the smallest peak of live bytes, overlaps counted.
 
     Best-first search over the sets of executed operators; the given order when the search is cut off, or an operator stores
-    over a residual, whose other readers come before it.
+    over an input, whose other readers come before it.
     """
-    if any(op.residual is not None for op in problem.ops):
+    if any(op.aliased is not None for op in problem.ops):
         return problem
     buffers = Buffers(problem, replace(settings, clock="op"), ())
     distinct = buffers.distinct()

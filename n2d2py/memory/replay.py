@@ -16,7 +16,7 @@ __all__ = ["Replay"]
 _NEVER_READ = -1
 _ALWAYS_READ = np.iinfo(np.int32).max - 1
 _NEVER_STORED = np.iinfo(np.int32).max
-_WHOLE = ("fc", "softmax", "copy", "normalize")
+_WHOLE = ("fc", "softmax")
 
 
 class Replay:

@@ -13,7 +13,7 @@ from n2d2py.memory.taps import is_global, last_user, taps_along
 __all__ = ["POINTWISE", "WINDOWS", "LineReplay"]
 
 POINTWISE = ("add", "ew")
-WINDOWS = ("conv", "pool", "pad", "upsample", "window", "concat")
+WINDOWS = ("conv", "pool", "upsample", "window", "concat")
 
 
 class LineReplay:

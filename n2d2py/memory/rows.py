@@ -12,8 +12,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from n2d2py.memory.access import Access, access_of, accumulates
-from n2d2py.memory.overlap import exact_reads
+from n2d2py.memory.access import Arrival, Overlay
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 __all__ = ["Rows", "streamable"]
@@ -24,12 +23,10 @@ _NONE = np.iinfo(np.int64).max
 def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
     """Whether the operator can make one line of its output from lines of its inputs, or take its input by lines."""
     output = problem.tensors[op.output]
-    if not op.attributes.get("by_lines", True):
+    if not op.access.by_lines or op.aliased is not None:
         return False
-    if op.type in ("concat", "input") or accumulates(op, problem.tensors):
-        return True
-    kinds = {access_of(op, problem.tensors[name], output) for name in op.inputs}
-    return kinds <= {Access.WINDOW, Access.POINTWISE}
+    kinds = {op.access.over(problem.tensors[name], output) for name in op.inputs}
+    return kinds <= {Overlay.WINDOW, Overlay.POINTWISE}
 
 
 class Rows:
@@ -45,7 +42,7 @@ class Rows:
 
     def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int]):
         self.ops, self._tensors = ops, problem.tensors
-        self.accumulating = [accumulates(op, problem.tensors) for op in ops]
+        self.accumulating = [op.accumulates(problem.tensors) for op in ops]
         self._number = {op.output: n for n, op in enumerate(ops)}
         self._readers: dict[str, list[int]] = {}
         for n, op in enumerate(ops):
@@ -69,9 +66,9 @@ class Rows:
         output = self._tensors[op.output]
         if self.accumulating[n]:
             return [range(y, y + 1) for y in range(source.height)]
-        if access_of(op, source, output) is Access.POINTWISE:
+        if op.access.over(source, output) is Overlay.POINTWISE:
             return [range(y, y + 1) for y in range(output.height)]
-        return exact_reads(op, source, output.height)
+        return op.reads(source, output.height)
 
     def _made(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
         """For each operator the lines of its events, from the last operator to the first."""
@@ -79,7 +76,7 @@ class Rows:
         for n in reversed(range(len(self.ops))):
             op = self.ops[n]
             every = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
-            if self.accumulating[n] or n in whole or op.type == "input":
+            if self.accumulating[n] or n in whole or isinstance(op.access, Arrival):
                 made[n] = list(every)
                 continue
             needed = [reads[m][op.output] for m in self._readers.get(op.output, ())]

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Protocol
 
 from n2d2py.errors import InternalError, N2D2Error, nearest
+from n2d2py.memory.access import LineTable
 from n2d2py.memory.generate import Generation
 from n2d2py.memory.optimal import OptimalPlanner
 from n2d2py.memory.placement import ORDERS, place_online, place_sorted
@@ -41,10 +42,10 @@ class N2D2Planner:
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """Generates the spaces, places them in the order of the strategy.
 
-        A "window" shares a space with its input only where that saves memory: other readers of the map do not know it.
+        An operator with a table shares a space with its input only where that saves memory: other readers of the map do not know it.
         """
         plan = self._placed(problem, settings)
-        windows = [op.name for op in problem.ops if op.type == "window"]
+        windows = [op.name for op in problem.ops if isinstance(op.access, LineTable)]
         if any(plan.overlaps(problem, name) for name in windows):
             apart = self._placed(problem.read_whole(windows), settings)
             plan = apart if apart.arena_bytes <= plan.arena_bytes else plan

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from n2d2py.memory.access import work
+from n2d2py.memory.access import Arrival
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.packing import Block, Packing, Placement
-from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.search import improve
@@ -54,7 +54,7 @@ class _StreamPacking(Packing):
 
     def _collect(self) -> None:
         problem = self.buffers.problem
-        inputs = [OpSpec(name, "input", (), name) for name in problem.inputs]
+        inputs = [OpSpec(name, Arrival(), (), name) for name in problem.inputs]
         self.ops = [*(inputs if self.stream_input else []), *self.ops]
         self.cutter = Cutter(self.buffers, self.ops, self._up)
         self.segments = self.cutter.cut(self.budget)
@@ -86,7 +86,7 @@ class _StreamPacking(Packing):
         """What it costs when segment `number` stores its lines in order: nothing where it runs line by line anyway."""
         segment = self.segments[number]
         op = self.ops[segment.begin]
-        return 0 if segment.rows is not None or op.type == "input" else work(op, self.buffers.problem.tensors)
+        return 0 if segment.rows is not None or isinstance(op.access, Arrival) else op.work(self.buffers.problem.tensors)
 
     def _life(self, buffer: Buffer) -> tuple[int, int]:
         """First and last segment of a buffer; inputs that do not stream are there from the start."""
@@ -116,12 +116,15 @@ class _StreamPacking(Packing):
             for block, offset in zip(self.blocks, placement.offsets, strict=True)
             if block.scratch
         }
-        kept = {
-            op.output: scratch[op.name].offset + op.scratch_bytes
-            for segment in self.segments
-            for op in self.ops[segment.begin : segment.end]
-            if op.name in segment.partial
-        }
+        ops = {name: OpPlan(view=True) for name in buffers.views}
+        for segment in self.segments:
+            for op in self.ops[segment.begin : segment.end]:
+                if isinstance(op.access, Arrival):
+                    continue
+                own = scratch.get(op.name)
+                partial = own.offset + op.scratch_bytes if own is not None and op.name in segment.partial else None
+                turned = segment.rows is None and segment.begin in backwards
+                ops[op.name] = OpPlan(False, turned, segment.rows is not None, own, partial)
         planes = {}
         for name, buffer in buffers.of.items():
             form, tensor = buffers.geometry(name), tensors[name]
@@ -140,26 +143,16 @@ class _StreamPacking(Packing):
                 birth,
                 len(self.segments) if buffer.is_output else death,
                 external=buffer.external,
-                backwards=self.cutter.written[buffer] in backwards,
                 ring_rows=segment.rings[name] if segment else None,
-                streamed=self._streamed(birth, name),
-                kept=kept.get(name),
             )
         tops = [
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)
             for block, offset in zip(self.blocks, placement.offsets, strict=True)
         ]
         options = {**buffers.settings.by_export_name(), "Clock": "segment", "StreamInput": int(self.stream_input)}
-        return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(backwards), scratch, options, self.bound)
+        return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(), ops, options, self.bound)
 
-    def _streamed(self, birth: int, name: str) -> bool:
-        """Whether the tensor is made line by line, by an operator of a segment of several."""
-        if birth < 0 or self.segments[birth].rows is None:
-            return False
-        segment = self.segments[birth]
-        return any(op.output == name for op in self.ops[segment.begin : segment.end])
-
-    def _schedule(self, backwards: set[int]) -> tuple[Step, ...]:
+    def _schedule(self) -> tuple[Step, ...]:
         steps: list[Step] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]
@@ -169,14 +162,12 @@ class _StreamPacking(Packing):
                     height = self.buffers.problem.tensors[op.inputs[0]].height
                     steps.append(Step(op.name, number, in_rows=(first, stop), commit=stop == height))
                 else:
-                    steps.append(Step(op.name, number, rows=(first, stop), arrives=op.type == "input"))
+                    steps.append(Step(op.name, number, rows=(first, stop), arrives=isinstance(op.access, Arrival)))
             if segment.rows is None:
                 op = ops[0]
                 lines = (0, self.buffers.problem.tensors[op.output].height)
                 steps.append(
-                    Step(op.name, number, rows=lines, arrives=True)
-                    if op.type == "input"
-                    else Step(op.name, number, backwards=segment.begin in backwards)
+                    Step(op.name, number, rows=lines, arrives=True) if isinstance(op.access, Arrival) else Step(op.name, number)
                 )
         return tuple(self._with_views(steps))
 
@@ -198,6 +189,6 @@ class _StreamPacking(Packing):
                 for op in ready:
                     waiting.remove(op)
                     complete.add(op.output)
-                    result.append(Step(op.name, step.clock if step else 0, True))
+                    result.append(Step(op.name, step.clock if step else 0))
                 ready = [op for op in waiting if complete.issuperset(op.inputs)]
         return result

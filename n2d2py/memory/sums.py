@@ -1,8 +1,7 @@
-"""Sums in the last stage of a convolution: where one is possible, and the memory problem with them.
+"""Sums that may be stored over one of their operands: where the order of the operators and the lifetimes of tensors allow it.
 
-Of the two operands of a sum the one that is computed later is a convolution's output that nothing else reads. The convolution then
-adds the bytes of the other operand where it stores its own: the sum lies exactly over that operand, which dies at it, and what the
-convolution makes by itself is never in memory. No integer changes; two layers are run as one.
+Of the two operands of a sum the one that is computed later is a convolution's output that nothing else reads. A convolution that does
+the sum too stores it exactly over the other operand, which dies at it, and what it makes by itself is never in memory.
 """
 
 from __future__ import annotations
@@ -10,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.memory.access import TYPES, Access
-from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.access import Pointwise, PoolWindow, Window
+from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["ResidualSum", "folded_offset", "plan_with_sums", "residual_sums", "summing_layers", "with_sums"]
-
-_BOUND = 2**30
-"""What the sum and its offset with the zero points stay below, so that every order of adding them fits into 32 bits."""
+__all__ = ["ResidualSum", "residual_sums", "with_sums"]
 
 Fits = Callable[[str, str], bool]
-"""Whether the convolution of one name can do the sum of another one's."""
+"""Whether the arithmetic of a convolution, by name, and of a sum can be that of one layer."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +38,14 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
     for at, op in enumerate(problem.ops):
         for name in op.inputs:
             readers.setdefault(name, []).append(at)
-    views = {at for at, op in enumerate(problem.ops) if TYPES[op.type] is Access.VIEW}
+    names = problem.views
+    views = {at for at, op in enumerate(problem.ops) if op.name in names}
     kept = {*problem.inputs, *problem.outputs}
     found = []
     for at, op in enumerate(problem.ops):
         tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
         if (
-            op.type != "add"
+            not (isinstance(op.access, Pointwise) and op.layer == "ElemWise")
             or len(set(op.inputs)) != 2
             or len(op.inputs) != 2
             or kept & {op.output, *op.inputs}
@@ -61,7 +55,8 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
         residual, own = sorted(op.inputs, key=made.__getitem__)
         conv, others = problem.ops[made[own]], [reader for reader in readers[residual] if reader != at]
         if (
-            conv.type == "conv"
+            isinstance(conv.access, Window)
+            and not isinstance(conv.access, PoolWindow)
             and readers[own] == [at]
             and made[residual] not in views
             and all(other < made[own] for other in others)
@@ -72,62 +67,17 @@ def residual_sums(problem: MemoryProblem, fits: Fits = lambda conv, sum: True) -
     return found
 
 
-def summing_layers(graph: QuantGraph, typed: bool = True) -> Fits:
-    """What the kernels can do: sums in integers with one power of two, in convolutions over channels; not `typed`: the network
-    will have such types."""
-    nodes = {node.name: node for node in graph.nodes}
-    return lambda conv, sum: _is_dense(nodes[conv], graph, typed) and _is_sum(nodes[sum], graph, typed)
-
-
-def _is_dense(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    return (
-        node.op.kind == "Conv"
-        and not node.op.is_depthwise(node)
-        and (not typed or (graph.is_integer(node) and node.rescale is not None))
-    )
-
-
-def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
-    if node.op.kind != "ElemWise" or node.op.operation != "Sum":
-        return False
-    if not typed:
-        return True
-    if "multipliers" not in node.params or "scales" in node.params or not graph.is_integer(node):
-        return False
-    multipliers = [abs(int(m)) for m in node.params["multipliers"]]
-    reach = max(node.bound, abs(folded_offset(node, graph)), 256 * sum(multipliers))
-    return (
-        isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale))
-        and node.rescale.count == 1
-        and max(multipliers) <= 32767
-        and reach < _BOUND
-    )
-
-
-def folded_offset(node: QuantNode, graph: QuantGraph) -> int:
-    """What a sum adds to its products where these are of the stored integers: the zero points are in it."""
-    zeros = sum(int(m) * graph.type(name).zero_point for m, name in zip(node.params["multipliers"], node.inputs, strict=True))
-    return int(node.params["offset"][0]) - zeros
-
-
 def with_sums(problem: MemoryProblem, sums: Sequence[ResidualSum]) -> MemoryProblem:
-    """The problem with each of the sums done by its convolution; the sum is a view of what that stores."""
-    by_conv, by_sum = {each.conv: each for each in sums}, {each.sum: each for each in sums}
-    stored = {op.name: op.output for op in problem.ops}
+    """The problem with each of the sums done by its convolution, whose output then takes the place of the residual: that of the
+    network with such layers, before it has types."""
+    by_conv, gone = {each.conv: each for each in sums}, {each.sum for each in sums}
+    lost = {problem.op(each.conv).output for each in sums}
     ops = []
     for op in problem.ops:
         if op.name in by_conv:
             each = by_conv[op.name]
-            op = replace(op, attributes={**op.attributes, "residual": each.residual, "sum": each.sum})
-        elif op.name in by_sum:
-            op = OpSpec(op.name, "reshape", (stored[by_sum[op.name].conv],), op.output)
-        ops.append(op)
-    return replace(problem, ops=tuple(ops))
-
-
-def plan_with_sums(
-    problem: MemoryProblem, fused: MemoryProblem, plan: Callable[[MemoryProblem], MemoryPlan]
-) -> tuple[MemoryProblem, MemoryPlan]:
-    """The problem with sums in convolutions, and its plan, where that needs no more memory than the one without."""
-    found, other = plan(problem), plan(fused)
-    return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
+            aliasing = replace(op.access, aliases=len(op.inputs))
+            op = replace(op, access=aliasing, inputs=(*op.inputs, each.residual), output=problem.op(each.sum).output)
+        if op.name not in gone:
+            ops.append(op)
+    return replace(problem, tensors={name: t for name, t in problem.tensors.items() if name not in lost}, ops=tuple(ops))

@@ -36,11 +36,9 @@ def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
     if op["type"] == "concat":
         return lambda position: np.array([position])
     pad = op["pads"][axis]
-    kernel, stride, dilation = 1, 1, 1
-    if op["type"] != "pad":
-        dil = op.get("dil", 1)
-        dilation = dil[axis] if isinstance(dil, (list, tuple)) else dil
-        kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
+    dil = op.get("dil", 1)
+    dilation = dil[axis] if isinstance(dil, (list, tuple)) else dil
+    kernel, stride = op[("kh", "kw")[axis]], op[("sh", "sw")[axis]]
 
     def inside(position: int) -> np.ndarray:
         found = position * stride - pad + np.arange(kernel) * dilation

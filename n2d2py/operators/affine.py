@@ -8,10 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import require_channels
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Affine"]
+__all__ = ["Affine", "gain_and_shift"]
 
 
 @register
@@ -39,3 +45,34 @@ class Affine(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         acc = self._apply(inputs[0], node, exact_float(node.bound))
         return [node.requantize(acc, graph.type(node.output))]
+
+
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    Key("Factor", Kind.FLOAT, doc="what every value is multiplied by"),
+    name="Scaling",
+    doc="All values times a factor.",
+)
+
+
+@ini("Scaling", _SCHEMA)
+def _from_ini(context: LayerContext) -> None:
+    tensor = context.joined()
+    count = require_channels(context, tensor)
+    context.add(
+        Affine(),
+        [tensor],
+        {"weights": np.full(count, context.values["Factor"], np.float32), "bias": np.zeros(count, np.float32)},
+    )
+
+
+@onnx_emitter("Affine")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    gain_and_shift(writer, node, node.params["weights"], node.params["bias"], output)
+
+
+def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.ndarray, output: str) -> None:
+    """Writes the input of a node times a gain plus a shift (C)."""
+    shape = writer.graph.shape(node.inputs[0])
+    scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
+    writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry
 
-if TYPE_CHECKING:
-    from n2d2py.graph.graph import Node
-    from n2d2py.graph.quant import QuantGraph, QuantNode
+__all__ = ["OPERATORS", "Layer", "Op", "make_operator", "operator_kinds", "register", "require_rank"]
 
-__all__ = ["OPERATORS", "Op", "operator_kinds", "register", "require_rank"]
+
+class Layer(Protocol):
+    """What an operator sees of the layer that it is in: a Node of a Graph, or a QuantNode of a QuantGraph."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    location: Location | None
+
+    @property
+    def op(self) -> Op: ...
+
+    @property
+    def params(self) -> dict[str, np.ndarray]: ...
 
 
 class Op:
@@ -35,7 +46,7 @@ class Op:
     nonnegative: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
 
-    def output_shapes(self, inputs: list[Shape], node: Node | QuantNode) -> list[Shape]:
+    def output_shapes(self, inputs: list[Shape], node: Layer) -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.
 
         Raises:
@@ -43,20 +54,22 @@ class Op:
         """
         raise NotImplementedError
 
-    def output_kinds(self, kinds: list[str], node: Node | QuantNode) -> list[str]:
+    def output_kinds(self, kinds: list[str], node: Layer) -> list[str]:
         """Kinds of the outputs for inputs of these kinds ("" for real numbers)."""
         return [kinds[0] if self.moves_values else ""] * len(node.outputs)
 
-    def macs(self, inputs: list[Shape], output: Shape, node: Node | QuantNode) -> int:
+    def macs(self, inputs: list[Shape], output: Shape, node: Layer) -> int:
         """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
         return 0
 
-    def run(self, inputs: list[np.ndarray], node: Node | QuantNode) -> list[np.ndarray]:
+    def run(self, inputs: list[np.ndarray], node: Layer) -> list[np.ndarray]:
         """Floating-point result in the type of the inputs, before the node's activation."""
         raise NotImplementedError
 
-    def run_integer(self, inputs: list[np.ndarray], node: QuantNode, graph: QuantGraph) -> list[np.ndarray]:
+    def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
         """Stored integers of the outputs from stored integers of the inputs; normative for the exports.
+
+        `node` is a QuantNode, `graph` its QuantGraph.
 
         Raises:
             N2D2Error: E510 when the operator has no integer form.
@@ -67,10 +80,6 @@ class Op:
             where=node.location or node.name,
             remedy="remove the layer or export in floating point with -nbbits -32",
         )
-
-    def attributes(self) -> dict[str, Any]:
-        """The attributes by name, for reports."""
-        return dict(vars(self))
 
 
 OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catalog")
@@ -90,12 +99,18 @@ def register(op: OpT) -> OpT:
     return op
 
 
+def make_operator(kind: str, *attributes: Any) -> Op:
+    """The operator of a kind with these attributes: for those who insert layers and know no operator's class."""
+    made: Any = OPERATORS[kind]
+    return made(*attributes)
+
+
 def operator_kinds() -> dict[str, type[Op]]:
     """All registered operators by kind."""
     return OPERATORS.snapshot()
 
 
-def require_rank(shape: Shape, rank: int, node: Node | QuantNode, kind: str) -> None:
+def require_rank(shape: Shape, rank: int, node: Layer, kind: str) -> None:
     """Raises E201 unless `shape` has `rank` axes (batch included)."""
     if len(shape) != rank:
         raise N2D2Error(

@@ -7,8 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape, channels
+from n2d2py.ini.ignored import TRAINING
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.affine import gain_and_shift
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["BatchNorm"]
 
@@ -41,3 +49,56 @@ class BatchNorm(Op):
         gain, shift = self.factors(node)
         shape = (1, -1) + (1,) * (x.ndim - 2)
         return [x * gain.astype(x.dtype).reshape(shape) + shift.astype(x.dtype).reshape(shape)]
+
+
+_ROLES = ("scale", "bias", "mean", "variance")
+
+
+@onnx("BatchNormalization")
+def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+    params = {role: node.constant(index, role) for index, role in enumerate(_ROLES, 1)}
+    channels = node.require_rank(2, 3, 4)[1]
+    if node.attribute("training_mode", 0):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    if not node.attribute("spatial", 1):
+        raise Unsupported("its statistics are per position (spatial=0)", "export with a newer opset")
+    node.require_single_output()
+    if any(array.size != channels for array in params.values()):
+        raise Unsupported("its parameters are not one value per channel")
+    epsilon = float(node.attribute("epsilon", 1e-5))
+    if float(params["variance"].min()) + epsilon <= 0:
+        raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
+    builder.layer(node, BatchNorm(epsilon), [node.tensor()], {role: array.reshape(-1) for role, array in params.items()})
+
+
+_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalisation with stored statistics.")
+_CONFIG = CONFIGURATION.extended(
+    Key("Epsilon", Kind.FLOAT, 1e-5, "added to the variance; 0 means the default", minimum=0),
+    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training", ignored=TRAINING),
+    name="BatchNorm configuration",
+)
+
+
+@ini("BatchNorm", _SCHEMA, _CONFIG)
+def _from_ini(context: LayerContext) -> None:
+    values, outputs = context.values, context.values["NbOutputs"]
+    tensor = context.joined()
+    count = channels(context.graph.shape(tensor))
+    if count != outputs:
+        raise context.fail(
+            "E216", f"NbOutputs={outputs}, but the input has {count} channels", f"set NbOutputs to {count}", "NbOutputs"
+        )
+    ones, zeros = np.ones(outputs, np.float32), np.zeros(outputs, np.float32)
+    params = {
+        "scale": context.parameter("scales", (outputs,), ones),
+        "bias": context.parameter("biases", (outputs,), zeros),
+        "mean": context.parameter("means", (outputs,), zeros),
+        "variance": context.parameter("variances", (outputs,), ones),
+    }
+    context.add(BatchNorm(values["Epsilon"] or 1e-5), [tensor], params, read_activation(values))
+
+
+@onnx_emitter("BatchNorm")
+def _emit(writer: OnnxWriter, node: Node[BatchNorm], output: str) -> None:
+    gain, shift = node.op.factors(node)
+    gain_and_shift(writer, node, gain, shift, output)

@@ -8,8 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["DepthToSpace", "SpaceToDepth"]
 
@@ -85,3 +88,32 @@ class SpaceToDepth(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """The same integers."""
         return self.run(inputs, node)
+
+
+def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        node.require_rank(4)
+        block = int(node.attribute("blocksize", 0))
+        if block < 1:
+            raise Unsupported(f"its blocksize is {block}")
+        builder.layer(node, kind(block, node.attribute("mode", "DCR") == "CRD"), [node.tensor()])
+
+    return convert
+
+
+onnx("DepthToSpace")(_blocks(DepthToSpace))
+onnx("SpaceToDepth")(_blocks(SpaceToDepth))
+
+
+@onnx_emitter("DepthToSpace", "SpaceToDepth")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """A Reshape to blocks, a Transpose, a Reshape: the SpaceToDepth of ONNX has one order only."""
+    op, (_, c, h, w) = node.op, writer.graph.shape(node.inputs[0])
+    b = op.block
+    if op.kind == "DepthToSpace":
+        writer.emit("DepthToSpace", node.inputs, output, blocksize=b, mode="CRD" if op.channels_first else "DCR")
+        return
+    split = writer.emit("Reshape", [node.inputs[0], writer.constant([0, c, h // b, b, w // b, b])])
+    order = [0, 1, 3, 5, 2, 4] if op.channels_first else [0, 3, 5, 1, 2, 4]
+    turned = writer.emit("Transpose", [split], perm=order)
+    writer.emit("Reshape", [turned, writer.constant([0, c * b * b, h // b, w // b])], output)

@@ -7,8 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import element_name
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Dropout", "Identity"]
 
@@ -38,3 +46,45 @@ class Dropout(Identity):
 
     ratio: float = 0.5
     kind: ClassVar[str] = "Dropout"
+
+
+_FLOATS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
+
+
+@onnx("Identity")
+def _identity(node: OnnxNode, builder: Builder) -> None:
+    builder.layer(node, Identity(), [node.tensor()])
+
+
+@onnx("Dropout")
+def _dropout(node: OnnxNode, builder: Builder) -> None:
+    node.require_single_output()
+    if node.has(2) and bool(node.constant(2, "training mode").reshape(-1)[0]):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    ratio = node.attribute("ratio", 0.5)
+    if node.is_constant(1):
+        ratio = node.constant(1, "ratio").reshape(-1)[0]
+    builder.layer(node, Dropout(float(ratio)), [node.tensor()])
+
+
+@onnx("Cast")
+def _cast(node: OnnxNode, builder: Builder) -> None:
+    target = element_name(node.attribute("to"))
+    if target not in _FLOATS:
+        raise Unsupported(f"it casts to {target}, which changes values", "keep the tensors of the network in floating point")
+    builder.layer(node, Identity(), [node.tensor()])
+
+
+_SHARE = Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training")
+_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Nothing at inference; removed.")
+_CONFIG = CONFIGURATION.extended(_SHARE, name="Dropout configuration")
+
+
+@ini("Dropout", _SCHEMA, _CONFIG)
+def _from_ini(context: LayerContext) -> None:
+    context.add(Dropout(ratio=context.values["Dropout"]), [context.joined()])
+
+
+@onnx_emitter("Identity", "Dropout")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Identity", node.inputs, output)

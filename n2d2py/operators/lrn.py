@@ -8,8 +8,17 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
-from n2d2py.graph.shapes import Shape
+from n2d2py.errors import InternalError
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import require_channels
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape, channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__ = ["LRN"]
 
@@ -53,3 +62,79 @@ class LRN(Op):
                 sums[:, first:last] += squares[:, first + step : last + step]
         base = self.k + self.alpha * sums
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
+
+
+@onnx("LRN")
+def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+    size, alpha, beta, bias = _settings(node)
+    builder.layer(node, LRN(window_within(size, channels(node.shape())), alpha / size, beta, bias), [node.tensor()])
+
+
+def _settings(node: OnnxNode) -> tuple[int, float, float, float]:
+    """(size, alpha, beta, bias) of an LRN.
+
+    Raises:
+        Unsupported: for an empty window, and where it could divide by 0 or less.
+    """
+    size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
+    if size < 1:
+        raise Unsupported("its size is not positive")
+    if alpha < 0 or bias < SMALLEST_K:
+        raise Unsupported(f"with its alpha of {alpha:g} and its bias of {bias:g} it may divide by 0 or less")
+    return size, alpha, node.attribute("beta", 0.75), bias
+
+
+@onnx_array("LRN")
+def _from_onnx_array(a: Arrays) -> None:
+    """x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta."""
+    x, (size, alpha, beta, bias) = a.value(0), _settings(a.node)
+    if len(x.dims) < 2:
+        raise Unsupported("its input has no channels")
+    squares = a.map("Mul", x, x)
+    before, channels, total = (size - 1) // 2, x.dims[1], None
+    for step in range(max(-before, 1 - channels), min(size - before, channels)):
+        moved = a.axes(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
+        total = moved if total is None else a.map("Add", total, moved)
+    if total is None:
+        raise InternalError(f"{a.node.name} has no channels")
+    scaled = a.map("Mul", total, a.const(alpha / size, x))
+    base = a.map("Add", scaled, a.const(bias, x))
+    a.bind(a.map("Div", x, a.map("Pow", base, a.const(beta, x))))
+
+
+@ini(
+    "LRN",
+    LAYER.extended(
+        NB_OUTPUTS,
+        name="LRN",
+        doc="Local response normalisation: x / (K + Alpha * sum "
+        "of x^2)^Beta over N neighbouring channels; floating point only.",
+    ),
+    CONFIGURATION.extended(
+        Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
+        Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N", minimum=0),
+        Key("Beta", Kind.FLOAT, 0.75, "exponent"),
+        Key("K", Kind.FLOAT, 2.0, "added to the sum", minimum=SMALLEST_K),
+        name="LRN configuration",
+    ),
+)
+def _from_ini(context: LayerContext) -> None:
+    values, tensor = context.values, context.joined()
+    size = window_within(values["N"], require_channels(context, tensor))
+    context.add(LRN(size, values["Alpha"], values["Beta"], values["K"]), [tensor])
+
+
+@onnx_emitter("LRN")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    if op.size % 2 == 0:
+        raise NoOnnxForm(f"the layer {node.name} normalises over an even number of channels")
+    shape = writer.graph.shape(node.inputs[0])
+    x = node.inputs[0]
+    if len(shape) < 4:
+        x = writer.emit("Reshape", [x, writer.constant([0, channels(shape), -1, 1])])
+    settings = {"size": op.size, "alpha": float(op.alpha * op.size), "beta": float(op.beta), "bias": float(op.k)}
+    if len(shape) == 4:
+        writer.emit("LRN", [x], output, **settings)
+    else:
+        writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)

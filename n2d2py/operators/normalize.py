@@ -7,8 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import require_channels
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["SMALLEST_NORM", "Normalize"]
 
@@ -36,3 +42,25 @@ class Normalize(Op):
         size = np.add.accumulate(terms, axis=1)[:, -1:]
         size = size if self.norm == "L1" else np.sqrt(size)
         return [(x / np.maximum(size, SMALLEST_NORM)).astype(inputs[0].dtype)]
+
+
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    Key("Norm", Kind.ENUM, doc="the norm that becomes 1", choices=("L1", "L2")),
+    name="Normalize",
+    doc="Each position divided by its norm over the channels; floating point only.",
+)
+
+
+@ini("Normalize", _SCHEMA)
+def _from_ini(context: LayerContext) -> None:
+    tensor = context.joined()
+    require_channels(context, tensor)
+    context.add(Normalize(context.values["Norm"]), [tensor])
+
+
+@onnx_emitter("Normalize")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    x = node.inputs[0]
+    norm = writer.emit(f"Reduce{node.op.norm}", [x], axes=[1], keepdims=1)
+    writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)

@@ -8,9 +8,19 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import check_lines
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.take import take
+from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Padding"]
 
@@ -43,3 +53,87 @@ class Padding(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         return [pad(inputs[0], self.pads, graph.type(node.inputs[0]).zero_point)]
+
+
+@onnx("Pad")
+def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+    rank = len(node.shape())
+    begin, end = _amounts(node, rank)
+    if not any(begin) and not any(end):
+        builder.layer(node, Identity(), [node.tensor()])
+        return
+    mode = node.attribute("mode", "constant")
+    if mode != "constant":
+        _repeat(node, builder, mode, begin, end)
+        return
+    value = node.optional_constant(2, "value")
+    number = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
+    if number != 0:
+        raise Unsupported(f"it pads with {number:g}, only 0 is supported", "pad with zeros")
+    node.require_rank(4)
+    source, permutation = channels_first(node.tensor(), builder.graph)
+    position = [permutation.index(axis) for axis in range(4)]
+    if any(begin[position[axis]] or end[position[axis]] for axis in (0, 1)):
+        raise Unsupported("it pads stimuli or channels, only height and width are supported")
+    y, x = position[2:]
+    op = Padding((begin[y], begin[x], end[y], end[x]))
+    if source == node.tensor():
+        builder.layer(node, op, [source])
+    else:
+        builder.layer(node, Transpose(permutation), [builder.layer(node, op, [source], part="channels")])
+
+
+def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: list[int]) -> None:
+    """The positions of the input that the padded axes show."""
+    if mode not in ("reflect", "edge", "wrap"):
+        raise Unsupported(f"its mode is {mode}")
+    if begin[0] or end[0]:
+        raise Unsupported("it pads the batch")
+    if min(*begin, *end) < 0:
+        raise Unsupported(f"it crops in the mode {mode}", "crop with a Slice")
+    shape = node.shape()
+    if mode != "edge" and any(
+        max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:], strict=True) if any(pads)
+    ):
+        raise Unsupported("it repeats more than the image has", "reduce its pads")
+    check_lines([*map(int, begin), *map(int, end)])
+    take(
+        node,
+        builder,
+        {axis: np.pad(np.arange(shape[axis]), (begin[axis], end[axis]), mode).tolist() for axis in range(1, len(shape))},
+    )
+
+
+def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
+    """Elements added before and after each axis."""
+    pads = node.attribute("pads")
+    if pads is None:
+        pads = node.constant(1, "list of pads").reshape(-1).tolist()
+    axes = list(range(rank))
+    if node.has(3):
+        axes = [node.axis_of(axis, rank) for axis in node.constant(3, "list of axes").reshape(-1).tolist()]
+    if len(pads) != 2 * len(axes):
+        raise Unsupported(f"it has {len(pads)} pads for {len(axes)} axes")
+    begin, end = [0] * rank, [0] * rank
+    for index, axis in enumerate(axes):
+        begin[axis], end[axis] = int(pads[index]), int(pads[index + len(axes)])
+    return begin, end
+
+
+_SIDES = ("Top", "Left", "Bottom", "Right")
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    *(Key(f"{side}Padding", Kind.INT, doc=f"{side.lower()} zeros; negative crops") for side in _SIDES),
+    name="Padding",
+    doc="Zeros around the image, or a crop.",
+)
+
+
+@ini("Padding", _SCHEMA)
+def _from_ini(context: LayerContext) -> None:
+    context.add(Padding(tuple(context.values[f"{side}Padding"] for side in _SIDES)), [context.joined()])
+
+
+@onnx_emitter("Padding")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.pad(node.inputs[0], node.op.pads, 0.0, output)

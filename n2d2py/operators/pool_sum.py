@@ -8,10 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.pool.emitter import emit_pool
 from n2d2py.operators.windows import Pads
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["PoolSum"]
 
@@ -56,3 +59,10 @@ class PoolSum(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Sums modulo 2^32, as in C++."""
         return self.run(inputs, node)
+
+
+@onnx_emitter("PoolSum")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    pooled = writer.fresh(f"{output}_pooled")
+    emit_pool(writer, Node(node.name, node.op.pool, node.inputs[:1], [pooled]), pooled)
+    writer.emit("Add", [pooled, node.inputs[1]], output)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import element_dtype
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.resize import Resize
-
-if TYPE_CHECKING:
-    from n2d2py.graph.graph import Graph, Node
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Quantize", "grid_of", "is_quantized", "moved_from"]
 
@@ -38,10 +39,6 @@ class Quantize(Op):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
         return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
-
-    def attributes(self) -> dict[str, Any]:
-        """The type by its name, its scale and its zero point."""
-        return {"type": self.type.name, "scale": self.type.scale, "zero_point": self.type.zero_point}
 
 
 def is_quantized(graph: Graph) -> bool:
@@ -76,3 +73,105 @@ def _moves(node: Node) -> bool:
     """Whether the layer gives single values of its first input, and no means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
     return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))
+
+
+_LOWEST, _HIGHEST = 2.0**-126, 2.0**126
+_STATIC = "quantize the model with static scales"
+
+
+def _scale(node: OnnxNode) -> np.ndarray:
+    if not node.is_constant(1):
+        raise Unsupported("its scale is computed at run time", _STATIC)
+    scale = node.constant(1, "scale").astype(np.float32)
+    if not np.all((scale >= _LOWEST) & (scale <= _HIGHEST)):
+        raise Unsupported("its scale is not a positive number", "quantize the model again")
+    return scale
+
+
+def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
+    if node.has(2) and not node.is_constant(2):
+        raise Unsupported("its zero point is computed at run time", _STATIC)
+    return node.constant(2, "zero point") if node.has(2) else np.zeros((), default)
+
+
+def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
+    """One value, or one for each position of the node's axis, so that it broadcasts to `shape`."""
+    if node.attribute("block_size", 0):
+        raise Unsupported("its scales are those of blocks", "quantize per tensor or per channel")
+    if values.size == 1:
+        return values.reshape((1,) * len(shape))
+    axis = node.axis_of(node.attribute("axis", 1), len(shape))
+    if values.ndim != 1 or values.size != shape[axis]:
+        raise Unsupported(f"it has {values.size} scales for an axis of {shape[axis]}", "quantize the model again")
+    return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+
+def _type(node: OnnxNode, default: np.dtype) -> NumType:
+    """The type of a tensor of the network; int8 and uint8 are brought to the one whose zero point is nearer to 0."""
+    scale, zero = _scale(node), _zero_point(node, default)
+    if scale.size != 1 or zero.size != 1:
+        raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
+    if zero.dtype not in (np.int8, np.uint8, np.int16, np.uint16):
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 8 bits")
+    bits, signed, value = 8 * zero.dtype.itemsize, zero.dtype.kind == "i", int(zero.reshape(-1)[0])
+    half = 2 ** (bits - 1)
+    if (signed and value != 0) or (not signed and value == half):
+        signed, value = not signed, value + (half if signed else -half)
+    return NumType(bits, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed)
+
+
+def _integers(node: OnnxNode) -> np.dtype:
+    """The type that a QuantizeLinear without zero point gives."""
+    given = node.attribute("output_dtype", 0)
+    return element_dtype(given) if given else np.dtype(np.uint8)
+
+
+@onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
+def _quantize(node: OnnxNode, builder: Builder) -> None:
+    if not node.is_constant(0):
+        builder.layer(node, Quantize(_type(node, _integers(node))), [node.tensor()])
+        builder.integers.add(node.name)
+        return
+    values, zero = node.constant(0, "input"), _zero_point(node, _integers(node))
+    if zero.dtype.kind not in "iu":
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize weights to 8 bits")
+    limits = np.iinfo(zero.dtype)
+    scale, offset = _along(_scale(node), node, values.shape), _along(zero.astype(np.int64), node, values.shape)
+    stored = np.rint(values.astype(np.float32) / scale).astype(np.int64) + offset
+    builder.constants[node.name] = np.clip(stored, limits.min, limits.max).astype(zero.dtype)
+
+
+@onnx("DequantizeLinear", "com.microsoft::DequantizeLinear")
+def _dequantize(node: OnnxNode, builder: Builder) -> None:
+    if node.is_constant(0):
+        stored = node.constant(0, "input")
+        if stored.dtype.kind not in "iu":
+            raise Unsupported(f"its integers are of type {stored.dtype.name}", "quantize weights to 8 bits")
+        scale = _along(_scale(node), node, stored.shape)
+        zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
+        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+        builder.grids[node.name] = np.broadcast_to(scale, stored.shape)
+        return
+    kind, tensor = _type(node, np.dtype(np.uint8)), node.tensor()
+    grid = grid_of(builder.graph, tensor)
+    if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
+        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+    if grid is None:
+        builder.layer(node, Quantize(kind), [tensor])
+    elif grid == kind:
+        builder.layer(node, Identity(), [tensor])
+    else:
+        raise Unsupported(
+            "it reads integers as others than were written: scale, zero point or type differ", "quantize the model again"
+        )
+
+
+@onnx_emitter("Quantize")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """16-bit integers stand for numbers that the file does not quantize: the reference keeps them."""
+    kind, x = node.op.type, node.inputs[0]
+    if kind.bits > 8:
+        writer.emit("Identity", [x], output)
+        return
+    scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
+    writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)

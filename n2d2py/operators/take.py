@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import check_lines
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Take"]
+__all__ = ["Take", "take"]
 
 
 @register
@@ -56,6 +64,150 @@ class Take(Op):
         """The same integers."""
         return self.run(inputs, node)
 
-    def attributes(self) -> dict[str, Any]:
-        """For each axis the number of positions taken."""
-        return {"taken": tuple(None if taken is None else len(taken) for taken in self.indices)}
+
+_ENDLESS = 2**31 - 1
+_BATCH = "keep the batch axis whole"
+
+
+def take(
+    node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], *, part: str | None = None, output: str | None = None
+) -> str:
+    """A layer that takes the positions chosen[axis] of some axes after the batch; returns its tensor.
+
+    Behind a transposition it is put before it. `part` and `output` as in `Builder.layer`.
+
+    Raises:
+        Unsupported: when nothing is left of an axis.
+    """
+    if any(not len(positions) for positions in chosen.values()):
+        raise Unsupported("its result has no elements")
+    tensor, shape = node.tensor(), node.shape()
+    chosen = {
+        axis: tuple(int(p) for p in positions)
+        for axis, positions in chosen.items()
+        if list(positions) != list(range(shape[axis]))
+    }
+    if not chosen:
+        return builder.layer(node, Identity(), [tensor], part=part, output=output)
+    source, permutation = channels_first(tensor, builder.graph)
+    indices: list[tuple[int, ...] | None] = [None] * (len(shape) - 1)
+    for axis, positions in chosen.items():
+        indices[permutation[axis] - 1] = positions
+    op = Take(tuple(indices))
+    if source == tensor:
+        return builder.layer(node, op, [tensor], part=part, output=output)
+    inner = builder.layer(node, op, [source], part=f"{part or output or 'taken'}_channels")
+    return builder.layer(node, Transpose(permutation), [inner], part=part, output=output)
+
+
+@onnx("Slice")
+def _slice(node: OnnxNode, builder: Builder) -> None:
+    shape = node.shape()
+    starts, ends = (_list(node, index, name) for index, name in ((1, "starts"), (2, "ends")))
+    axes = _list(node, 3, "axes", list(range(len(starts))))
+    steps = _list(node, 4, "steps", [1] * len(starts))
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise Unsupported("its starts, ends, axes and steps differ in number")
+    if 0 in steps:
+        raise Unsupported("one of its steps is 0")
+    chosen = {}
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis = node.axis_of(axis, len(shape))
+        if axis == 0:
+            if start != 0 or step != 1 or end < (builder.model.batch or _ENDLESS):
+                raise Unsupported("it cuts the batch axis", _BATCH)
+            continue
+        chosen[axis] = range(*slice(start, end, step).indices(shape[axis]))
+    take(node, builder, chosen)
+
+
+def _list(node: OnnxNode, index: int, name: str, default: list[int] | None = None) -> list[int]:
+    """A list of integers given as attribute (old opsets) or as input."""
+    values = node.attribute(name)
+    if values is None and node.has(index):
+        values = node.constant(index, f"list of {name}").reshape(-1).tolist()
+    if values is None:
+        if default is None:
+            raise Unsupported(f"it has no {name}")
+        return default
+    return [int(value) for value in values]
+
+
+@onnx("Split")
+def _split(node: OnnxNode, builder: Builder) -> None:
+    shape, count = node.shape(), len(node.outputs)
+    axis = node.axis_of(node.attribute("axis", 0), len(shape))
+    if axis == 0:
+        raise Unsupported("it cuts the batch axis", _BATCH)
+    sizes = _list(node, 1, "split", [])
+    if not sizes:
+        size = -(-shape[axis] // count)
+        sizes = [size] * (count - 1) + [shape[axis] - size * (count - 1)]
+    if len(sizes) != count or sum(sizes) != shape[axis] or min(sizes) < 0:
+        raise Unsupported(f"its sizes {sizes} do not divide an axis of {shape[axis]} among {count} outputs")
+    first = 0
+    for name, size in zip(node.outputs, sizes, strict=True):
+        if name and (builder.is_read(name) or name == node.name):
+            take(node, builder, {axis: range(first, first + size)}, output=name)
+        first += size
+
+
+@onnx("Gather")
+def _gather(node: OnnxNode, builder: Builder) -> None:
+    shape = node.shape()
+    axis = node.axis_of(node.attribute("axis", 0), len(shape))
+    indices = node.constant(1, "indices")
+    if axis == 0:
+        raise Unsupported("it takes stimuli of the batch", _BATCH)
+    if indices.ndim > 1:
+        raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
+    check_lines([indices.size])
+    flat = indices.reshape(-1).astype(np.int64)
+    if flat.size and (flat.min() < -shape[axis] or flat.max() >= shape[axis]):
+        raise Unsupported("its indices are outside the axis")
+    chosen = {axis: (flat % shape[axis]).tolist()}
+    if indices.ndim == 1:
+        take(node, builder, chosen)
+    elif len(shape) == 2:
+        raise Unsupported("its result has no channels", "take an axis of length 1 instead")
+    else:
+        taken = take(node, builder, chosen, part="taken")
+        builder.layer(node, Reshape(tuple(size for i, size in enumerate(shape) if i not in (0, axis))), [taken])
+
+
+@onnx("Tile")
+def _tile(node: OnnxNode, builder: Builder) -> None:
+    shape = node.shape()
+    repeats = node.constant(1, "repeats").reshape(-1).tolist()
+    if len(repeats) != len(shape):
+        raise Unsupported("its repeats are not one for each axis")
+    if repeats[0] != 1:
+        raise Unsupported("it repeats the batch", _BATCH)
+    check_lines(size * int(count) for size, count in zip(shape, repeats, strict=True))
+    take(node, builder, {axis: list(range(shape[axis])) * repeats[axis] for axis in range(1, len(shape))})
+
+
+@onnx("Expand")
+def _expand(node: OnnxNode, builder: Builder) -> None:
+    shape = node.shape()
+    target = node.constant(1, "shape").reshape(-1).tolist()
+    if len(target) > len(shape):
+        raise Unsupported("it adds axes", "keep the rank")
+    target = [1] * (len(shape) - len(target)) + target
+    if target[0] not in (1, builder.model.batch):
+        raise Unsupported("it repeats the batch", _BATCH)
+    if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:], strict=True)):
+        raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
+    check_lines(map(int, target))
+    take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})
+
+
+@onnx_emitter("Take")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    chosen = [(axis, taken) for axis, taken in enumerate(node.op.indices, 1) if taken is not None]
+    x = node.inputs[0]
+    for axis, taken in chosen:
+        last = axis == chosen[-1][0]
+        x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
+    if not chosen:
+        writer.emit("Identity", node.inputs, output)

@@ -8,10 +8,18 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register
+from n2d2py.operators.identity import Identity
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Transpose"]
+__all__ = ["Transpose", "channels_first"]
 
 
 @register
@@ -40,3 +48,68 @@ class Transpose(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         return self.run(inputs, node)
+
+
+def channels_first(tensor: str, graph: Graph) -> tuple[str, tuple[int, ...]]:
+    """(source, p): axis i of `tensor` is axis p[i] of `source`.
+
+    `source` is what a transposition that gives `tensor` reads; without one, `tensor` itself.
+    """
+    producer = graph.producer(tensor)
+    if producer is not None and isinstance(producer.op, Transpose):
+        return producer.inputs[0], producer.op.perm
+    return tensor, tuple(range(len(graph.shape(tensor))))
+
+
+_KEEP_BATCH = "keep the batch axis first"
+
+
+@onnx("Transpose")
+def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+    rank = len(node.shape())
+    perm = tuple(int(axis) for axis in node.attribute("perm") or range(rank - 1, -1, -1))
+    if sorted(perm) != list(range(rank)) or perm[0] != 0:
+        raise Unsupported(f"its permutation {list(perm)} moves the batch axis", _KEEP_BATCH)
+    tensor = node.tensor()
+    producer = builder.graph.producer(tensor)
+    if producer is not None and isinstance(producer.op, Transpose):
+        before = producer.op.perm
+        tensor, perm = producer.inputs[0], tuple(before[axis] for axis in perm)
+    op = Identity() if perm == tuple(range(rank)) else Transpose(perm)
+    builder.layer(node, op, [tensor])
+
+
+_BATCH = 3
+_SCHEMA = LAYER.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key(
+        "Perm",
+        Kind.UINTS,
+        doc="for each of the axes X Y C B of the result the axis of the "
+        "input that it is, such as 1 0 2 3 to swap X and Y; B (3) stays last",
+    ),
+    name="Transpose",
+    doc="Axes in another order.",
+)
+
+
+@ini("Transpose", _SCHEMA)
+def _from_ini(context: LayerContext) -> None:
+    as_images(context)
+    tensor, perm = context.joined(), context.values["Perm"]
+    if sorted(perm) != [0, 1, 2, _BATCH] or perm[_BATCH] != _BATCH:
+        raise context.fail(
+            "E209",
+            f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
+            "give 0, 1 and 2 in some order, then 3",
+            "Perm",
+        )
+    # counted from the end, the axes X Y C B are those of (N, C, H, W)
+    context.add(Transpose(tuple(_BATCH - perm[_BATCH - axis] for axis in range(4))), [tensor])
+    require_channels(context, context.name)
+
+
+@onnx_emitter("Transpose")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Transpose", node.inputs, output, perm=list(node.op.perm))

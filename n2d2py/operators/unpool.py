@@ -9,10 +9,19 @@ import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import as_images
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
+from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape, channels
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register, require_rank
-from n2d2py.operators.deconv import spread_extent
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.deconv.op import spread_extent
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__ = ["Unpool"]
 
@@ -88,3 +97,79 @@ class Unpool(Op):
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
         moved = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
         return [np.clip(moved, *node.limits).astype(kind.dtype)]
+
+
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS,
+    Key("Pooling", Kind.ENUM, doc="Max: values return to their maxima; Average: they are spread", choices=("Max", "Average")),
+    Key("ArgMax", Kind.STRING, "", "the max pool whose positions are used"),
+    *window_keys("Pool", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0),
+    *MAPPING_KEYS,
+    accepted=THIRD_AXIS,
+    name="Unpool",
+    doc="The reverse of a pool, channel by channel.",
+)
+
+
+@ini("Unpool", _SCHEMA)
+def _from_ini(context: LayerContext) -> None:
+    values, outputs = context.values, context.values["NbOutputs"]
+    as_images(context)
+    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
+    count = sum(c for _, c in parents)
+    mapping = read_mapping(values, parents, outputs)
+    if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
+        raise context.fail(
+            "E215",
+            f"an unpooling of {count} channels into {outputs} outputs is not channel by channel",
+            "use Mapping.Size=1 and as many outputs as channels",
+            "NbOutputs",
+        )
+    pads = read_window(values, "Padding", 0)
+    kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
+    if values["Pooling"] == "Average":
+        share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
+        context.add(
+            Deconv(stride, (*pads, *pads), groups=count),
+            [context.joined()],
+            {"weights": share, "bias": np.zeros(count, np.float32)},
+            read_activation(values),
+        )
+        return
+    pool = _pool(context)
+    if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
+        raise context.fail(
+            "E210",
+            f"its window differs from that of [{pool.name}], which ArgMax names",
+            "give both the same PoolDims, Stride and Padding",
+            "ArgMax",
+        )
+    context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
+
+
+def _pool(context: LayerContext) -> Node:
+    """The max pool that ArgMax names.
+
+    Raises:
+        N2D2Error: E210 when there is none before this layer.
+    """
+    name = context.values["ArgMax"]
+    for node in context.graph.nodes:
+        if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":
+            return node
+    raise context.fail(
+        "E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool that it reverses", "ArgMax"
+    )
+
+
+@onnx_emitter("Unpool")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op, (x, z) = node.op, node.inputs
+    size = writer.graph.shape(node.output)
+    if any(op.pads) or op.overlaps or size[2:] != writer.graph.shape(z)[2:]:
+        raise NoOnnxForm(f"the layer {node.name} unpools padded or overlapping windows, or crops")
+    window = {"kernel_shape": list(op.kernel), "strides": list(op.stride)}
+    _, places = writer.emit_all("MaxPool", [z], 2, **window)
+    writer.emit("MaxUnpool", [x, places], output, **window)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-
-if TYPE_CHECKING:
-    from n2d2py.graph.graph import Node
-    from n2d2py.graph.quant import QuantNode
+from n2d2py.operators.base import Layer
 
 __all__ = ["Pads", "output_extent", "pad"]
 
@@ -31,7 +27,7 @@ def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
 
 
 def output_extent(
-    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Node | QuantNode
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Layer
 ) -> tuple[int, int]:
     """floor((size + pads - extent) / stride) + 1 per axis; `extent` is the dilated kernel.
 

@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +15,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.plugin import declare
 from n2d2py.plugin.places import check, enter, lists, registries
+from n2d2py.registry import Duplicate
 
 __all__ = ["GROUP", "isolated", "load_plugin", "load_plugins"]
 
@@ -57,11 +58,22 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
             path for path in folder.glob("*.py") if not path.name.startswith(("test_", "_")) and path.name != "conftest.py"
         )
     )
-    declare.start()
-    for path in files:
-        _import(path)
-    declared = declare.finish()
-    if not declared:
+    with _undone_on_error():
+        before = _entries()
+        declare.start()
+        for path in files:
+            _import(path)
+        _enter(declare.finish(), folder, files, [name for name in _entries() if name not in before])
+
+
+def _entries() -> list[str]:
+    """What the registries hold, by what it is and its name."""
+    return [f"{registry.what} {name}" for registry in registries() for name in registry]
+
+
+def _enter(declared: list[declare.Declared], folder: Path, files: list[Path], entered: list[str]) -> None:
+    """Checks and enters declarations; `entered` is what the files put into the registries themselves."""
+    if not declared and not entered:
         raise N2D2Error(
             "E020",
             "no Python file of this folder declares an operator, function, recipe or kernel"
@@ -78,19 +90,37 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
     log.notice(
         "plug-in %s: %s",
         folder.resolve().name,
-        ", ".join(f"{one.what} {getattr(one.made, 'kind', '') or one.made.__name__}" for one in declared),
+        ", ".join([f"{one.what} {getattr(one.made, 'kind', '') or one.made.__name__}" for one in declared] + entered),
     )
 
 
 @contextmanager
 def isolated() -> Iterator[None]:
     """``with isolated():`` plug-ins that are loaded inside are forgotten behind it."""
-    entries = [(registry, registry.snapshot()) for registry in registries()]
-    known = [(held, held.copy()) for held in lists()]
-    loaded = _loaded.copy()
+    restore = _snapshot()
     try:
         yield
     finally:
+        restore()
+
+
+@contextmanager
+def _undone_on_error() -> Iterator[None]:
+    restore = _snapshot()
+    try:
+        yield
+    except BaseException:
+        restore()
+        raise
+
+
+def _snapshot() -> Callable[[], None]:
+    """A function that puts back what is known now."""
+    entries = [(registry, registry.snapshot()) for registry in registries()]
+    known = [(held, held.copy()) for held in lists()]
+    loaded = _loaded.copy()
+
+    def restore() -> None:
         for registry, before in entries:
             registry.restore(before)
         for held, before in known:
@@ -98,6 +128,8 @@ def isolated() -> Iterator[None]:
             held.update(before) if hasattr(held, "update") else held.extend(before)
         _loaded.clear()
         _loaded.update(loaded)
+
+    return restore
 
 
 def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:
@@ -135,6 +167,9 @@ def _import(path: Path) -> None:
     except N2D2Error:
         sys.modules.pop(name, None)
         raise
+    except Duplicate as error:
+        sys.modules.pop(name, None)
+        raise N2D2Error("E023", str(error), where=Location(str(path)), remedy="choose another name") from error
     except Exception as error:  # whatever foreign code raises while it is imported
         sys.modules.pop(name, None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == spec.origin]

@@ -12,31 +12,32 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.export.cpp import code, headers, isa
-from n2d2py.export.cpp.code import LAYERS, LayerCode, layer_kinds, override_kernel, register_layer
+from n2d2py.export.cpp import headers, isa, layer
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.export.cpp.headers import plugin_header
 from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
-from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.export.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
+from n2d2py.export.cpp.parts import Call, Expression
+from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
-from n2d2py.frontend.ini.registry import LAYER_TYPES, LayerContext, LayerType, layer_types
-from n2d2py.frontend.ini.registry import register_layer as register_section
-from n2d2py.frontend.onnx.registry import CONVERTERS, Unsupported, find_converter, register_converter, supported_operators
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx, supported_operators
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
-from n2d2py.memory.from_graph import LAYOUTS, register_layout
-from n2d2py.memory.problem import OpSpec
+from n2d2py.memory.access import MEMORY_ACCESSES, Access, Pointwise, Whole, Window, memory_access
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import OPERATORS, operator_kinds, register
-from n2d2py.operators.functions import FUNCTIONS
+from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
 from n2d2py.passes import register_pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, Operator, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import moved, summed
+from n2d2py.reference.contract import EMITTERS
 from n2d2py.registry import Registry
 
 __all__ = ["PluginQuantizer", "check", "enter", "lists", "registries"]
@@ -173,12 +174,23 @@ def registries() -> list[Registry[Any]]:
     """The tables by name that `enter` changes."""
     for built_in in (layer_types, layer_kinds, supported_operators):
         built_in()  # built-ins enter when they are first asked for
-    return [OPERATORS, FUNCTIONS, LAYER_TYPES, CONVERTERS, QUANTIZERS, LAYOUTS, LAYERS]
+    return [
+        OPERATORS,
+        FUNCTIONS,
+        ONNX_FUNCTIONS,
+        LAYER_TYPES,
+        CONVERTERS,
+        ARRAY_CONVERTERS,
+        EMITTERS,
+        QUANTIZERS,
+        MEMORY_ACCESSES,
+        LAYERS,
+    ]
 
 
 def lists() -> list[Any]:
     """The other dictionaries and lists that `enter` changes."""
-    return [code._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
+    return [layer._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -207,17 +219,16 @@ def enter(declared: Declared, folder: Path) -> None:
     else:
         register(made)
         quantizer(made.kind)(PluginQuantizer)
-        register_layout(made.kind, _layout)
-        register_layer(made.kind, lambda *layer: _code(header, *layer))
+        memory_access(made.kind)(_access)
+        cpp(made.kind)(lambda layer: _code(header, layer))
         _enter_names(made, lambda op: op)
 
 
 def _enter_names(made: Any, as_op: Callable[[Any], Any]) -> None:
     if made.onnx:
-        name, domain = _onnx_name(made.onnx)
-        register_converter(name, _converter(made, as_op), domain)
+        onnx(made.onnx)(_converter(made, as_op))
     if made.ini:
-        register_section(_section(made, as_op))
+        _enter_section(made, as_op)
 
 
 def _recipe_pass(made: Any) -> ChainPass:
@@ -269,7 +280,7 @@ def _typed(made: Any, one: Any, given: Any) -> Any:
     return values if many else values[0]
 
 
-def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
+def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
     keys = []
     for one in fields(made):
         kind = _KINDS[attribute_type(made, one.name)]
@@ -289,6 +300,7 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
     outputs = Key("NbOutputs", Kind.UINT, None, "number of output channels, checked when it is given", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
+    @ini(made.ini, schema)
     def build(context: LayerContext) -> None:
         values = {}
         for one, key in zip(fields(made), keys, strict=True):
@@ -307,8 +319,6 @@ def _section(made: Any, as_op: Callable[[Any], Any]) -> LayerType:
         node = context.add(op, tensors, params, read_activation(context.values))
         if context.values.given("NbOutputs"):
             require_channels(context, node.output)
-
-    return LayerType(made.ini, schema, CONFIGURATION, build)
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -354,51 +364,42 @@ class PluginQuantizer(Quantizer):
         return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
 
-def _layout(node: QuantNode, graph: Any) -> OpSpec:
+def _access(node: QuantNode, graph: Any) -> Access:
     op = node.op
     if op.access == "window":
-        spec = OpSpec.window(node.name, "conv", node.inputs[0], node.output, kernel=op.kernel, stride=op.stride, pads=op.pads)
-    else:
-        kind = "fc" if op.access == "whole" else "add" if len(node.inputs) > 1 else "ew"
-        spec = OpSpec(node.name, kind, tuple(node.inputs), node.output)
-    spec.attributes["by_lines"] = False
-    return spec
+        return Window(op.kernel, op.stride, op.pads, by_lines=False)
+    return Whole(by_lines=False) if op.access == "whole" else Pointwise(by_lines=False)
 
 
 # ---- C++ ----------------------------------------------------------------------------------------
-def _code(header: str, *layer: Any) -> LayerCode:
+def _code(header: str, layer: Layer) -> LayerCode:
     """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
-    build = LayerBuilder(*layer)
-    op, node = build.node.op, build.node
-    if build.streamed:
+    op, node = layer.op, layer.node
+    if layer.streamed:
         raise failed(op, node, 'its kernel does not run line by line, as OptimizeStream asks; use access = "whole"')
-    sum_type = build.sum_type()
-    types = {
-        "Input": build.input_plane,
-        "Output": build.output_plane,
+    sum_type = layer.sum_type()
+    types: dict[str, Any] = {
+        **layer.planes,
         "Sum": sum_type,
-        "Epilogue": build.moving_epilogue(clamped=True) if op.moves_values else build.epilogue(),
+        "Epilogue": moving_epilogue(layer, clamped=True) if op.moves_values else epilogue(layer),
     }
     constants: dict[str, Any] = {}
     if len(node.inputs) > 1 or op.inputs == 0:
-        types.update({f"Input{i}": build.identifiers.plane(name) for i, name in enumerate(node.inputs)})
-        constants.update({f"Input{i}Zero": kind.zero_point for i, kind in enumerate(build.inputs)})
+        types.update({f"Input{i}": plane for i, plane in enumerate(layer.input_planes)})
+        constants.update({f"Input{i}Zero": kind.zero_point for i, kind in enumerate(layer.inputs)})
         constants["Inputs"] = len(node.inputs)
-    constants.update(InputZero=build.inputs[0].zero_point, Serial=build.serial)
+    constants.update(InputZero=layer.inputs[0].zero_point, Serial=layer.serial)
     reals: dict[str, float] = {}
     for one in fields(op):
         _attribute(one, getattr(op, one.name), constants, reals)
-    types["Parameters"] = build.constants("parameters", sum_type if not build.integer else "float", reals, {})
-    arrays = [build.array(name, values, sum_type) for name, values in node.params.items()]
-    config = build.config(f"{node.name}: {op.kind}", types, constants)
-    ins = [f"in{i}" for i in range(len(node.inputs))]
-    call = f"{op.call}<{config}>({', '.join([*ins, 'out', *arrays])});"
+    types["Parameters"] = layer.constants("parameters", sum_type if not layer.integer else "float", reals)
+    arrays = [layer.array(name, values, sum_type) for name, values in node.params.items()]
+    constant = [Expression.of(str(each), types["Epilogue"], each) for each in arrays]
+    bases, declared = layer.bases, ()
     if op.inputs == 0:
-        call = (
-            f"const unsigned char* const in[] = {{{', '.join(ins)}}};\n"
-            f"{op.call}<{config}>({', '.join(['in', 'out', *arrays])});"
-        )
-    return build.code(header, call)
+        bases, declared = ("in",), (f"const unsigned char* const in[] = {{{', '.join(bases)}}};",)
+    config = layer.config(op.kind, types, constants)
+    return layer.code(header, Call(op.call, (config,), (*bases, "out", *constant), declared))
 
 
 def _attribute(one: Any, value: Any, constants: dict[str, Any], reals: dict[str, float]) -> None:

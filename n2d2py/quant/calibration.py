@@ -30,7 +30,7 @@ from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types import TensorTypes, choose_types
 
-__all__ = ["Calibrated", "Observed", "calibrate", "observe", "observed_before", "prepare", "quantize"]
+__all__ = ["Observed", "calibrate", "observe", "observed_before", "prepare", "quantize", "quantize_observed"]
 
 Range = tuple[float, float]
 
@@ -52,25 +52,13 @@ class Observed:
     ranges: Mapping[str, Range | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """The integer network, the float network of the same layers, and what the types were chosen from."""
-
-    graph: QuantGraph
-    float_graph: Graph
-    statistics: Statistics
-    types: TensorTypes
-
-
-def calibrate(graph: Graph, options: QuantOptions, observer: Callable[[Graph], Observed]) -> Calibrated:
-    """The integers of a fused float graph; `observer` is the second step, for the prepared graph.
+def calibrate(graph: Graph, per_output: bool, equalized: bool, observer: Callable[[Graph], Observed]) -> Observed:
+    """Steps 1 and 2 of a fused float graph; `observer` is the second one, for the prepared graph.
 
     Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together, and what the observer raises.
+        N2D2Error: E510 a layer that can compute in neither, and what the observer raises.
     """
-    observed = observer(prepare(graph, options))
-    quantized, types = _quantize(observed, options)
-    return Calibrated(quantized, observed.graph, observed.statistics, types)
+    return observer(prepare(graph, per_output, equalized))
 
 
 def quantize(
@@ -88,20 +76,28 @@ def quantize(
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
-    return _quantize(Observed(graph, Statistics(histograms), samples, ranges or {}), options)
+    return quantize_observed(Observed(graph, Statistics(histograms), samples, ranges or {}), options)
 
 
-def _quantize(observed: Observed, options: QuantOptions) -> tuple[QuantGraph, TensorTypes]:
-    """Steps 3 to 5."""
+def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantGraph, TensorTypes]:
+    """Steps 3 to 5: the integer network and the types of its tensors.
+
+    Raises:
+        N2D2Error: E51x, all layers without integer arithmetic together.
+    """
     types = choose(observed, options)
     corrected = correct(observed.graph, types, observed.samples, options)
     return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types
 
 
-def prepare(graph: Graph, options: QuantOptions) -> Graph:
-    """Step 1: the same function, with conversions around layers in floating point and equalized weights."""
+def prepare(graph: Graph, per_output: bool, equalized: bool) -> Graph:
+    """Step 1: the same function, with conversions around layers in floating point.
+
+    Where weights have one scale for each layer, and not `per_output`, they are `equalized`; else activations are, when they
+    are observed.
+    """
     graph = insert_conversions(graph)
-    return equalize(graph) if options.equalize and not options.per_output else graph
+    return equalize(graph) if equalized and not per_output else graph
 
 
 def observe(
@@ -109,15 +105,15 @@ def observe(
     batches: Iterable[np.ndarray],
     samples: Sequence[np.ndarray],
     ranges: Mapping[str, Range | None],
-    options: QuantOptions,
+    by_channel: bool,
     key: str,
 ) -> Observed:
-    """Step 2: statistics of a prepared graph over batches (n, C, H, W), its channels equalized on `samples`.
+    """Step 2: statistics of a prepared graph over batches (n, C, H, W), with `by_channel` its channels equalized on `samples`.
 
     Raises:
         N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
     """
-    factors = channel_factors(graph, samples) if options.equalizes_channels else {}
+    factors = channel_factors(graph, samples) if by_channel else {}
     scaled = scale_channels(graph, factors)
     return Observed(scaled, replace(collect(scaled, batches, key), factors=factors), samples, ranges)
 

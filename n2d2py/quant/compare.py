@@ -36,6 +36,7 @@ class LayerComparison:
         alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
             types: its own loss, without that of the layers before. None where that was not computed.
         unused: share of the range of the type that no stored value reaches, 0..1.
+        merged: the layers behind it that it does too; what is compared is their result.
         worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
         levels: float and stored values over the same steps; None for floating-point types.
     """
@@ -55,6 +56,7 @@ class LayerComparison:
     worst_db: float | None = None
     levels: LevelCounts | None = None
     missing: int = 0
+    merged: tuple[str, ...] = ()
 
 
 def decibels(signal: float, error: float) -> float:
@@ -85,6 +87,7 @@ class Accumulator:
     worst_db: float = float("inf")
     levels: LevelCounts | None = None
     missing: int = 0
+    merged: tuple[str, ...] = ()
 
     @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
@@ -155,6 +158,7 @@ class Accumulator:
             None if self.worst is None else self.worst_db,
             self.levels,
             self.missing,
+            self.merged,
         )
 
 

@@ -55,8 +55,3 @@ class QuantOptions:
     def needs_samples(self) -> bool:
         """Whether layers are quantized one after the other on stimuli."""
         return self.correct_bias or self.adaptive_rounding or self.sequential
-
-    @property
-    def equalizes_channels(self) -> bool:
-        """Whether the ranges of activations are equalized channel by channel; with one scale for a layer, weights are instead."""
-        return self.equalize and self.per_output

@@ -1,4 +1,4 @@
-"""Runs float networks on batches: ONNX Runtime where every layer has an ONNX spelling, NumPy elsewhere."""
+"""Runs float networks on batches: ONNX Runtime where every layer has an ONNX form, NumPy elsewhere."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.reference.contract import NoOnnxForm
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import NoSpelling, to_onnx
+from n2d2py.reference.to_onnx import to_onnx
 
 __all__ = ["FloatEngine", "OnnxFileEngine", "original_engine"]
 
@@ -142,7 +143,7 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
         return None
     try:
         model = to_onnx(graph, taps)
-    except NoSpelling as reason:
+    except NoOnnxForm as reason:
         log.detail("NumPy computes the float reference: %s", reason)
         return None
     options = _options(runtime, threads)

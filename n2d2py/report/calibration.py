@@ -76,7 +76,7 @@ def _beyond(histogram: Histogram, threshold: float) -> float:
 
 def _threshold(data: ReportData, name: str, candidates: dict[str, float]) -> tuple[float | None, str]:
     """(threshold, mode) of a tensor; see `TensorRange`."""
-    kind, chosen = data.qgraph.type(name), data.thresholds.get(name)
+    kind, chosen = data.typed.type(name), data.thresholds.get(name)
     if kind.is_float:
         return None, ""
     reach = kind.scale * max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin)
@@ -88,14 +88,14 @@ def _threshold(data: ReportData, name: str, candidates: dict[str, float]) -> tup
 
 def tensor_ranges(data: ReportData) -> list[TensorRange]:
     """One entry per calibrated tensor of the typed network, in the order of the histograms."""
-    names = [name for name in data.histograms if name in data.qgraph.tensors and data.histograms[name].count]
+    names = [name for name in data.histograms if name in data.typed.tensors and data.histograms[name].count]
     layers = {name: data.layer_of(name) for name in names}
     stems = file_stems(layers.values())
     quantile = data.quant.quantile if data.quant is not None else 0.9999
 
     def one(name: str) -> TensorRange:
         histogram = data.histograms[name]
-        kind = data.qgraph.type(name)
+        kind = data.typed.type(name)
         candidates = (
             {}
             if kind.is_float

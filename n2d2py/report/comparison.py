@@ -36,7 +36,7 @@ def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
     values, unused part of the range, compiled equal to simulated."""
     rows = [
         [
-            c.layer,
+            " + ".join((c.layer, *c.merged)),
             f"{c.sqnr_db:.2f}",
             _two_digits(c.alone_db),
             _two_digits(c.worst_db),

@@ -39,6 +39,7 @@ class ReportData:
         pipeline: the steps of the data pipeline, a line each.
         stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
         kernels: what runs each layer, by its name; empty for a target without a choice.
+        calibrated: the typed network before a rewrite made `qgraph` of it; None where none did.
     """
 
     network: str
@@ -57,6 +58,12 @@ class ReportData:
     pipeline: Sequence[str] = ()
     stimuli: Sequence[StimulusComparison] = ()
     kernels: Mapping[str, KernelChoice] = field(default_factory=dict)
+    calibrated: QuantGraph | None = None
+
+    @property
+    def typed(self) -> QuantGraph:
+        """The network whose tensors were calibrated."""
+        return self.calibrated or self.qgraph
 
     def score(self, label: str) -> Score | None:
         """The first score of that label."""
@@ -64,5 +71,5 @@ class ReportData:
 
     def layer_of(self, tensor: str) -> str:
         """The name to show for a tensor: its layer's, or its own for inputs and layers of several outputs."""
-        producer = next((node for node in self.qgraph.nodes if tensor in node.outputs), None)
+        producer = next((node for node in self.typed.nodes if tensor in node.outputs), None)
         return producer.name if producer is not None and len(producer.outputs) == 1 else tensor

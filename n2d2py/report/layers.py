@@ -82,7 +82,8 @@ def layer_type(node: QuantNode) -> str:
     """The operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
     op = node.op
     if isinstance(op, Conv):
-        return "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else ("Conv grouped" if op.groups > 1 else "Conv")
+        text = "Conv depthwise" if op.is_depthwise(node) and op.groups > 1 else ("Conv grouped" if op.groups > 1 else "Conv")
+        return text if node.residual is None else f"{text} + Sum"
     if isinstance(op, Pool):
         return f"Pool {op.mode}"
     if isinstance(op, ElemWise):

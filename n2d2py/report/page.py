@@ -195,17 +195,10 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
     if data.plan is None or data.problem is None:
         return []
     names = [*data.problem.inputs, *(data.problem.op(name).output for name in data.plan.order)]
-    writers = {data.problem.op(step.op).output: step for step in data.plan.schedule if not step.arrives}
+    writers = {data.problem.op(name).output: name for name in data.plan.order}
     result = []
     for name in names:
-        plane, step = data.plan.planes[name], writers.get(name)
+        plane, writer = data.plan.planes[name], writers.get(name)
         parts = plane.intervals()
-        result.append(
-            {
-                "name": step.op if step is not None else name,
-                "plane": plane,
-                "view": step is not None and step.view,
-                "parts": parts,
-            }
-        )
+        result.append({"name": writer or name, "plane": plane, "view": writer in data.plan.views, "parts": parts})
     return result

@@ -18,7 +18,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_npz
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, Function
@@ -141,8 +141,8 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
-    scaling = node.rescale and {"mode": type(node.rescale).__name__, "values": _pack(_fields(node.rescale), arrays)}
-    return {
+    scaling = _pack_rescale(node.rescale, arrays)
+    entry = {
         "name": node.name,
         "op": node.op.kind,
         "attributes": _pack(_fields(node.op), arrays),
@@ -154,15 +154,38 @@ def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
         "bound": int(node.bound),
         "activation": _pack(node.activation, arrays),
     }
+    if node.residual is not None:
+        added = _fields(node.residual)
+        entry["residual"] = {
+            **added,
+            "type": _fields(node.residual.type),
+            "rescale": _pack_rescale(node.residual.rescale, arrays),
+            "clamp": [int(v) for v in node.residual.clamp],
+        }
+    return entry
+
+
+def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | None:
+    return rescale and {"mode": type(rescale).__name__, "values": _pack(_fields(rescale), arrays)}
+
+
+def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
+    if scaling is None:
+        return None
+    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
+    return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+
+
+def _unpack_residual(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> ResidualAdd:
+    changed = {"type": NumType(**entry["type"]), "rescale": _unpack_rescale(entry["rescale"], arrays)}
+    return ResidualAdd(**{**entry, **changed, "clamp": tuple(entry["clamp"])})
 
 
 def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
     if entry["op"] not in operator_kinds():
         raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
     op: type[Op] = operator_kinds()[entry["op"]]
-    scaling = entry["rescale"]
-    rescales = {made.__name__: made for made in Rescale.__subclasses__()}
-    made = scaling and rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
+    made = _unpack_rescale(entry["rescale"], arrays)
     integer = made is not None or entry["clamp"] is not None
     return QuantNode(
         entry["name"],
@@ -174,4 +197,5 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
         entry["clamp"] and tuple(entry["clamp"]),
         entry["bound"],
         _unpack(entry["activation"], arrays),
+        residual=_unpack_residual(entry["residual"], arrays) if "residual" in entry else None,
     )

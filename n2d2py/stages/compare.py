@@ -42,7 +42,10 @@ def compare_stage(
     """
     layers = [(node.name, node.output) for node in quantized.nodes]
     engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
-    accumulators = [Accumulator(layer, tensor, quantized.type(tensor)) for layer, tensor in layers]
+    accumulators = [
+        Accumulator(node.name, node.output, quantized.type(node.output), merged=(node.residual.layer,) if node.residual else ())
+        for node in quantized.nodes
+    ]
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
@@ -81,13 +84,8 @@ def compare_stage(
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The stored values that Python computes for each layer from the compiled values of its inputs; from its own ones where
-    a convolution does the next layer's sum."""
-    expected: dict[str, np.ndarray] = {}
-    for node in quantized.nodes:
-        inputs = [compiled[name] if name in compiled else expected[name] for name in node.inputs]
-        expected[node.output] = run_node(quantized, node, inputs)[0]
-    return expected
+    """The stored values that Python computes for each layer from the compiled values of its inputs."""
+    return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0] for node in quantized.nodes}
 
 
 def _by_layer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,24 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
-from n2d2py.stages.calibrate import spread
-from n2d2py.stages.load import Network
+from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import Memory
-from n2d2py.stages.settings import Settings
-from n2d2py.stages.test import expected_labels
+from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 
-__all__ = ["export_request", "export_stage", "exported_stimuli", "stored_stimuli"]
+__all__ = ["export_folder_name", "export_request", "export_stage", "exported_stimuli", "stored_stimuli"]
+
+
+def export_folder_name(kind: str, bits: int) -> str:
+    """The kind and the precision, as in export_KIND_int8 or export_KIND_float32."""
+    return f"export_{kind}_{'int' if bits > 0 else 'float'}{abs(bits)}"
 
 
 def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | None, np.ndarray]:
     """The `-db-export` stimuli, spread evenly over the test stimuli, and their positions among them."""
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
-    chosen = stimuli if count < 0 else spread(stimuli, count)
+    chosen = stimuli if count < 0 else stimuli.spread(count)
     positions = (
         np.arange(len(stimuli))
         if chosen is stimuli
@@ -40,7 +44,7 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     return chosen, positions
 
 
-def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
+def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli | None) -> StoredStimuli:
     """The stored integers (or floats) of stimuli, with the expected outputs of each target."""
     if stimuli is None:
         return StoredStimuli()
@@ -52,7 +56,7 @@ def stored_stimuli(network: Network, graph: QuantGraph, stimuli: Stimuli | None)
     return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts, strict=True)), labels, tuple(stimuli.names))
 
 
-def _target_labels(network: Network, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
+def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
     """int32 (N, positions): the expected output at each position of a target; -1, nothing, where an image has one
     label but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel.
 
@@ -78,10 +82,11 @@ def _target_labels(network: Network, target: ScoreTarget, shape: Shape, labels: 
 
 
 def export_request(
-    network: Network, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli, settings: Settings
+    network: LoadedNetwork, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli, recorded: Mapping[str, object]
 ) -> ExportRequest:
-    """Everything that a target may use."""
-    settings.params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
+    """Everything that a target may use; `recorded` are the options of the run by name."""
+    params = network.params
+    params.check_layers([name for node in graph.nodes for name in (node.name, *node.source)])
     targets = tuple(ScoredOutput(target.tensor, target.top_n, target.binary_threshold) for target in network.targets)
     problem, plan = (None, None) if memory is None else (memory.problem, memory.plan)
     return ExportRequest(
@@ -90,11 +95,11 @@ def export_request(
         targets,
         problem,
         plan,
-        settings.params.as_dict(),
-        options=settings.arguments.described(),
+        params.as_dict(),
+        options=recorded,
         hashes=network.hashes(),
         pixels=network.data.pixels,
-        layer_parameters={name: settings.params.layer(name) for name in settings.params.layer_names()},
+        layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 
 

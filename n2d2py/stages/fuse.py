@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from n2d2py import log
 from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.imported import without_rounding
-from n2d2py.stages.load import Network
+from n2d2py.stages.load import LoadedNetwork
 
 __all__ = ["fuse_stage"]
 
 
-def fuse_stage(network: Network, *, integer: bool, rounding: bool = True) -> tuple[Network, FuseReport]:
+def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) -> tuple[LoadedNetwork, FuseReport]:
     """The network with a fused graph; targets follow the tensors that now carry their results.
 
     Without `rounding`, a network that comes quantized is one of real numbers within the ranges of its integers.
@@ -25,11 +27,9 @@ def fuse_stage(network: Network, *, integer: bool, rounding: bool = True) -> tup
     graph, report = fuse(graph, integer=integer)
     graph.verify()
     targets = [_moved(target, graph) for target in network.targets]
-    return Network(graph, targets, network.data, network.files, network.document, network.mappings), report
+    return replace(network, graph=graph, targets=targets), report
 
 
 def _moved(target: ScoreTarget, graph: Graph) -> ScoreTarget:
-    from dataclasses import replace
-
     tensor = graph.resolve(target.tensor)
     return target if tensor is None else replace(target, tensor=tensor)

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.data.database import Database, empty_database, has_database
+from n2d2py.data.given import given_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
 from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import Location, N2D2Error, readable
+from n2d2py.errors import InternalError, Location, N2D2Error, readable
+from n2d2py.export import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
@@ -24,12 +26,13 @@ from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import Pixels, stimulus_shape
 from n2d2py.ini.document import Document, load_document
+from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
-from n2d2py.stages.settings import Settings
 
-__all__ = ["DataSet", "Network", "load_stage"]
+__all__ = ["DataSet", "LoadedNetwork", "load_stage", "with_data"]
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,16 @@ class DataSet:
         return found if found is not None and len(found) else None
 
 
-@dataclass
-class Network:
+@dataclass(frozen=True)
+class LoadedNetwork:
     """What the load stage gives: the float graph, what is scored, the data, and the files it came from."""
 
     graph: Graph
     targets: list[ScoreTarget]
     data: DataSet
+    params: Params
+    options: LoadOptions
+    folder: Path = Path()
     files: list[Path] = field(default_factory=list)
     document: Document | None = None
     mappings: dict[str, LabelsMapping] = field(default_factory=dict)
@@ -75,19 +81,19 @@ class Network:
         return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
-def load_stage(settings: Settings) -> Network:
-    """Reads the network that the command line names.
+def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
+    """Reads the network in a file; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
 
     Raises:
         N2D2Error: E101 and others for an unreadable file, E008 for a file that is neither INI nor ONNX.
     """
-    path = Path(settings.arguments.network)
+    params = load_params(options.parameters, options.target)
     if not path.exists():
         raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="check the path")
     if path.suffix == ".onnx":
-        network = _load_onnx(path, settings)
+        network = _load_onnx(path, options, params, folder)
     elif path.suffix == ".ini":
-        network = _load_ini(path, settings)
+        network = _load_ini(path, options, params, folder)
     else:
         raise N2D2Error(
             "E008",
@@ -95,7 +101,7 @@ def load_stage(settings: Settings) -> Network:
             where=Location(str(path)),
             remedy="give an .ini or an .onnx file",
         )
-    network.graph = graph = with_layer_precisions(network.graph, settings.params)
+    graph = with_layer_precisions(network.graph, params)
     graph.verify()
     log.notice(
         "%s: %d layers, inputs %s, outputs %s",
@@ -104,56 +110,76 @@ def load_stage(settings: Settings) -> Network:
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
     )
-    return network
+    return replace(network, graph=graph)
 
 
-def _load_ini(path: Path, settings: Settings) -> Network:
+def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, synthetic: int | None = None) -> LoadedNetwork:
+    """The network with other data, as if it had been loaded with them; without `data` its own, else `synthetic` noise.
+
+    Raises:
+        N2D2Error: E4xx for data that cannot be read or do not fit.
+    """
+    options = replace(network.options, data=data, labels=labels, synthetic=synthetic, read_data=True)
+    if data is None:
+        if network.data.sets or network.document is not None or synthetic is None or is_quantized(network.graph):
+            return network
+    elif network.document is not None:
+        loaded = load_stage(network.files[0], options, network.folder)
+        return replace(network, data=loaded.data, mappings=loaded.mappings, options=options)
+    return replace(network, data=_onnx_data(network.graph, options), options=options)
+
+
+def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     document = load_document(path)
-    arguments = settings.arguments
-    document.described = arguments.describe
+    document.described = describing = options.extent == "structure"
     if not document.described:
         refuse_quantized_training(document)
     several = bool(further_inputs(document))
     provider = None
     given = None
-    if settings.needs_data and not several:
-        given = _given_database(document, settings)
-        instead = (given or empty_database()) if arguments.calib_data else None
-        provider = build_provider(document, seed=arguments.seed, cache=settings.out, instead=instead)
-    without_data = arguments.describe or arguments.memory_report
-    shape = provider.shape if provider else read_environment(document, for_data=not without_data).shape
+    if options.read_data and not several:
+        given = _given_database(document, options)
+        instead = (given or empty_database()) if options.data is not None else None
+        provider = build_provider(document, seed=options.seed, cache=folder, instead=instead)
+    shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
     has_validation = provider is not None and has_database(document) and provider.sizes().get("Validation", 0) > 0
     weights = (
         None
-        if arguments.describe
-        else open_weights(arguments.w, has_validation=has_validation, folder=settings.out, ignore_missing=arguments.w_ignore)
+        if describing
+        else open_weights(
+            None if options.weights is None else str(options.weights),
+            has_validation=has_validation,
+            folder=folder,
+            ignore_missing=options.ignore_missing,
+        )
     )
-    graph = build_graph(document, (1, *shape), weights, arguments.seed)
-    if weights is not None and weights.initial and arguments.w is None:
+    graph = build_graph(document, (1, *shape), weights, options.seed)
+    if weights is not None and weights.initial and options.weights is None:
         log.warning(
             "W420",
             f"no weights are given: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
             where=Location(str(path)),
             remedy="give -w PATH, or -w /dev/null if that is meant",
         )
-    targets = read_targets(document, graph, describing=arguments.describe)
-    for node in [] if arguments.describe else graph.prune():
+    targets = read_targets(document, graph, describing=describing)
+    for node in [] if describing else graph.prune():
         log.notice("layer '%s' feeds no target; it is left out", node.name)
     files = list(document.files)
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
     files += graph_files(document)
-    data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), settings)
-    if several and settings.needs_data and settings.arguments.calib_data:
-        data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
-    network = Network(graph, targets, data, files, document)
-    for target in targets:
-        if target.mapping and provider is not None:
-            network.mappings[target.name] = _mapping(document, target, provider.labels)
+    data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), options, folder)
+    if several and options.read_data and options.data is not None:
+        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
+    mappings = {
+        target.name: _mapping(document, target, provider.labels)
+        for target in targets
+        if target.mapping and provider is not None
+    }
     document.ignored.warn()
     if provider is not None:
         document.notice_unused()
-    return network
+    return LoadedNetwork(graph, targets, data, params, options, folder, files, document, mappings)
 
 
 def graph_files(document: Document) -> list[Path]:
@@ -178,102 +204,89 @@ def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> 
     return read_labels_mapping(path, labels)
 
 
-def _given_database(document: Document, settings: Settings) -> Database | None:
+def _given_database(document: Document, options: LoadOptions) -> Database | None:
     """The data of `-calib-data` for the pipeline of an INI; None where they are inputs of the network as they are."""
-    arguments = settings.arguments
-    if not arguments.calib_data or arguments.input_range is not None:
+    if options.data is None or options.input_range is not None:
         return None
     transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
     shape = read_environment(document).shape
-    return source_database(arguments.calib_data, shape, fit=not transformed)
+    return source_database(given_data(options.data, options.labels), shape, fit=not transformed)
 
 
-def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, settings: Settings) -> DataSet:
+def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path) -> DataSet:
     """The data of an INI, with those of `-calib-data`: `given`, or as they are; `has_own`: it has a [database]."""
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
     steps = tuple(str(point) for point in provider.describe(first)) if first else ()
-    wanted = settings.arguments.pre_samples
+    wanted = options.pre_samples
     for step in steps:
         (log.notice if wanted >= 0 else log.detail)("pipeline: %s", step)
     if wanted >= 0:
-        written = write_pre_samples(provider, wanted, settings.out / "pre_samples")
-        log.notice("written: %d files in %s", len(written), settings.out / "pre_samples")
-    provider.write_statistics(settings.out)
+        written = write_pre_samples(provider, wanted, folder / "pre_samples")
+        log.notice("written: %d files in %s", len(written), folder / "pre_samples")
+    provider.write_statistics(folder)
     data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps), provider.pixels)
-    if not settings.arguments.calib_data:
+    if options.data is None:
         return data
+    name = given_data(options.data, options.labels).name
     if given is not None:
-        path = Path(settings.arguments.calib_data)
         if has_own:
             sets["Validation"] = provider.on(given).stimuli("Validation")
             data = replace(data, sets=sets, value_range=None)
-        return replace(data, origin=f"{data.origin}{path.name} {len(given.items)}")
+        return replace(data, origin=f"{data.origin}{name} {len(given.items)}")
     if provider.transforms:
         log.warning(
             "W408",
             "the data of -calib-data are taken as inputs of the network: the transformations of the INI do not apply to them",
-            where=settings.arguments.calib_data,
+            where=str(given_data(options.data).path),
             remedy="give pictures or bytes without -input-range where they should apply",
         )
-    opened = _opened(settings, {"": provider.shape})
+    opened = _opened(options, {"": provider.shape})
     added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
     return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
-def _opened(settings: Settings, inputs: dict[str, tuple[int, ...]]) -> DataSet:
-    """The stimuli of `-calib-data` for inputs of these shapes; they are scored too when all have labels."""
-    path = settings.arguments.calib_data
+def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]]) -> DataSet:
+    """The stimuli of given data for inputs of these shapes; they are scored too when all have labels."""
+    if options.data is None:
+        raise InternalError("data are opened that nobody gave")
+    given, input_range = given_data(options.data, options.labels), options.input_range or (0.0, 1.0)
     if len(inputs) > 1:
-        stimuli = open_several(path, inputs, _input_range(settings))
+        stimuli = open_several(given, inputs, input_range)
     else:
         (shape,) = inputs.values()
-        stimuli = open_source(path, shape, _input_range(settings))
+        stimuli = open_source(given, shape, input_range)
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
-    name = readable(Path(path).name)
-    low, high = _input_range(settings)
-    count = next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
-    pictures = count in (1, 3) and Path(path).is_dir()
-    pixels = Pixels(((high - low) / 255,) * count, (low,) * count, tuple(range(count))) if pictures else None
-    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {name}",), origin=f"given {low, high}", pixels=pixels)
+    (low, high), channels = input_range, next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
+    pictures = channels in (1, 3) and given.arrays is None and given.path.is_dir()
+    pixels = Pixels(((high - low) / 255,) * channels, (low,) * channels, tuple(range(channels))) if pictures else None
+    return DataSet(
+        sets, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=f"given {input_range}", pixels=pixels
+    )
 
 
-def _input_range(settings: Settings) -> tuple[float, float]:
-    """LOW and HIGH of `-input-range`, 0 and 1 by default."""
-    text = settings.arguments.input_range
-    if text is None:
-        return 0.0, 1.0
-    low, _colon, high = text.partition(":")
-    try:
-        return float(low), float(high)
-    except ValueError:
-        raise N2D2Error("E003", f"-input-range {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
-
-
-def _load_onnx(path: Path, settings: Settings) -> Network:
-    """A plain ONNX file: its outputs are scored, its data come from `-calib-data`."""
+def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
+    """A plain ONNX file: its outputs are scored, its data are given."""
     from n2d2py.frontend.onnx.importer import import_onnx
 
     graph = import_onnx(path)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
-    data = DataSet({})
-    if settings.needs_data:
-        if settings.arguments.calib_data:
-            data = _opened(settings, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
-        elif settings.calibrates and not is_quantized(graph):
-            data = _synthetic(stimulus_shape(graph), settings)
-    return Network(graph, targets, data, [path])
+    return LoadedNetwork(graph, targets, _onnx_data(graph, options), params, options, folder, [path])
 
 
-def _synthetic(shape: tuple[int, ...], settings: Settings) -> DataSet:
-    """Noise to calibrate on; as many as were calibrated on before where that is reloaded."""
-    arguments, (low, high) = settings.arguments, _input_range(settings)
-    noise = partial(synthetic, shape, seed=arguments.seed, input_range=(low, high))
-    data = DataSet({}, value_range=(low, high), origin=f"synthetic {arguments.seed} {low} {high}")
-    if arguments.calib_reload:
+def _onnx_data(graph: Graph, options: LoadOptions) -> DataSet:
+    if not options.read_data:
+        return DataSet({})
+    if options.data is not None:
+        return _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
+    if options.synthetic is None or is_quantized(graph):
+        return DataSet({})
+    low, high = options.input_range or (0.0, 1.0)
+    noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
+    data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}")
+    if not options.synthetic:
         return replace(data, noise=noise)
-    count = arguments.calib if arguments.calib > 0 else 32
-    return replace(data, sets={"Validation": noise(count)}, steps=(f"{count} synthetic stimuli",))
+    return replace(data, sets={"Validation": noise(options.synthetic)}, steps=(f"{options.synthetic} synthetic stimuli",))

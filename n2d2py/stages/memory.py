@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from n2d2py import log
@@ -17,9 +18,10 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import DEFAULT_STRATEGY
 from n2d2py.memory.stream import StreamPlanner
-from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
+from n2d2py.memory.sums import residual_sums
+from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 
-__all__ = ["WITH_SUMS", "Memory", "plan_by_params", "plan_stage", "settings_by_params"]
+__all__ = ["WITH_SUMS", "Memory", "plan_by_params", "plan_stage", "settings_by_params", "smaller_plan"]
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -29,22 +31,27 @@ _WHOLE = MODES[:2]
 
 @dataclass(frozen=True)
 class Memory:
-    """The planner's problem and its proved plan."""
+    """The network as it is planned, the planner's problem and its proved plan."""
 
+    graph: QuantGraph
     problem: MemoryProblem
     plan: MemoryPlan
 
 
 def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> Memory:
-    """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums.
+    """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums, and the
+    network becomes one with such convolutions where that needs no more memory.
 
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
     problem = memory_problem(graph)
-    sums = residual_sums(problem, summing_layers(graph)) if adds_residuals and params["FuseResidualAdd"] else []
+    sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
     if sums:
-        problem, plan = _plan_by(problem, with_sums(problem, sums), params)
+        other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
+        fused = memory_problem(other)
+        problem, plan = _plan_by(problem, fused, params)
+        graph = other if problem is fused else graph
     else:
         plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
@@ -56,11 +63,11 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
         plan.options.get("MemoryMode", plan.strategy),
         _bound_text(plan),
     )
-    return Memory(problem, plan)
+    return Memory(graph, problem, plan)
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tuple[MemoryProblem, MemoryPlan]:
-    """The problem and the plan with the sums of `fused` where these do not need more memory, else those without.
+    """`fused`, with sums in convolutions, and its plan where these do not need more memory, else the problem without.
 
     Raises:
         N2D2Error: as `_plan`.
@@ -69,7 +76,7 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tu
     if not params["OptimizeBufferMemory"] or params["StreamInput"] or strategy not in WITH_SUMS:
         return problem, _plan(problem, params)
     if mode == "auto" and budget < 0:
-        return plan_with_sums(problem, fused, lambda each: plan_by_params(each, strategy, params))
+        return smaller_plan(problem, fused, lambda each: plan_by_params(each, strategy, params))
     other = _whole_plan(fused, params)
     try:
         plan = _plan(problem, params)
@@ -84,6 +91,14 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tu
     else:
         better = other.arena_bytes <= plan.arena_bytes
     return (fused, other) if better else (problem, plan)
+
+
+def smaller_plan(
+    problem: MemoryProblem, fused: MemoryProblem, plan: Callable[[MemoryProblem], MemoryPlan]
+) -> tuple[MemoryProblem, MemoryPlan]:
+    """`fused` and its plan, where that needs no more memory than `problem`, else `problem` and its plan."""
+    found, other = plan(problem), plan(fused)
+    return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
 
 
 def _whole_plan(problem: MemoryProblem, params: Params) -> MemoryPlan | None:

@@ -17,12 +17,13 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
-from n2d2py.memory.sums import plan_with_sums, residual_sums, summing_layers, with_sums
+from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.passes.integer.residual_add import addable
 from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params
+from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params, smaller_plan
 
 __all__ = ["memory_report", "report_problem"]
 
@@ -42,9 +43,9 @@ def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) 
     if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
         return problem
     fits = (
-        summing_layers(quantize_imported(graph, QuantOptions())[0])
+        addable(quantize_imported(graph, QuantOptions())[0])
         if is_quantized(graph)
-        else summing_layers(float_graph(graph, -32), typed=False)
+        else addable(float_graph(graph, -32), typed=False)
     )
     return with_sums(problem, residual_sums(problem, fits))
 
@@ -109,7 +110,7 @@ def _row(
     """`fused`: the problem with sums in convolutions, or itself."""
     start = time.perf_counter()
     try:
-        problem, plan = (problem, make(problem)) if fused is problem else plan_with_sums(problem, fused, make)
+        problem, plan = (problem, make(problem)) if fused is problem else smaller_plan(problem, fused, make)
     except N2D2Error as error:
         if error.code != "E606":
             raise

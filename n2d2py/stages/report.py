@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.export import KernelChoice
-from n2d2py.passes import FuseReport
 from n2d2py.report import ReportData, write_report
-from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import Comparison
-from n2d2py.stages.load import Network
 from n2d2py.stages.memory import Memory
-from n2d2py.stages.settings import Settings
-from n2d2py.stages.test import Scores
+from n2d2py.stages.quantize import QuantizedNetwork
+from n2d2py.stages.score import Scores
 from n2d2py.targets import ScoreRow, score_lines, score_table
 
 __all__ = ["print_scores", "report_stage"]
 
 
 def report_stage(
-    network: Network,
-    calibration: Calibration,
+    quantized: QuantizedNetwork,
     memory: Memory | None,
     scores: Scores,
     compared: Comparison,
-    fused: FuseReport,
-    settings: Settings,
+    recorded: Mapping[str, object],
     folder: Path,
     kernels: list[KernelChoice] | None = None,
 ) -> None:
     """Writes everything under statistics/."""
-    statistics, types = calibration.statistics, calibration.types
+    network, observed, types = quantized.network, quantized.observed, quantized.types
     data = ReportData(
         network.graph.name,
-        calibration.float_graph,
-        calibration.graph,
-        settings.arguments.described(),
-        settings.quant if settings.integer else None,
-        statistics.histograms if statistics else {},
+        quantized.float_graph,
+        memory.graph if memory else quantized.graph,
+        dict(recorded),
+        quantized.options,
+        observed.statistics.histograms if observed else {},
         types.thresholds if types else {},
         memory.problem if memory else None,
         memory.plan if memory else None,
         [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],
         compared.layers,
-        fused.lines(),
+        quantized.fused.lines(),
         [_without_folder(warning) for warning in log.warnings_seen()],
         network.data.steps,
         compared.stimuli,
         {one.layer: one for one in kernels or []},
+        quantized.graph,
     )
     write_report(data, folder / "statistics")
 

@@ -10,9 +10,8 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.quant.sensitivity import layer_losses
 from n2d2py.report import sensitivity_advice, sensitivity_csv, sensitivity_text
-from n2d2py.stages.calibrate import Calibration, spread
-from n2d2py.stages.settings import Settings
-from n2d2py.stages.test import Scores
+from n2d2py.stages.quantize import QuantizedNetwork
+from n2d2py.stages.score import Scores
 
 __all__ = ["sensitivity_stage"]
 
@@ -23,21 +22,17 @@ _STIMULI = 10
 _WORST = 5
 
 
-def sensitivity_stage(
-    calibration: Calibration, settings: Settings, stimuli: Stimuli | None, scores: Scores, folder: Path
-) -> str:
-    """The text for the user of what was asked for, or of what a large loss calls for; "" when nothing does.
+def sensitivity_stage(quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path) -> str:
+    """The text for the user of what was asked for, over `asked` stimuli, or of what a large loss calls for; "" when nothing does.
 
     With it statistics/sensitivity.csv is written.
     """
-    lost = 0.0 if not settings.integer else points_lost(scores)
-    asked = settings.arguments.sensitivity
-    graph = calibration.float_graph
-    if calibration.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
+    lost = points_lost(scores)
+    if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return ""
-    chosen = spread(stimuli, asked or _STIMULI)
+    chosen = stimuli.spread(asked or _STIMULI)
     inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
-    losses = layer_losses(graph, calibration.graph, inputs)
+    losses = layer_losses(quantized.float_graph, quantized.graph, inputs)
     (folder / "statistics").mkdir(parents=True, exist_ok=True)
     (folder / "statistics" / "sensitivity.csv").write_text(sensitivity_csv(losses))
     text = sensitivity_text(losses) if asked else ""
@@ -47,7 +42,7 @@ def sensitivity_stage(
             f"the integers score {lost:.2f} points less than floating point",
             remedy="see below which layers cost most and what to try" if losses else None,
         )
-        text += sensitivity_advice(losses[:_WORST], settings.arguments.quality)
+        text += sensitivity_advice(losses[:_WORST], quantized.quality)
     return text
 
 

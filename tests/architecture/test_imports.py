@@ -10,28 +10,58 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
-# A room imports rooms of lower rank, or itself. Rooms of the same rank do not see each other.
-RANKS = (
-    ("errors", "error_codes", "log", "concurrency", "files", "registry"),
-    ("resources", "ini", "arithmetic"),
-    ("graph", "operators"),
-    ("frontend", "data", "passes", "reference", "nvdla"),
-    ("quant", "targets"),
-    ("memory",),
-    ("runtime",),
-    ("export",),
-    ("report",),
-    ("plugin",),
-    ("options",),
-    ("stages",),
-    ("pipeline",),
-    ("cli", "docs"),
+FLOORS = (
+    ("n2d2py.errors", "n2d2py.error_codes", "n2d2py.log", "n2d2py.concurrency", "n2d2py.files", "n2d2py.registry"),
+    ("n2d2py.resources", "n2d2py.ini", "n2d2py.arithmetic"),
+    ("n2d2py.graph", "n2d2py.operators.base", "n2d2py.operators.functions", "n2d2py.operators.windows"),
+    (  # contracts: what the facets of an operator are declared with; they know no operator
+        "n2d2py.frontend.ini.contract",
+        "n2d2py.frontend.ini.convolution",
+        "n2d2py.frontend.ini.fillers",
+        "n2d2py.frontend.ini.inputs",
+        "n2d2py.frontend.ini.keys",
+        "n2d2py.frontend.ini.mapping",
+        "n2d2py.frontend.ini.trained",
+        "n2d2py.frontend.ini.weights",
+        "n2d2py.frontend.onnx.contract",
+        "n2d2py.frontend.onnx.external",
+        "n2d2py.frontend.onnx.grids",
+        "n2d2py.frontend.onnx.model",
+        "n2d2py.frontend.onnx.skeleton",
+        "n2d2py.frontend.onnx.tensors",
+        "n2d2py.frontend.onnx.unsupported",
+        "n2d2py.frontend.onnx.validation",
+        "n2d2py.frontend.onnx.windows",
+        "n2d2py.reference.contract",
+    ),
+    ("n2d2py.operators",),
+    ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference", "n2d2py.nvdla"),
+    ("n2d2py.quant", "n2d2py.targets"),
+    ("n2d2py.memory",),
+    ("n2d2py.runtime",),
+    ("n2d2py.export",),
+    ("n2d2py.report",),
+    ("n2d2py.plugin",),
+    ("n2d2py.stages",),
+    ("n2d2py.options", "n2d2py.pipeline"),
+    ("n2d2py.api",),
+    ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
 )
-RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
+"""From the ground up. A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own
+entry; entries of one floor do not see each other."""
+FLOOR = {entry: (floor, entry) for floor, entries in enumerate(FLOORS) for entry in entries}
 
-TOGETHER = {("graph", "operators"), ("operators", "graph"), ("ini", "resources"), ("log", "errors"), ("registry", "errors")}
-"""Pairs of one rank that belong together: a node holds an operator, an operator asks for shapes; ini finds
-models/; log prints errors."""
+TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
+"""Entries that see those of their floor: ini finds models/; log prints errors."""
+
+CYCLES = (
+    ("n2d2py.ini.",),
+    ("n2d2py.memory.access", "n2d2py.memory.problem"),
+    ("n2d2py.export.cpp.code", "n2d2py.export.cpp.winograd"),
+    ("n2d2py.nvdla.model.conv", "n2d2py.nvdla.model.multiplier"),
+    ("n2d2py.export.nvdla.",),
+)
+"""Modules (with a dot at the end: those of a package) that import each other: a list that may only get shorter."""
 
 ONNX_ONLY = {
     "onnx": ("frontend/onnx/", "reference/"),
@@ -53,19 +83,18 @@ class Import:
 
 
 def imports_of(path: Path) -> list[Import]:
-    """All imports of a file, those under `if TYPE_CHECKING` left out."""
+    """All imports of a file, those in functions and under `if TYPE_CHECKING` too."""
     name = path.relative_to(PACKAGE).as_posix()
     found: list[Import] = []
 
     def visit(node: ast.AST, early: bool) -> None:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            return
+        early = early and not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
         if isinstance(node, ast.Import):
             found.extend(Import(name, node.lineno, alias.name, early) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}:{node.lineno} imports relatively"
-            modules = [f"n2d2py.{alias.name}" for alias in node.names] if node.module == "n2d2py" else [node.module]
-            found.extend(Import(name, node.lineno, module, early) for module in modules)
+            assert node.level == 0 and node.module, f"{name}:{node.lineno} imports relatively"
+            modules = {full if (full := f"{node.module}.{alias.name}") in MODULES else node.module for alias in node.names}
+            found.extend(Import(name, node.lineno, module, early) for module in sorted(modules))
         inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for child in ast.iter_child_nodes(node):
             visit(child, early and not inside)
@@ -74,7 +103,13 @@ def imports_of(path: Path) -> list[Import]:
     return found
 
 
+def module_of(file: str) -> str:
+    """The module that a file of the package is."""
+    return ".".join(("n2d2py", *file.removesuffix(".py").removesuffix("__init__").rstrip("/").split("/"))).rstrip(".")
+
+
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+MODULES = {module_of(path.relative_to(PACKAGE).as_posix()) for path in FILES}
 IMPORTS = [one for path in FILES for one in imports_of(path)]
 
 
@@ -91,20 +126,100 @@ def home(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
-def test_every_room_has_a_rank():
-    rooms = {home(path.relative_to(PACKAGE).as_posix()) for path in FILES} - {"__init__", "__main__"}
-    assert rooms == set(RANK)
+def floor(module: str) -> tuple[int, str]:
+    """Number and entry of a module's floor: those of its longest prefix."""
+    parts = module.split(".")
+    return next(FLOOR[prefix] for end in range(len(parts), 0, -1) if (prefix := ".".join(parts[:end])) in FLOOR)
 
 
-def test_no_room_imports_a_higher_one():
+def test_every_module_has_a_floor():
+    assert [module for module in sorted(MODULES) if floor(module)[1] == "n2d2py" and module != "n2d2py"] == []
+    assert [entry for entry in FLOOR if not any(f"{module}.".startswith(f"{entry}.") for module in MODULES)] == []
+
+
+def test_no_module_imports_one_of_a_higher_floor():
     wrong = []
     for one in IMPORTS:
-        source, target = home(one.file), room(one.module)
-        if target is None or source in ("__init__", "__main__") or source == target or (source, target) in TOGETHER:
+        if one.module not in MODULES or one.module == "n2d2py":
             continue
-        if RANK[target] >= RANK[source]:
+        (below, entry), (above, target) = floor(module_of(one.file)), floor(one.module)
+        if above > below or (
+            above == below
+            and entry != target
+            and entry not in TOGETHER
+            and below != FLOOR["n2d2py"][0]
+            and not is_contract(entry)
+        ):
             wrong.append(f"{one.file}:{one.line} imports {one.module}")
     assert wrong == []
+
+
+def is_contract(entry: str) -> bool:
+    """Whether an entry is one of the modules of a contract, which make a floor together."""
+    return FLOOR[entry][0] in (FLOOR["n2d2py.graph"][0], FLOOR["n2d2py.frontend.onnx.contract"][0])
+
+
+def cycles() -> list[tuple[str, ...]]:
+    """The groups of modules that reach each other by imports."""
+    reached: dict[str, set[str]] = {module: set() for module in MODULES}
+    direct: dict[str, set[str]] = {module: set() for module in MODULES}
+    for one in IMPORTS:
+        if one.module in MODULES and one.module != module_of(one.file):
+            direct[module_of(one.file)].add(one.module)
+    for module in MODULES:
+        waiting = [module]
+        while waiting:
+            for target in direct[waiting.pop()] - reached[module]:
+                reached[module].add(target)
+                waiting.append(target)
+    groups = {
+        tuple(sorted(other for other in reached[module] if module in reached[other]))
+        for module in MODULES
+        if module in reached[module]
+    }
+    return sorted(groups)
+
+
+def test_no_cycle_of_imports():
+    def known(group: tuple[str, ...], listed: tuple[str, ...]) -> bool:
+        return all(any(module == one or (one.endswith(".") and module.startswith(one)) for one in listed) for module in group)
+
+    found = cycles()
+    assert [group for group in found if not any(known(group, listed) for listed in CYCLES)] == []
+    assert [listed for listed in CYCLES if not any(known(group, listed) for group in found)] == [], "take them off the list"
+
+
+DUPLICATES = {
+    "Affine": 2,
+    "Buffer": 2,
+    "Config": 2,
+    "Facts": 2,
+    "Form": 2,
+    "Function": 2,
+    "Geometry": 4,
+    "Memory": 2,
+    "Network": 2,
+    "Normalize": 2,
+    "Placement": 2,
+    "Rescale": 2,
+    "Reshape": 2,
+    "Settings": 2,
+    "Statistics": 2,
+    "Step": 3,
+    "Unsupported": 2,
+    "Value": 2,
+}
+"""Names of public classes that several modules define, and in how many: a list that may only get shorter."""
+
+
+def test_public_classes_have_names_of_their_own():
+    names: dict[str, int] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                names[node.name] = names.get(node.name, 0) + 1
+    assert {name: count for name, count in sorted(names.items()) if count > DUPLICATES.get(name, 1)} == {}
+    assert [name for name in DUPLICATES if names.get(name, 0) < 2] == [], "take them off the list"
 
 
 @pytest.mark.parametrize("library", sorted(ONNX_ONLY))
@@ -135,6 +250,14 @@ def test_an_exporter_knows_no_frontend_and_no_data():
 def test_the_contract_of_quantizers_knows_no_operator(file):
     found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
     assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}
+
+
+def test_only_targets_know_their_names():
+    from n2d2py.export import target_names
+
+    rooms = ("ini", "quant", "memory", "runtime", "report", "stages", "pipeline", "options", "cli")
+    texts = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
+    assert [f for f, text in texts.items() if home(f) in rooms and any(name in text for name in target_names())] == []
 
 
 def test_pictures_and_plots_are_imported_late():

@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_cases, run_case  # noqa: E402
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
-from n2d2py.frontend.onnx.registry import supported_operators  # noqa: E402
+from n2d2py.frontend.onnx.contract import supported_operators  # noqa: E402
 from n2d2py.quant.islands import float_layers, insert_conversions  # noqa: E402
 
 __all__ = ["page"]

@@ -10,9 +10,8 @@ from PIL import Image
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.options import parse_arguments
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 LAYERS = "[fc]\nInput=sp\nType=Fc\nNbOutputs=3\n"
 HALVES = "[sp.Transformation]\nType=RangeAffineTransformation\nFirstOperator=Divides\nFirstValue=127.5\nSecondOperator=Minus\nSecondValue=1\n"
@@ -38,7 +37,7 @@ def load(tmp_path, monkeypatch):
         Path("net.ini").write_text(f"{text}[sp]\nSize={size}\n{LAYERS}")
         log.setup(quiet=True)
         words = ["net.ini", "-w", "/dev/null", "-export", "CPP", "-calib", "-1", "-calib-data", data, *options]
-        found = load_stage(read_settings(parse_arguments(words))).data
+        found = load_network(*read_command(words)).data
         assert tuple(one.code for one in log.warnings_seen()) == codes
         return {name: next(iter(stimuli.batches(99)))[0] for name, stimuli in found.sets.items()}
 
@@ -92,7 +91,7 @@ def test_beside_a_database_they_calibrate_only(load):
 def test_without_data_a_warning_remains(load):
     Path("net.ini").write_text(f"[sp]\nSize=5 4 3\n{LAYERS}")
     log.setup(quiet=True)
-    load_stage(read_settings(parse_arguments(["net.ini", "-w", "/dev/null", "-export", "CPP", "-calib", "-1"])))
+    load_network(*read_command(["net.ini", "-w", "/dev/null", "-export", "CPP", "-calib", "-1"]))
     assert [one.code for one in log.warnings_seen()] == ["W401"]
 
 
@@ -102,7 +101,7 @@ def test_a_config_section_below_the_provider_is_no_unknown_section(load):
     Path("net.ini").write_text(f"{named}[sp]\nSize=5 4 3\nConfigSection=sp.config\n[sp.Transfromation]\nA=1\n{LAYERS}")
     log.setup(quiet=True)
     words = ["net.ini", "-w", "/dev/null", "-export", "CPP", "-calib", "-1", "-calib-data", "bytes.npy"]
-    found = load_stage(read_settings(parse_arguments(words))).data
+    found = load_network(*read_command(words)).data
     (line,) = [one.line() for one in log.warnings_seen()]
     assert line.startswith("N2D2-W403") and "'Transfromation'" in line
     np.testing.assert_allclose(next(iter(found.sets["Validation"].batches(9)))[0], (load.planes / 128.0) - 1, atol=1e-6)

@@ -86,7 +86,7 @@ def test_every_layer_that_cannot_be_exported_is_listed():
     graph.nodes[0].op = Unknown()
     graph.nodes[2].op = Unknown()
     with pytest.raises(ErrorList) as caught:
-        find_target("CPP").prepare(request_of(graph)).result
+        find_target("CPP").prepare(request_of(graph)).check()
     assert [error.code for error in caught.value.errors] == ["E701", "E701"]
     assert "conv/1" in str(caught.value.errors[0]) and "fc" in str(caught.value.errors[1])
 
@@ -94,18 +94,18 @@ def test_every_layer_that_cannot_be_exported_is_listed():
 def test_requests_that_make_no_sense_are_refused():
     cpp = find_target("CPP")
     with pytest.raises(N2D2Error, match="E704: .*no layer"):
-        cpp.prepare(request_of(QuantGraph("empty", 8))).result
+        cpp.prepare(request_of(QuantGraph("empty", 8))).check()
     with pytest.raises(N2D2Error, match="E705: Namespace=a b cannot name a C.. namespace.*a_b"):
-        cpp.prepare(request_of(chain(True), parameters={"Namespace": "a b"})).result
+        cpp.prepare(request_of(chain(True), parameters={"Namespace": "a b"})).check()
     with pytest.raises(N2D2Error, match="E705: WeightsFormat=x is unknown; known: auto, text, string"):
-        cpp.prepare(request_of(chain(True), parameters={"WeightsFormat": "x"})).result
+        cpp.prepare(request_of(chain(True), parameters={"WeightsFormat": "x"})).check()
     with pytest.raises(InternalError, match="without a memory plan"):
-        cpp.prepare(ExportRequest(chain(True))).result
+        cpp.prepare(ExportRequest(chain(True))).check()
     graph = chain(True)
     inputs = tuple(random_inputs(graph, 2))
     with pytest.raises(InternalError, match="1 arrays of labels for 0 targets"):
-        cpp.prepare(request_of(graph, stimuli=StoredStimuli(inputs, (np.zeros(2, np.int32),)))).result
+        cpp.prepare(request_of(graph, stimuli=StoredStimuli(inputs, (np.zeros(2, np.int32),)))).check()
     with pytest.raises(InternalError, match="4 labels of a stimulus"):
         cpp.prepare(
             request_of(graph, stimuli=StoredStimuli(inputs, (np.zeros((2, 4), np.int32),)), targets=(ScoredOutput("fc"),))
-        ).result
+        ).check()

@@ -15,8 +15,8 @@ from n2d2py.arithmetic import FloatRescale
 from n2d2py.export import StoredStimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
+from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.planning import plan_memory
-from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
@@ -68,29 +68,6 @@ def test_tensors_may_stay_with_the_caller(external, tmp_path):
     compare_outputs(tmp_path / "out", graph, list(made.stimuli.inputs))
 
 
-def residual_problem(graph: QuantGraph) -> MemoryProblem:
-    """The memory problem of `residual`."""
-    tensors = {
-        name: TensorSpec(name, *(tuple(t.shape[2:]) if len(t.shape) == 4 else (1, 1)), t.shape[1])
-        for name, t in graph.tensors.items()
-    }
-    ops = []
-    for node in graph.nodes:
-        if isinstance(node.op, Conv):
-            shape = node.params["weights"].shape
-            ops.append(
-                OpSpec.window(
-                    node.name, "conv", node.inputs[0], node.output, kernel=shape[2:], pads=node.op.pads, groups=node.op.groups
-                )
-            )
-        elif node.op.kind == "Pool":
-            ops.append(OpSpec.window(node.name, "pool", node.inputs[0], node.output, kernel=node.op.kernel))
-        else:
-            kind = {"ElemWise": "add", "Fc": "fc"}[node.op.kind]
-            ops.append(OpSpec(node.name, kind, tuple(node.inputs), node.output))
-    return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops))
-
-
 @pytest.mark.parametrize(
     "alignment, flags",
     [(1, "-O0"), pytest.param(1, SANITIZED, marks=pytest.mark.slow), pytest.param(16, SANITIZED, marks=pytest.mark.slow)],
@@ -98,7 +75,7 @@ def residual_problem(graph: QuantGraph) -> MemoryProblem:
 def test_a_planned_arena_gives_the_same(alignment, flags, tmp_path):
     need("g++")
     graph = residual(True)
-    problem = residual_problem(graph)
+    problem = memory_problem(graph)
     plan = plan_memory(problem, alignment=alignment)
     made = request(graph, plan=plan, problem=problem)
     if alignment == 1:

@@ -13,13 +13,12 @@ from n2d2py import log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.export.parameters import known_parameters, load_params
+from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
-from n2d2py.frontend.ini.registry import layer_types
 from n2d2py.frontend.ini.targets import TARGET
-from n2d2py.options import parse_arguments
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 NET = """{globals}
 [sp]
@@ -49,7 +48,7 @@ def load(*options: str, **parts: str):
     blank = dict.fromkeys(("globals", "sp", "base", "bases", "layer", "config", "target"), "")
     Path("net.ini").write_text(NET.format(**{**blank, **parts}))
     log.setup(quiet=True)
-    return load_stage(read_settings(parse_arguments(["net.ini", "-w", "/dev/null", *options])))
+    return load_network(*read_command(["net.ini", "-w", "/dev/null", *options]))
 
 
 def refused(*options: str, **parts: str) -> list[str]:
@@ -195,7 +194,7 @@ def load_with_onnx(text: str):
     write_onnx()
     Path("net.ini").write_text(f"[sp]\nSize=6 5 3\n[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\n{text}")
     log.setup(quiet=True)
-    return load_stage(read_settings(parse_arguments(["net.ini", "-w", "/dev/null"])))
+    return load_network(*read_command(["net.ini", "-w", "/dev/null"]))
 
 
 @pytest.mark.parametrize("section", ["conv", "relu", "onnx:Conv_def"])
@@ -249,14 +248,14 @@ def test_each_of_two_files_gives_its_own_output():
         "[sp]\nSize=6 5 3\n[a]\nInput=sp\nType=ONNX\nFile=one.onnx\n[b]\nInput=sp\nType=ONNX\nFile=two.onnx\n"
         "[fc]\nInput=b\nType=Fc\nNbOutputs=2\n"
     )
-    graph = load_stage(read_settings(parse_arguments(["net.ini", "-w", "/dev/null"]))).graph
+    graph = load_network(*read_command(["net.ini", "-w", "/dev/null"])).graph
     assert graph.node("fc").inputs == ["b_pool"] and graph.outputs == ["pool", "fc"]
 
 
 def test_a_target_on_an_input_is_refused():
     Path("net.ini").write_text("[sp]\nSize=6 5 3\n[fc]\nInput=sp\nType=Fc\nNbOutputs=2\n[sp.Target]\n")
     with pytest.raises(N2D2Error, match="E219.*'sp' is an input"):
-        load_stage(read_settings(parse_arguments(["net.ini", "-w", "/dev/null"])))
+        load_network(*read_command(["net.ini", "-w", "/dev/null"]))
 
 
 def test_no_list_of_keys_is_silent():

@@ -8,9 +8,10 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.frontend.onnx.contract import onnx as declared_for
+from n2d2py.frontend.onnx.contract import supported_operators
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.frontend.onnx.registry import register_converter, supported_operators
 from n2d2py.reference.executor import run_graph
 
 
@@ -233,7 +234,7 @@ def test_foreign_domain_is_refused(model):
 
 def test_registry_raises_on_duplicates():
     with pytest.raises(InternalError, match="registered twice"):
-        register_converter("Conv", lambda node, builder: None)
+        declared_for("Conv")(lambda node, builder: None)
     assert {"Conv", "Gemm", "Concat", "Softmax"} <= set(supported_operators())
 
 

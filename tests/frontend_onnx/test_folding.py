@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper, parser
 from n2d2py.frontend.onnx.folding import evaluate
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.operators.transpose import Transpose
 from n2d2py.reference.engine import FloatEngine, original_engine
 

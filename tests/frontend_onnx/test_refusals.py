@@ -6,7 +6,7 @@ import pytest
 from onnx import parser
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.frontend.onnx import import_onnx
+from n2d2py.frontend.onnx.importer import import_onnx
 
 REFUSED = [
     (

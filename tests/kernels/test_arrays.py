@@ -7,10 +7,10 @@ from support import array_cases
 from support import kernel_harness as harness
 from support.kernel_sweep import SLOW_BUILDS, need
 
-from n2d2py.export.cpp.code import layer_kinds
-from n2d2py.memory.from_graph import layout_kinds
-from n2d2py.operators.arrays.map import MAP_FUNCTIONS
-from n2d2py.operators.arrays.reduce import REDUCTIONS
+from n2d2py.export.cpp.layer import layer_kinds
+from n2d2py.memory.access import MEMORY_ACCESSES
+from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
+from n2d2py.operators.arrays.reduce.op import REDUCTIONS
 
 
 def test_arrays(tmp_path):
@@ -27,7 +27,7 @@ def test_every_function_is_on_the_sweep():
 
 def test_every_operator_has_all_its_places():
     kinds = {made.kind for made in array_cases.ArrayOp.__subclasses__()}
-    assert kinds <= set(layer_kinds()) and kinds <= set(layout_kinds())
+    assert kinds <= set(layer_kinds()) and kinds <= set(MEMORY_ACCESSES)
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from support.kernel_sweep import need
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
 from n2d2py.export.cpp.byte_sums import byte_sums
-from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 
 ISAS = ("avx2", "sse4")
 
@@ -65,7 +65,7 @@ def byte_cases(seed: int) -> list[harness.Case]:
 
 
 def config(case: harness.Case) -> str:
-    return layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)).config
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config
 
 
 def test_cases_sum_bytes():

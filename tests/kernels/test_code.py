@@ -9,10 +9,13 @@ from support import kernel_harness as harness
 from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.cpp.code import Array, float_literal, layer_code, plane_struct, register_layer
+from n2d2py.export.cpp.code import plane_struct
 from n2d2py.export.cpp.identifiers import Identifiers, sanitise
+from n2d2py.export.cpp.layer import cpp, layer_code
+from n2d2py.export.cpp.parts import Array
+from n2d2py.export.cpp.text import float_literal
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory.plan import Plane
+from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
@@ -22,7 +25,7 @@ SWEEP = cases.Sweep(3)
 
 
 def code_of(case: harness.Case):
-    return layer_code(case.node, case.graph, case.planes, Identifiers(case.graph))
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph))
 
 
 def named(*names: str) -> Identifiers:
@@ -161,7 +164,7 @@ def refused(op, shape=(1, 4, 3, 3), result=None, kind=cases.U8, **node) -> Excep
     graph = SWEEP.graph(op, {"x": (shape, kind)}, (result or shape, kind), **node)
     tensors = {name: (t.shape, t.type) for name, t in graph.tensors.items()}
     with pytest.raises((N2D2Error, InternalError)) as caught:
-        layer_code(graph.nodes[0], graph, cases.layouts.apart(tensors), Identifiers(graph))
+        layer_code(graph.nodes[0], graph, MemoryPlan("apart", 0, cases.layouts.apart(tensors), ()), Identifiers(graph))
     return caught.value
 
 
@@ -182,7 +185,7 @@ def test_layers_that_need_their_whole_input_refuse_to_overwrite_it():
 
 def test_a_kind_has_one_layer():
     with pytest.raises(InternalError, match="registered twice"):
-        register_layer("Conv", lambda *layer: None)
+        cpp("Conv")(lambda layer: None)
 
 
 def test_serial_needs_shared_bytes():

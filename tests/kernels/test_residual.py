@@ -18,11 +18,14 @@ from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.graph import QuantNode, QuantTensor
+from n2d2py.export.cpp.layer import layer_code
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
+from n2d2py.memory.plan import OpPlan
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.passes.integer.residual_add import fuse_residual_adds
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
 OUTPUTS = (1, 4, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 50, 63, 64, 65, 80, 130)
@@ -30,18 +33,18 @@ OUTPUTS = (1, 4, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 50, 63, 64, 65, 80, 130)
 
 @dataclass
 class Adding(harness.Case):
-    """A convolution, the first node, that does the sum of the second one: `old` is added to what it makes, `y` left behind."""
+    """A convolution that does a sum too: `old` is added to what it makes, `y` left behind; `apart`: the two layers."""
 
-    @property
-    def output(self) -> str:
-        return "y"
+    apart: QuantGraph | None = None
 
     def expected(self) -> np.ndarray:
-        own = self.node.op.run_integer([self.inputs["x"]], self.node, self.graph)[0]
-        total = self.graph.nodes[1]
-        return total.op.run_integer(
-            [{"own": own, "old": self.inputs["old"]}[name] for name in total.inputs], total, self.graph
-        )[0]
+        """The integers of the two layers one after the other, which are those of the one."""
+        conv, total = self.apart.nodes
+        own = conv.op.run_integer([self.inputs["x"]], conv, self.apart)[0]
+        values = {"own": own, "old": self.inputs["old"]}
+        found = total.op.run_integer([values[name] for name in total.inputs], total, self.apart)[0]
+        np.testing.assert_array_equal(super().expected(), found)
+        return found
 
 
 def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out: NumType, swapped: bool, zero: int) -> Adding:
@@ -70,9 +73,11 @@ def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out:
         bound=bound,
     )
     graph = replace(graph, tensors=tensors, nodes=[replace(graph.nodes[0], outputs=["own"]), total], inputs=["x", "old"])
-    planes = {"x": case.planes["x"], "old": place, "own": replace(place, sum="total"), "y": place}
+    planes = {"x": case.planes["x"], "old": place, "y": place}
     inputs = {**case.inputs, "old": sweep.stored(shape, NumType(8, old.signed))}
-    return Adding(f"{case.title}, added to {old.name} by {mode}", graph, planes, inputs)
+    fused = fuse_residual_adds(graph, [(graph.nodes[0].name, "total")])
+    title, run = f"{case.title}, added to {old.name} by {mode}", OpPlan(aliases="old")
+    return Adding(title, fused, planes, inputs, run=run, apart=graph)
 
 
 def residual_cases(seed: int) -> list[Adding]:
@@ -146,11 +151,11 @@ def forced(*layer) -> LayerCode:
 def test_cases_add():
     """Every case is one call that stores over the residual, nearly all by SIMD kernels, and all rescales occur in both stages."""
     made = [*residual_cases(1), *winograd_cases(1)]
-    codes = [layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)) for case in made]
+    codes = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
     assert all(code.sum == "total" and "n2d2::Added<" in code.config and "elemwise" not in code.call for code in codes)
     assert sum(bool(code.kernel) for code in codes) > 0.9 * len(codes)
     for at in (0, 1):
-        assert {type(case.graph.nodes[at].rescale).__name__ for case in made} == {
+        assert {type(case.apart.nodes[at].rescale).__name__ for case in made} == {
             "FloatRescale",
             "FixedPointRescale",
             "ShiftRescale",

@@ -17,8 +17,8 @@ from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_ca
 from support.kernel_sweep import need, sweep_cases
 
 from n2d2py.export.cpp import variants
-from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants
 
 EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))
@@ -27,7 +27,7 @@ EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).pa
 
 def test_cases_use_the_panels():
     made = simd_cases(1)
-    texts = [layer_code(case.node, case.graph, case.planes, Identifiers(case.graph)) for case in made]
+    texts = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
     native = [code for code in texts if re.search("typedef n2d2::(Real)?Native Isa;", code.config)]
     assert len(native) > 0.9 * len(made)
     assert all(code.kernel for code in native)

@@ -17,8 +17,9 @@ from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
 
@@ -202,7 +203,7 @@ def test_where_it_pays():
 
 def test_a_tile_chooses_the_form():
     case = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (U8, U8), "apart")
-    code = layer_code(case.node, case.graph, case.planes, Identifiers(case.graph))
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph))
     assert code.winograd.sets == SETS and "Winograd" in code.implementation
     assert "n2d2::winograd<" in code.statement and "_transformed" in code.constants[-1].name
     for tile in ("avx2:direct", "avx2:6x1:8192", "neondot:4x1:8192 avx2:direct"):
@@ -213,4 +214,4 @@ def test_a_tile_chooses_the_form():
     assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == SETS
     assert code.portable().winograd is None
     wide = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (S16, U16), "apart")
-    assert layer_code(wide.node, wide.graph, wide.planes, Identifiers(wide.graph)).winograd is None
+    assert layer_code(wide.node, wide.graph, wide.plan, Identifiers(wide.graph)).winograd is None

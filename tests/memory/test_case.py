@@ -8,6 +8,7 @@ from support import memory_networks as networks
 from support.memory_networks import Net
 
 from n2d2py.memory.case import Case, Violation
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.planning import plan_memory
 
 
@@ -56,7 +57,7 @@ def test_the_addresses_of_a_planned_network_are_inside_the_arena():
     """Wrapped planes included, as the map of a real plan gives them."""
     problem = networks.mobilenet_v2(0.35, 96)
     plan = plan_memory(problem, strategy=networks.N2D2)
-    made = Case(problem.to_json(), plan.to_json())
+    made = Case(graph_json(problem), map_json(plan))
     assert any(not each.contiguous for each in plan.planes.values()) and made.size == plan.arena_bytes
     for name, (height, width, size) in made.shape.items():
         found = made.addresses(name)
@@ -76,7 +77,7 @@ def views(outside: dict[str, bool]) -> Case:
     last = net.flatten(net.reshape(net.conv(first, 2, 3), 8, 2, 2))
     problem = net.done(last)
     planes = {name: {**plane(), "external": True} if outside.get(name) else plane() for name in problem.tensors}
-    return Case(problem.to_json(), {"arena_size": 0, "tensors": planes})
+    return Case(graph_json(problem), {"arena_size": 0, "tensors": planes})
 
 
 def test_views_of_the_callers_tensors_are_the_callers():

@@ -15,9 +15,9 @@ from support.memory_planner import UNSAFE_IN_N2D2, single_conv
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
 from n2d2py.memory.planning import plan_memory
-from n2d2py.memory.problem import OpSpec
 
 
 def kinds(problem, plan) -> set[str]:
@@ -35,7 +35,7 @@ def n2d2_plan(problem, slack: int = 0) -> MemoryPlan:
     op = problem.ops[0]
     x, y = problem.tensors["input"], problem.tensors[op.output]
     line = y.width * y.channels
-    size = max(x.bytes, y.bytes) + (1 + op.attributes["pads"][0] // op.attributes["sh"]) * line + slack
+    size = max(x.bytes, y.bytes) + (1 + op.access.pads[0] // op.access.stride[0]) * line + slack
     limit = (size - x.bytes) // line * line
     wraps = {"limit": limit, "wrap_offset": 0} if limit < y.bytes else {}
     planes = {
@@ -189,7 +189,7 @@ def test_scratch_over_a_live_tensor():
 
 def test_unknown_or_missing_parts_are_not_passed_over(chain):
     problem, plan = chain
-    graph, good = problem.to_json(), plan.to_json()
+    graph, good = graph_json(problem), map_json(plan)
 
     def broken(change) -> set[str]:
         data = copy.deepcopy(good)
@@ -279,7 +279,8 @@ def test_violations_stop_the_export(chain):
 
 def test_an_operator_type_the_checker_does_not_know():
     net = Net(2, 2, 2)
-    net._add("copy", (net.input,), (2, 2, 2))
-    plan = plan_memory(net.done())
-    net.ops[0] = OpSpec("copy0", "mystery", net.ops[0].inputs, net.ops[0].output)
-    assert "unsupported" in kinds(net.done(), plan)
+    net.softmax(net.input)
+    problem = net.done()
+    graph, memory_map = graph_json(problem), map_json(plan_memory(problem))
+    graph["ops"][0]["type"] = "mystery"
+    assert "unsupported" in {fault.kind for fault in check_map(graph, memory_map)}

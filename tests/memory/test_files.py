@@ -12,9 +12,9 @@ from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
-from n2d2py.memory.files import in_known_terms, json_text, write_memory_files
+from n2d2py.memory.files import json_text, write_memory_files
+from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
 from n2d2py.memory.planning import plan_memory
-from n2d2py.memory.problem import MemoryProblem
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -32,21 +32,21 @@ def test_the_files_prove_the_plan(tmp_path):
 def test_the_graph_reads_back():
     for seed in range(30):
         problem = random_problem(seed)
-        assert MemoryProblem.from_json(json.loads(json.dumps(problem.to_json()))).to_json() == problem.to_json()
+        assert graph_json(read_graph(json.loads(json.dumps(graph_json(problem))))) == graph_json(problem)
 
 
 def test_a_misspelt_graph():
-    data = networks.resnet8().to_json()
+    data = graph_json(networks.resnet8())
     del data["tensors"]["input"]["h"]
     with pytest.raises(N2D2Error, match="E602.*'h'"):
-        MemoryProblem.from_json(data)
+        read_graph(data)
 
 
 def test_the_map_of_a_concatenation():
     net = Net(4, 4, 3)
     net.conv(net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)), 2, 3)
     problem = net.done()
-    data = plan_memory(problem).to_json()
+    data = map_json(plan_memory(problem))
     assert [step["op"] for step in data["schedule"] if step.get("view")] == ["concat2"]
     assert data["tensors"]["conv1.y"]["stride"] == 11 and data["tensors"]["conv1.y"]["size"] == 6
 
@@ -152,7 +152,7 @@ def test_files_are_written_where_they_are_wanted(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == texts
     written = [(folder / name).read_bytes() for name in texts]
     assert b"\r" not in b"".join(written)
-    assert json.loads(written[0]) == problem.to_json() and json.loads(written[1]) == plan.to_json()
+    assert json.loads(written[0]) == graph_json(problem) and json.loads(written[1]) == map_json(plan)
     write_memory_files(folder, problem, plan)  # over the old ones, with the picture
     assert sorted(path.name for path in folder.iterdir()) == [*texts, "memory_mapping.png"]
     assert [(folder / name).read_bytes() for name in texts] == written
@@ -176,23 +176,25 @@ def test_a_reader_need_not_know_what_the_plan_does_not_use():
     x = net._add("upsample", (x,), (6, 8, 3), scale=[1, 2])
     problem = net.done(net.conv(x, 3, 3))
     problem.validate()
-    assert problem.unknown() == ("window0", "upsample1")
 
     def types(plan):
-        return {op.name: (op.type, op.attributes.get("layer")) for op in in_known_terms(problem, plan).ops}
+        return spelt(in_known_terms(problem, plan))
+
+    def spelt(problem):
+        return {op["name"]: (op["type"], op.get("layer")) for op in graph_json(problem)["ops"]}
 
     whole = {"window0": ("fc", "Mine"), "upsample1": ("fc", "upsample"), "conv2": ("conv", None)}
     assert types(Plan()) == whole
     for plan in (Plan(streamed=["window0"]), Plan(overlapping=["window0"])):
         assert types(plan) == {**whole, "window0": ("window", "Mine")}
-    assert types(Plan(["window0"], ["upsample1"])) == {op.name: (op.type, op.attributes.get("layer")) for op in problem.ops}
+    assert types(Plan(["window0"], ["upsample1"])) == spelt(problem)
 
 
 def test_a_damaged_map_is_told(tmp_path):
     """Each number of a written map that is changed makes a fault, or leaves the plan as right as it was."""
     problem = networks.resnet8()
     plan = plan_memory(problem)
-    graph, memory_map = problem.to_json(), plan.to_json()
+    graph, memory_map = graph_json(problem), map_json(plan)
     for name in ("add3.y", "conv1.y"):
         for key in ("offset", "stride", "length", "count", "size"):
             damaged = json.loads(json.dumps(memory_map))

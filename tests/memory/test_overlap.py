@@ -12,10 +12,12 @@ from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.memory_overlap import network
 
+from n2d2py.memory.access import Overlay
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.checker import check_map, check_plan
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.overlap import reach
-from n2d2py.memory.plan import MemoryPlan, Plane, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Step
 from n2d2py.memory.planning import plan_memory
 
 # bytes, offsets aligned to 16
@@ -93,8 +95,7 @@ def one_op(rng: random.Random):
     elif kind == "upsample":
         net.upsample(net.input, 2)
     elif kind == "pad":
-        t = net.tensors[net.input]
-        net._add("pad", (net.input,), (t.height + 3, t.width + 1, t.channels), pads=[1, 0, 2, 1])
+        net.pool(net.input, 1, 1, (1, 0, 2, 1))
     else:
         net.element_bytes = net.tensors[net.input].element_bytes
         other = net.tensor("other", *net.tensors[net.input].shape[:2], 2)
@@ -114,7 +115,7 @@ def at_distance(problem, distance: int, backwards: bool) -> MemoryPlan:
         offset = base if name == "input" else base + distance if name == op.output else at + -at % 4
         planes[name] = Plane(offset, t.pixel_bytes, t.pixel_bytes, t.width, t.height, -1 if name in problem.inputs else 0, 1)
     end = max(p.offset + p.bytes for p in planes.values())
-    return MemoryPlan("test", end, planes, (Step(op.name, 0, False, backwards),))
+    return MemoryPlan("test", end, planes, (Step(op.name, 0),), {op.name: OpPlan(backwards=backwards)})
 
 
 def test_distances_are_safe_and_tight():
@@ -148,47 +149,46 @@ def test_directions_are_exchanged_with_objections():
     for problem in (networks.resnet8(), networks.ds_cnn(), networks.vww()):
         plan = plan_memory(problem, strategy="OptimizeOverlap")
         backwards += len(plan.backwards)
-        for index, step in enumerate(plan.schedule):
-            if not plan.overlaps(problem, step.op) or (problem.op(step.op).type == "add" and not step.backwards):
+        for name, how in plan.ops.items():
+            added = problem.op(name).access.overlay is Overlay.POINTWISE
+            if not plan.overlaps(problem, name) or (added and not how.backwards):
                 continue
-            steps = list(plan.schedule)
-            steps[index] = replace(step, backwards=not step.backwards)
-            faults = check_plan(problem, replace(plan, schedule=tuple(steps)))
+            ops = {**plan.ops, name: replace(how, backwards=not how.backwards)}
+            faults = check_plan(problem, replace(plan, ops=ops))
             turned += 1
-            assert any(f.kind == "overwritten" and f.op == step.op for f in faults), step
+            assert any(f.kind == "overwritten" and f.op == name for f in faults), name
     assert turned >= 10 and backwards >= 3, (turned, backwards)
 
 
-def test_plane_and_schedule_name_the_same_direction():
+def test_a_plan_says_how_each_operator_runs():
     for seed in range(60):
         problem = random_problem(seed)
         plan = plan_memory(problem, strategy="OptimizeOverlap")
-        written = {op.output: op.name for op in problem.ops if op.name not in plan.views}
-        for name, plane in plan.planes.items():
-            assert plane.backwards == (written.get(name) in plan.backwards)
+        assert set(plan.ops) == {op.name for op in problem.ops} == set(plan.order)
+        assert all(plan.overlaps(problem, name) for name in plan.backwards) and not set(plan.views) & set(plan.backwards)
 
 
 def test_the_map_names_loop_and_unit():
     problem = networks.ds_cnn()
     plan = plan_memory(problem, strategy="OptimizeOverlap")
-    data = plan.to_json()
+    data = map_json(plan)
     loops = {step["op"]: step["loop"] for step in data["schedule"]}
     assert {op for op, loop in loops.items() if loop == "-h-w-c"} == set(plan.backwards) != set()
     assert {step["unit"] for step in data["schedule"]} == {"elem"}
     for change in ({"loop": "whc"}, {"loop": "chw"}, {"unit": "row"}):
         data["schedule"][1].update(change)
-        assert {f.kind for f in check_map(problem.to_json(), data)} == {"unsupported"}
-        data = plan.to_json()
+        assert {f.kind for f in check_map(graph_json(problem), data)} == {"unsupported"}
+        data = map_json(plan)
 
 
 def test_a_pointwise_loop_may_not_be_half_reversed():
     net = Net(3, 3, 2)
     net.ew(net.input)
     problem = net.done()
-    data = at_distance(problem, 0, False).to_json()
-    assert check_map(problem.to_json(), data) == []
+    data = map_json(at_distance(problem, 0, False))
+    assert check_map(graph_json(problem), data) == []
     data["schedule"][0]["loop"] = "-hwc"
-    assert {f.kind for f in check_map(problem.to_json(), data)} == {"unsupported"}
+    assert {f.kind for f in check_map(graph_json(problem), data)} == {"unsupported"}
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 64])

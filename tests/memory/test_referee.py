@@ -13,9 +13,10 @@ from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.memory_referee import referee
 
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.planning import plan_memory
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import strategies
 from n2d2py.memory.stream import StreamPlanner
@@ -23,19 +24,8 @@ from n2d2py.memory.stream import StreamPlanner
 STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
 
 
-def in_terms_of_the_format(problem: MemoryProblem) -> MemoryProblem:
-    """Operators that only this project's graphs in memory know, as `memory.from_graph` spells them."""
-
-    def spelt(op: OpSpec) -> OpSpec:
-        if op.type == "pad":
-            return OpSpec.window(op.name, "pool", op.inputs[0], op.output, kernel=(1, 1), pads=tuple(op.attributes["pads"]))
-        return replace(op, type="fc") if op.type == "copy" else op
-
-    return replace(problem, ops=tuple(map(spelt, problem.ops)))
-
-
 def accepted(problem: MemoryProblem, plan) -> list[str]:
-    return referee(json.loads(json.dumps(problem.to_json())), json.loads(json.dumps(plan.to_json())))
+    return referee(json.loads(json.dumps(graph_json(problem))), json.loads(json.dumps(map_json(plan))))
 
 
 def branches() -> MemoryProblem:
@@ -84,7 +74,7 @@ def test_every_strategy_and_mode(problem, settings):
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
 def test_random_networks(seed):
-    problem = in_terms_of_the_format(random_problem(seed, ops=8))
+    problem = random_problem(seed, ops=8)
     for plan in (
         *(plan_memory(problem, strategy=name) for name in STRATEGIES),
         StreamPlanner().plan(problem, Settings()),
@@ -106,16 +96,16 @@ def test_the_solver(problem):
 @pytest.mark.parametrize("seed", range(24))
 def test_the_solver_on_random_networks(seed):
     pytest.importorskip("ortools.sat.python.cp_model")
-    problem = in_terms_of_the_format(random_problem(seed, ops=8))
+    problem = random_problem(seed, ops=8)
     assert accepted(problem, plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=(1, 16)[seed % 2])) == []
 
 
 def test_wrong_maps_are_refused():
     problem = chain()
-    graph, good = problem.to_json(), StreamPlanner().plan(problem, Settings()).to_json()
+    graph, good = graph_json(problem), map_json(StreamPlanner().plan(problem, Settings()))
     assert referee(graph, good) == []
     ring = next(name for name, plane in good["tensors"].items() if plane.get("ring_rows", 0) > 1)
-    wrapped = plan_memory(problem, strategy=networks.N2D2).to_json()
+    wrapped = map_json(plan_memory(problem, strategy=networks.N2D2))
     turned = next(name for name, plane in wrapped["tensors"].items() if "limit" in plane)
 
     def refused(data, change) -> bool:
@@ -131,17 +121,17 @@ def test_wrong_maps_are_refused():
 
 def test_graphs_of_networks_use_the_terms_of_the_format():
     """Layers of an INI file, those included that the format has no word for."""
+
     from n2d2py import log
-    from n2d2py.options import parse_arguments
+    from n2d2py.options import read_command
+    from n2d2py.pipeline import load_network
     from n2d2py.stages.fuse import fuse_stage
-    from n2d2py.stages.load import load_stage
     from n2d2py.stages.memory_report import report_problem
-    from n2d2py.stages.settings import read_settings
 
     log.setup(quiet=True)
     path = Path(__file__).resolve().parents[1] / "e2e" / "branches.ini"
-    settings = read_settings(parse_arguments([str(path), "-memory-report", "-seed", "1"]))
-    graph, _ = fuse_stage(load_stage(settings), integer=True)
+    network = load_network(*read_command([str(path), "-memory-report", "-seed", "1"]))
+    graph, _ = fuse_stage(network, integer=True)
     problem = report_problem(graph.graph, 8)
-    assert {op.type for op in problem.ops} >= {"conv", "concat", "fc"}
+    assert {op["type"] for op in graph_json(problem)["ops"]} >= {"conv", "concat", "fc"}
     assert accepted(problem, plan_mode(problem, Settings(), "Small")) == []

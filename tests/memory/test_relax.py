@@ -10,7 +10,7 @@ from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
 
-from n2d2py.export.cpp.layers.builder import _same_place
+from n2d2py.export.cpp.layer import same_place
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.relax import overlap_cost, relax
@@ -50,7 +50,7 @@ def test_only_what_must_overlaps(name):
     added = {
         op.name
         for op in packing.ops
-        if op.type == "add" and any(_same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
+        if op.layer == "ElemWise" and any(same_place(plan.planes[name], plan.planes[op.output]) for name in op.inputs)
     }
     assert {op.name for op in packing.ops} - apart - added == forced(packing, relaxed.bytes)
     assert relax(packing, placement) == relaxed
@@ -79,9 +79,9 @@ def test_a_sum_goes_over_its_own_operand_and_not_beside_it():
     net.add(net.conv(net.input, 4, 1), net.input)
     problem = net.done()
     plan = plan_memory(problem, strategy="OptimizeOverlap")
-    (total,) = [op for op in problem.ops if op.type == "add"]
+    (total,) = [op for op in problem.ops if op.layer == "ElemWise"]
     assert plan.arena_bytes == 2048 and check_plan(problem, plan) == []
-    assert any(_same_place(plan.planes[name], plan.planes[total.output]) for name in total.inputs)
+    assert any(same_place(plan.planes[name], plan.planes[total.output]) for name in total.inputs)
 
 
 def test_segments_that_run_by_lines_overlap_for_nothing():

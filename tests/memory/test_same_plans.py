@@ -18,6 +18,7 @@ from support.memory_graphs import random_problem
 from support.memory_plans import SETTINGS
 
 from n2d2py.memory.files import json_text
+from n2d2py.memory.format import map_json
 from n2d2py.memory.modes import budget_curve, plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -57,7 +58,7 @@ def found(name: str, seed: int) -> list[int]:
     """The bytes of the arena, and the checksum of the map."""
     problem = random_problem(seed, ops=20, tables=seed % 3 == 0)
     plan = planned(name, problem, SETTINGS[seed % 16])
-    return [plan.arena_bytes, zlib.crc32(json_text(plan.to_json()).encode())]
+    return [plan.arena_bytes, zlib.crc32(json_text(map_json(plan)).encode())]
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])

@@ -14,6 +14,7 @@ from support.memory_overlap import network
 from support.memory_referee import referee
 
 from n2d2py.memory.checker import check_map, check_plan
+from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.settings import Settings
@@ -88,7 +89,7 @@ def test_a_shorter_ring_loses_a_line(chain):
 
 def test_steps_out_of_order_or_missing(chain):
     problem, plan = chain
-    data = plan.to_json()
+    data = map_json(plan)
     first = next(i for i, s in enumerate(data["schedule"]) if s["op"] == "conv1")
     for change in ("swap", "drop", "twice", "rows"):
         schedule = [dict(step) for step in data["schedule"]]
@@ -100,7 +101,7 @@ def test_steps_out_of_order_or_missing(chain):
             schedule.insert(first, dict(schedule[first]))
         else:
             schedule[first]["rows"] = [0, 99]
-        assert check_map(problem.to_json(), {**data, "schedule": schedule}), change
+        assert check_map(graph_json(problem), {**data, "schedule": schedule}), change
 
 
 def test_every_broken_stream_that_runs_wrong_is_refused():
@@ -129,9 +130,9 @@ def test_a_whole_operator_does_not_run_by_lines():
     net = Net(4, 4, 2)
     net.fc(net.input, 3)
     problem = net.done()
-    data = streamed(problem).to_json()
+    data = map_json(streamed(problem))
     data["schedule"][0]["rows"] = [0, 1]
-    assert "unsupported" in {f.kind for f in check_map(problem.to_json(), data)}
+    assert "unsupported" in {f.kind for f in check_map(graph_json(problem), data)}
 
 
 @pytest.mark.parametrize("beyond, refused", [(0, False), (4, True)])
@@ -140,25 +141,25 @@ def test_partial_results_lie_in_the_arena(beyond, refused):
     net = Net(32, 32, 3)
     net.fc(net.global_pool(net.conv(net.conv(net.input, 8, 3), 16, 3)), 4)
     problem = net.done()
-    data = streamed(problem).to_json()
+    data = map_json(streamed(problem))
     steps = [step for step in data["schedule"] if "in_rows" in step]
     assert len(steps) > 1 and all(len(step["scratch"]) == 1 for step in steps)
     data["arena_size"] += steps[0]["scratch"][0]["size"]
     for step in steps:
         (part,) = step["scratch"]
         part["offset"] = data["arena_size"] - part["size"] + beyond
-    kinds = {fault.kind for fault in check_map(problem.to_json(), data)}
+    kinds = {fault.kind for fault in check_map(graph_json(problem), data)}
     assert ("arena" in kinds) == bool(kinds) == refused
 
 
 def test_an_input_is_read_before_it_arrives():
     problem = networks.vww()
-    data = streamed(problem, True).to_json()
-    assert check_map(problem.to_json(), data) == []
+    data = map_json(streamed(problem, True))
+    assert check_map(graph_json(problem), data) == []
     at = [i for i, step in enumerate(data["schedule"]) if "input" in step]
     assert len(at) > 10
     data["schedule"][at[1]], data["schedule"][at[1] + 1] = (data["schedule"][at[1] + 1], data["schedule"][at[1]])
-    assert "overwritten" in {f.kind for f in check_map(problem.to_json(), data)}
+    assert "overwritten" in {f.kind for f in check_map(graph_json(problem), data)}
 
 
 def lines_made(plan: MemoryPlan, op: str) -> list[int]:
@@ -178,7 +179,7 @@ def test_lines_that_nobody_reads_are_not_made(stream_input):
     plan = streamed(problem, stream_input)
     assert lines_made(plan, "conv0") == list(range(0, 40, 3)) and plan.planes["conv0.y"].ring_rows == 1
     assert lines_made(plan, "conv1") == list(range(14))
-    assert check_plan(problem, plan) == [] and referee(problem.to_json(), plan.to_json()) == []
+    assert check_plan(problem, plan) == [] and referee(graph_json(problem), map_json(plan)) == []
     assert run(problem, plan) == run(problem, None)
     if stream_input:  # every line of an input arrives
         assert lines_made(plan, "input") == list(range(40))
@@ -224,10 +225,10 @@ def test_another_reader_needs_the_lines_that_the_first_does_not():
 
 def test_a_line_that_is_read_may_not_be_left_out():
     problem = strided().done()
-    data = streamed(problem).to_json()
+    data = map_json(streamed(problem))
     step = next(s for s in data["schedule"] if s["op"] == "conv0" and s["rows"] == [3, 4])
     without = {**data, "schedule": [s for s in data["schedule"] if s is not step]}
-    assert {f.kind for f in check_map(problem.to_json(), without)} == {"overwritten"}
+    assert {f.kind for f in check_map(graph_json(problem), without)} == {"overwritten"}
 
 
 @pytest.mark.parametrize("include_output", [True, False])
@@ -236,12 +237,12 @@ def test_no_line_of_an_output_may_be_left_out(include_output):
     problem = net.done("conv0.y", "conv1.y")
     plan = streamed(problem, include_output=include_output)
     assert check_plan(problem, plan) == []
-    data = plan.to_json()
+    data = map_json(plan)
     rows = {name: [s for s in data["schedule"] if s["op"] == name and "rows" in s] for name in ("conv0", "conv1")}
     for steps in rows.values():
         for step in (steps[0], steps[-1]) if steps else ():
             without = {**data, "schedule": [s for s in data["schedule"] if s is not step]}
-            assert check_map(problem.to_json(), without), step
+            assert check_map(graph_json(problem), without), step
     assert rows["conv1"] or not rows["conv0"]
 
 

@@ -18,13 +18,16 @@ from n2d2py.arithmetic import (
     StepRescale,
     make_rescale,
 )
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import Aligned, Dequantized, Real, Weighted
+from n2d2py.memory.access import Whole
 from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.sums import ResidualSum, folded_offset, plan_with_sums, residual_sums, summing_layers, with_sums
+from n2d2py.memory.sums import ResidualSum, residual_sums, with_sums
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.stages.memory import smaller_plan
 
 BYTE, UBYTE = NumType(8, scale=0.1), NumType(8, signed=False, scale=0.1, zero_point=7)
 SHAPE = (1, 4, 5, 5)
@@ -67,8 +70,15 @@ def typed(
     return graph
 
 
+def fused(graph: QuantGraph) -> ResidualAdd:
+    """The sum as the convolution does it."""
+    (node,) = fuse_residual_adds(graph, [("conv", "sum")]).nodes
+    assert node.residual is not None
+    return node.residual
+
+
 def fits(graph: QuantGraph, typed: bool = True) -> bool:
-    return summing_layers(graph, typed)("conv", "sum")
+    return addable(graph, typed)("conv", "sum")
 
 
 @pytest.mark.parametrize("typed_network", [True, False])
@@ -87,8 +97,8 @@ def test_only_convolutions_over_channels_do_them(typed_network):
 @pytest.mark.parametrize("typed_network", [True, False])
 def test_another_kind_of_layer_is_no_sum(typed_network):
     graph = typed()
-    assert not summing_layers(graph, typed_network)("conv", "conv")
-    assert not summing_layers(graph, typed_network)("sum", "sum")
+    assert not addable(graph, typed_network)("conv", "conv")
+    assert not addable(graph, typed_network)("sum", "sum")
 
 
 def test_floating_point_is_not_summed():
@@ -145,7 +155,7 @@ def test_sums_stay_within_32_bits_in_every_order(bound, fit):
     assert fits(graph) == fit
     for sign in (1, -1):  # the offset with the zero points: 2 * 7 less the offset
         graph = typed(offset=sign * bound - 14)
-        assert abs(folded_offset(graph.nodes[1], graph)) == bound and fits(graph) == fit
+        assert abs(fused(graph).stored_offset(UBYTE)) == bound and fits(graph) == fit
 
 
 def test_products_of_any_bytes_stay_within_32_bits():
@@ -161,7 +171,7 @@ def test_the_offset_holds_the_zero_points():
     graph = typed(multipliers=(3, -2), offset=11, types=(NumType(8, scale=0.1, zero_point=-9), UBYTE))
     q = np.array([[-4, 100], [3, 250]])
     real = 3 * (q[0] + 9) - 2 * (q[1] - 7) + 11
-    np.testing.assert_array_equal(3 * q[0] - 2 * q[1] + folded_offset(graph.nodes[1], graph), real)
+    np.testing.assert_array_equal(3 * q[0] - 2 * q[1] + fused(graph).stored_offset(UBYTE), real)
 
 
 def chain(*operands: int, others=(), **attributes) -> MemoryProblem:
@@ -234,7 +244,7 @@ def with_view(where: str) -> MemoryProblem:
         net.fc(net.reshape(residual, 1, 1, 288), 3)
     total = net.add(residual, net.conv(net.pool(residual, 1, 1), 8, 3))
     net.fc(net.flatten(total) if where == "sum" else total, 5)
-    return net.done(*(op.output for op in net.ops if op.type == "fc"))
+    return net.done(*(op.output for op in net.ops if isinstance(op.access, Whole)))
 
 
 @pytest.mark.parametrize("where", ["", "residual", "reader", "sum"])
@@ -262,13 +272,13 @@ def test_the_sum_becomes_a_view_of_what_its_convolution_stores():
     before = {op.name: op for op in problem.ops}
     for op in fused.ops:
         if op.name == "conv2":
-            assert op.attributes == {**before["conv2"].attributes, "residual": "pool0.y", "sum": "add3"}
-            assert op.reads == (*before["conv2"].inputs, "pool0.y")
-        elif op.name == "add3":
-            assert (op.type, op.inputs, op.output) == ("reshape", ("conv2.y",), "add3.y")
+            assert op.access == replace(before["conv2"].access, aliases=1)
+            assert (op.inputs, op.output) == ((*before["conv2"].inputs, "pool0.y"), "add3.y")
+            assert (op.aliased, op.operands) == ("pool0.y", before["conv2"].inputs)
         else:
             assert op == before[op.name]
-    assert [op.name for op in fused.ops] == [op.name for op in problem.ops]
+    assert [op.name for op in fused.ops] == [op.name for op in problem.ops if op.name != "add3"]
+    assert set(problem.tensors) - set(fused.tensors) == {"conv2.y"}
     assert with_sums(problem, []).ops == problem.ops
 
 
@@ -279,4 +289,4 @@ def test_sums_are_done_where_they_need_no_more_memory(plain, fused, chosen):
             self.arena_bytes = arena_bytes
 
     plans = {"plain": Plan(plain), "fused": Plan(fused)}
-    assert plan_with_sums("plain", "fused", plans.__getitem__) == (chosen, plans[chosen])
+    assert smaller_plan("plain", "fused", plans.__getitem__) == (chosen, plans[chosen])

@@ -16,7 +16,7 @@ from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.sums import plan_with_sums, residual_sums, with_sums
+from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.stages import memory as stage
 
 # sums; arenas of OptimizeOverlap without and with them, of MemoryMode=Speed without and with them
@@ -61,14 +61,14 @@ def test_figures(name):
 
 
 def test_what_a_plan_says():
-    """The sum and the convolution's output lie where the residual is, the sum is a view, and the plane names it."""
+    """The sum lies where the residual is, what the convolution makes by itself nowhere, and the plan says which input it is."""
     problem = block()
     (found,) = residual_sums(problem)
     plan = plan_memory(fused(problem))
     own, total = (problem.op(name).output for name in (found.conv, found.sum))
-    places = {(plan.planes[name].offset, plan.planes[name].stride) for name in (found.residual, own, total)}
-    assert len(places) == 1 and plan.views == (found.sum,)
-    assert plan.planes[own].sum == found.sum and not any(plane.sum for name, plane in plan.planes.items() if name != own)
+    assert len({(plan.planes[name].offset, plan.planes[name].stride) for name in (found.residual, total)}) == 1
+    assert own not in plan.planes and found.sum not in plan.order and plan.views == ()
+    assert {name: run.aliases for name, run in plan.ops.items() if run.aliases} == {found.conv: found.residual}
     assert not plan.overlaps(fused(problem), found.conv)
 
 
@@ -78,7 +78,7 @@ def test_conditions(flags, left):
     problem = block(**flags)
     assert len(residual_sums(problem)) == left
     if flags.get("twice"):  # the later convolution does the second sum
-        assert residual_sums(problem)[0].sum == [op.name for op in problem.ops if op.type == "add"][1]
+        assert residual_sums(problem)[0].sum == [op.name for op in problem.ops if op.layer == "ElemWise"][1]
 
 
 def test_a_residual_that_is_read_later_is_kept():
@@ -96,7 +96,7 @@ def test_a_kernel_may_refuse():
 def test_the_checker_refuses_another_place():
     problem = fused(block())
     plan = plan_memory(problem)
-    conv = next(op for op in problem.ops if op.residual)
+    conv = next(op for op in problem.ops if op.aliased)
     moved = {name: replace(plan.planes[name], offset=plan.planes[name].offset + 16) for name in (conv.output,)}
     bad = replace(plan, arena_bytes=plan.arena_bytes + 16, planes={**plan.planes, **moved})
     assert "residual" in {fault.kind for fault in check_plan(problem, bad)}
@@ -106,16 +106,16 @@ def test_the_checker_refuses_a_lost_residual():
     """Another tensor over the residual while it waits for its sum."""
     problem = fused(block())
     plan = plan_memory(problem)
-    conv = next(op for op in problem.ops if op.residual)
+    conv = next(op for op in problem.ops if op.aliased)
     middle = problem.ops[1].output
-    bad = replace(plan, planes={**plan.planes, middle: replace(plan.planes[middle], offset=plan.planes[conv.residual].offset)})
-    assert any(fault.kind == "overwritten" and fault.tensor == conv.residual for fault in check_plan(problem, bad))
+    bad = replace(plan, planes={**plan.planes, middle: replace(plan.planes[middle], offset=plan.planes[conv.aliased].offset)})
+    assert any(fault.kind == "overwritten" and fault.tensor == conv.aliased for fault in check_plan(problem, bad))
 
 
 def test_the_checker_refuses_lines():
     problem = fused(block())
     plan = plan_memory(problem)
-    steps = [replace(step, rows=(0, 6)) if problem.op(step.op).residual else step for step in plan.schedule]
+    steps = [replace(step, rows=(0, 6)) if problem.op(step.op).aliased else step for step in plan.schedule]
     assert "unsupported" in {fault.kind for fault in check_plan(problem, replace(plan, schedule=tuple(steps)))}
 
 
@@ -162,7 +162,7 @@ def test_random_networks(seeds):
         plan = plan_memory(other)
         assert not check_plan(other, plan), seed
         assert run(other, plan, seed) == run(other, None), seed
-        chosen, best = plan_with_sums(problem, other, plan_memory)
+        chosen, best = stage.smaller_plan(problem, other, plan_memory)
         assert best.arena_bytes == min(plan.arena_bytes, plan_memory(problem).arena_bytes), seed
         assert not check_plan(chosen, best), seed
     assert found > len(seeds)
@@ -203,7 +203,7 @@ def test_parameters(tmp_path, text, with_sum, mode):
     params, problem = load_params(path), bottlenecks()
     chosen, plan = stage._plan_by(problem, fused(problem), params)
     assert not check_plan(chosen, plan)
-    assert any(op.residual for op in chosen.ops) == with_sum
+    assert any(op.aliased for op in chosen.ops) == with_sum
     assert plan.options.get("MemoryMode") == mode
     if with_sum:
         assert not plan.streamed

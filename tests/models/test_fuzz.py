@@ -16,9 +16,8 @@ from support.model_run import MODELS
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.options import parse_arguments
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 SEEDS, PER_SEED = 8, 25
 SECONDS = 2.0
@@ -154,7 +153,7 @@ def outcome(*options: str) -> str:
     log.setup(quiet=True)
     start = time.process_time()
     try:
-        load_stage(read_settings(parse_arguments(["net.ini", "-seed", "1", "-w", "/dev/null", *options])))
+        load_network(*read_command(["net.ini", "-seed", "1", "-w", "/dev/null", *options]))
         result = "loaded"
     except N2D2Error as error:
         for one in error.errors if isinstance(error, ErrorList) else [error]:

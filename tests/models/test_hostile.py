@@ -10,9 +10,8 @@ from support.model_run import write
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.options import parse_arguments
-from n2d2py.stages.load import load_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 NET = "[sp]\nSizeX=8\nSizeY=8\n[fc]\nInput=sp\nType=Fc\nNbOutputs={}\n"
 
@@ -23,7 +22,7 @@ def codes(text: str, *options: str, **files: str) -> list[str]:
     path = write(text, **files)
     start = time.process_time()
     with pytest.raises(N2D2Error) as caught:
-        load_stage(read_settings(parse_arguments([str(path), *(options or ["-describe"])])))
+        load_network(*read_command([str(path), *(options or ["-describe"])]))
     assert time.process_time() - start < 10  # far from what the input would cost unbounded
     error = caught.value
     return [one.code for one in (error.errors if isinstance(error, ErrorList) else [error])]
@@ -122,7 +121,7 @@ def test_files_are_not_read_through_values():
     for value in ("${/etc/passwd}", "$(open('secret').read())", "[secret]x"):
         log.setup(quiet=True)
         with pytest.raises(N2D2Error) as caught:
-            load_stage(read_settings(parse_arguments([str(write(NET.format(value))), "-describe"])))
+            load_network(*read_command([str(write(NET.format(value))), "-describe"]))
         assert "swordfish" not in str(caught.value) and "root:" not in str(caught.value)
 
 

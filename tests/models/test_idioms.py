@@ -8,10 +8,9 @@ import pytest
 from support.model_run import description, dims, warnings, write
 
 from n2d2py import log
-from n2d2py.cli import main
+from n2d2py.cli import main, run
 from n2d2py.errors import N2D2Error
 from n2d2py.options import parse_arguments
-from n2d2py.pipeline import run
 
 SP = "[sp]\nSizeX=32\nSizeY=24\nNbChannels=3\n"
 

@@ -60,9 +60,10 @@ def test_every_python_folder_is_a_package():
     assert not sorted(str(folder) for folder in folders if not (folder / "__init__.py").is_file())
 
 
-def test_the_package_holds_only_python():
+def test_the_package_holds_only_python_and_what_is_listed():
+    listed_data = {f"n2d2py/{name}" for name in read_setup()["options.package_data"]["n2d2py"].split()}
     others = {path for path in files_under(ROOT / "n2d2py") if not path.endswith((".py", ".pyc"))}
-    assert not others, "files in n2d2py/ that a wheel would leave out"
+    assert others == listed_data == {"n2d2py/py.typed"}, "files in n2d2py/ that a wheel would leave out"
 
 
 def test_requirements_have_lower_bounds_only():

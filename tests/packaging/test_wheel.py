@@ -106,6 +106,11 @@ def test_help_runs_and_writes_nothing(clean: Path, foreign: Path):
     assert not list(foreign.iterdir())
 
 
+def test_type_checkers_find_the_types(clean: Path, foreign: Path):
+    code = "import n2d2py; from pathlib import Path; print(Path(n2d2py.__file__).with_name('py.typed').is_file())"
+    assert run(clean, "-c", code, cwd=foreign).strip() == "True"
+
+
 def test_a_shipped_model_loads(clean: Path, foreign: Path):
     code = "from n2d2py.resources import folder; print(folder('models'))"
     models = Path(run(clean, "-c", code, cwd=foreign).strip())

@@ -10,9 +10,9 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.code import layer_code
 from n2d2py.export.cpp.headers import needed_headers
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
@@ -151,7 +151,7 @@ def _pool(kernel):
     graph.outputs = ["y"]
     typed = float_graph(graph, -32)
     plan = plan_memory(memory_problem(typed))
-    return layer_code(typed.nodes[0], typed, plan.planes, Identifiers(typed))
+    return layer_code(typed.nodes[0], typed, plan, Identifiers(typed))
 
 
 def test_kernel_replaces_a_built_in_one_where_it_fits():

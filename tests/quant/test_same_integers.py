@@ -109,6 +109,12 @@ NETWORKS = {
         "c = Gemm <transB = 1> (r, w_8_16, b_8)\n u = Mul (b, c)\n y = Gemm <transB = 1> (u, w_6_8, b_6)",
         ["default", "16 bits", "adaptive rounding", "fixed point, reduced range", "single shift, a scale for each layer"],
     ),
+    "filled": (
+        "a = Conv (x, w_4_4_1_1, b_4)\n r = Relu (a)\n f = Flatten (r)\n p = Pad (f, ends, zero)\n q = Pad (f, ends, far)\n"
+        "c = Conv (x, w_4_4_1_1)\n s = Relu (c)\n g = Flatten (s)\n o = Pad (g, ends, minus)\n t = Concat <axis = 1> (p, q, o)\n"
+        "y = Gemm <transB = 1> (t, w_3_777)",
+        ["default", "16 bits", "mixed"],
+    ),
     "quantized": (
         "xq = QuantizeLinear (x, s1, z1)\n xd = DequantizeLinear (xq, s1, z1)\n wd = DequantizeLinear <axis = 0> (wq, s2)\n"
         "a = Conv <pads = [1,1,1,1]> (xd, wd)\n aq = QuantizeLinear (a, s3, z3)\n ad = DequantizeLinear (aq, s3, z3)\n"
@@ -147,6 +153,7 @@ OTHERS = {
     "z3": np.array(7, np.int8),
     "s2": np.array([0.5, 0.25, 0.125, 0.0625], np.float32) / 8,
     "twice": np.array([1, 1, 2, 2], np.float32),
+    "ends": np.array([0, 1, 0, 2]),
     "slope": np.array([0.25, 0.5, -0.25, 1.5], np.float32).reshape(4, 1, 1),
     "gain": np.array([0.5, 2.0, 1.0, -4.0], np.float32).reshape(4, 1, 1),
     "shift": np.array([0.25, 0.0, -1.0, 1.5], np.float32).reshape(4, 1, 1),

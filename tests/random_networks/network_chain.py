@@ -19,7 +19,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export import ExportFolder, find_target
 from n2d2py.export.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
-from n2d2py.options import parse_arguments
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 from n2d2py.quant.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.reference.engine import FloatEngine, original_engine
@@ -27,9 +28,8 @@ from n2d2py.reference.executor import run_graph
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
-from n2d2py.stages.load import load_stage
 from n2d2py.stages.memory import plan_stage
-from n2d2py.stages.settings import read_settings
+from n2d2py.stages.quantize import quantize_stage
 
 __all__ = ["ROOT", "Failure", "Prepared", "check_compiled", "compile_batch", "prepare", "run_batch"]
 
@@ -79,48 +79,46 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     path.write_text(spec.ini())
     models = {layer.name: _written_model(layer, folder) for layer in spec.layers if layer.model}
     (folder / "params.ini").write_text(spec.parameter_text())
-    settings = read_settings(
-        parse_arguments(
-            [
-                str(path),
-                "-seed",
-                str(spec.seed),
-                "-w",
-                "/dev/null",
-                "-export",
-                "CPP",
-                "-calib",
-                "8",
-                *spec.options,
-                "-db-export",
-                "0",
-                "-export-parameters",
-                str(folder / "params.ini"),
-                "-o",
-                str(folder),
-            ]
-        )
+    path, options = read_command(
+        [
+            str(path),
+            "-seed",
+            str(spec.seed),
+            "-w",
+            "/dev/null",
+            "-export",
+            "CPP",
+            "-calib",
+            "8",
+            *spec.options,
+            "-db-export",
+            "0",
+            "-export-parameters",
+            str(folder / "params.ini"),
+            "-o",
+            str(folder),
+        ]
     )
-    network = load_stage(settings)
+    network = load_network(path, options)
     x = np.random.default_rng(spec.seed).random((_STIMULI, *network.graph.shape(network.graph.inputs[0])[1:]), np.float32)
     failure = _compare_floats(network.graph, network.graph, x, "imported") or _compare_models(network.graph, spec, models, x)
-    fused, _ = fuse_stage(network, integer=settings.integer)
+    fused, _ = fuse_stage(network, integer=options.quantization.integer)
     failure = failure or _compare_floats(network.graph, fused.graph, x, "fused")
     if failure is not None:
         return failure
-    calibration = calibrate_stage(fused, settings)
-    memory = plan_stage(calibration.graph, settings.params, True)
+    calibrated = calibrate_stage(network, options.calibration) if options.quantization.integer else network
+    quantized = quantize_stage(calibrated, options.quantization)
+    fused, graph = quantized.network, quantized.graph
+    memory = plan_stage(graph, network.params, True)
     none, _ = exported_stimuli(None, 0)
-    request = export_request(fused, calibration.graph, memory, stored_stimuli(fused, calibration.graph, none), settings)
+    request = export_request(fused, graph, memory, stored_stimuli(fused, graph, none), options.recorded)
     target = find_target("CPP")
     prepared = target.prepare(request)
     manifest = target.manifest(prepared)
     written = folder / "export"
     with ExportFolder(written, manifest) as inside:
         export_stage(target, prepared, inside)
-    return Prepared(
-        spec, written, calibration.graph, _stored_inputs(calibration.graph, spec.seed), manifest.details["namespace"]
-    )
+    return Prepared(spec, written, graph, _stored_inputs(graph, spec.seed), manifest.details["namespace"])
 
 
 def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:

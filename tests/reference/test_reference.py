@@ -22,9 +22,10 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from n2d2py.reference.contract import onnx_emitter
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import register_spelling, to_onnx
+from n2d2py.reference.to_onnx import to_onnx
 
 RANDOM = np.random.default_rng(0)
 
@@ -132,7 +133,7 @@ def test_double_precision_is_numpy():
     np.testing.assert_allclose(result, FloatEngine(graph).run(x)["c"], rtol=1e-5, atol=1e-5)
 
 
-def test_operator_without_spelling_runs_on_numpy():
+def test_operator_without_emitter_runs_on_numpy():
     class Negate(Identity):
         kind = "Negate"
 
@@ -144,9 +145,9 @@ def test_operator_without_spelling_runs_on_numpy():
     assert engine.backend == "numpy" and np.array_equal(engine.run(x)["y"], -x)
 
 
-def test_spellings_raise_on_duplicates():
+def test_emitters_raise_on_duplicates():
     with pytest.raises(InternalError, match="registered twice"):
-        register_spelling("Conv", lambda writer, node, output: None)
+        onnx_emitter("Conv")(lambda writer, node, output: None)
 
 
 def test_names_do_not_collide():

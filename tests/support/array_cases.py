@@ -20,7 +20,7 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.order import ArrayOrder
 from n2d2py.operators.arrays.product import ArrayProduct
-from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayReduce, ArrayScan
+from n2d2py.operators.arrays.reduce.op import REDUCTIONS, ArrayReduce, ArrayScan
 from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.arrays.window import ArrayWindow
 from support.kernel_cases import S8, S16, U8, U16, Sweep

@@ -63,7 +63,7 @@ class Sweep:
         for name, (shape, kind) in [*inputs.items(), ("y", output)]:
             graph.tensors[name] = QuantTensor(name, shape, kind)
         graph.inputs, graph.outputs = list(inputs), ["y"]
-        form = node.pop("form", None) or form_of({}, "clamp" in node, "rescale" in node)
+        form = node.pop("form", None) or form_of({}, not output[1].is_float, node.get("rescale") is not None)
         graph.nodes.append(QuantNode("layer", op, list(inputs), ["y"], form, **node))
         return graph
 

@@ -15,11 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.export.cpp.arrays import initializer
-from n2d2py.export.cpp.code import Array, layer_code, plane_struct
+from n2d2py.export.cpp.code import plane_struct
 from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
+from n2d2py.export.cpp.parts import Array
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.memory.plan import Plane
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
 
 ROOT = Path(__file__).resolve().parents[2]
 WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -39,6 +41,12 @@ class Case:
     inputs: dict[str, np.ndarray]
     inplace: bool = False
     exact: bool = False
+    run: OpPlan = OpPlan()
+
+    @property
+    def plan(self) -> MemoryPlan:
+        """The places of its tensors, and how it runs."""
+        return MemoryPlan("case", 0, self.planes, (), {self.node.name: self.run})
 
     @property
     def node(self) -> QuantNode:
@@ -88,7 +96,7 @@ class Case:
 
     def kept(self) -> list[int]:
         """Arena offsets of the partial results of a layer that takes its input line by line."""
-        first = self.planes[self.node.output].kept
+        first = self.run.partial
         size = channels(self.graph.shape(self.node.output)) * 8
         return [] if first is None else list(range(first, first + size))
 
@@ -153,13 +161,13 @@ def array_text(array: Array) -> str:
 def source(case: Case, index: int) -> str:
     """The C++ of one case: a namespace with `run(arena)`."""
     identifiers = Identifiers(case.graph)
-    code = layer_code(case.node, case.graph, case.planes, identifiers)
+    code = layer_code(case.node, case.graph, case.plan, identifiers)
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
     planes = "\n".join(
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()
     )
     arrays = "\n".join(array_text(array) for array in code.constants)
-    bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs)))
+    bases = "\n".join(f"    const unsigned char* in{i} = arena;" for i in range(len(case.node.inputs) - bool(case.run.aliases)))
     includes = "\n".join(f'#include "{header}"' for header in code.headers)
     call = code.statement.replace("\n", "\n    ")
     if code.streamed:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from n2d2py.arithmetic import FLOAT32
+from n2d2py.memory.plan import OpPlan
 from n2d2py.operators.functions import Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
@@ -16,8 +15,8 @@ from support.kernel_cases import S8, S16, U8, U16
 def by_lines(case: harness.Case, keeps: bool = False) -> harness.Case:
     """The case with an output that is made line by line; `keeps`: a global pool that takes its input so."""
     last = case.arena().size
-    y = replace(case.planes["y"], streamed=True, kept=last + 3 if keeps else None)
-    return harness.Case(f"{case.title}, by lines", case.graph, {**case.planes, "y": y}, case.inputs)
+    run = OpPlan(streamed=True, partial=last + 3 if keeps else None)
+    return harness.Case(f"{case.title}, by lines", case.graph, case.planes, case.inputs, run=run)
 
 
 def line_cases(seed: int) -> list[harness.Case]:

@@ -8,6 +8,7 @@ from n2d2py.arithmetic import FLOAT32
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.overlap import reach
+from n2d2py.memory.plan import OpPlan
 from n2d2py.operators.functions import LeakyRectifier, Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
@@ -24,16 +25,14 @@ def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0)
     problem = memory_problem(case.graph)
     x, y, op = problem.tensors[target], problem.tensors["y"], problem.ops[0]
     found = reach(op, x, dense(x), 0, y, dense(y), 0)
-    assert found is not None, f"{op.type} has no order\n{case}"
+    assert found is not None, f"{op.layer} has no order\n{case}"
     unit = max(x.element_bytes, y.element_bytes)
     distance = -(-found.behind // unit) * unit if backwards else found.ahead // unit * unit
     distance += slack if backwards else -slack
     base = max(0, -distance) + 8 * unit
     base += -base % unit
     planes = {target: replace(case.planes[target], offset=base, stride=x.pixel_bytes, limit=None, wrap_offset=0)}
-    planes["y"] = replace(
-        case.planes["y"], offset=base + distance, stride=y.pixel_bytes, limit=None, wrap_offset=0, backwards=backwards
-    )
+    planes["y"] = replace(case.planes["y"], offset=base + distance, stride=y.pixel_bytes, limit=None, wrap_offset=0)
     at = base + x.bytes + abs(distance) + y.bytes
     for name in case.inputs:
         if name != target:
@@ -44,7 +43,9 @@ def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0)
             at += problem.tensors[name].bytes
     shared = base < base + distance + y.bytes and base + distance < base + x.bytes
     way = "backwards" if backwards else "forwards"
-    return harness.Case(f"{case.title}, over {target} {way}", case.graph, planes, case.inputs, shared)
+    return harness.Case(
+        f"{case.title}, over {target} {way}", case.graph, planes, case.inputs, shared, run=OpPlan(backwards=backwards)
+    )
 
 
 def overlapping_cases(seed: int) -> list[harness.Case]:

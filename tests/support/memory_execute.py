@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 
-from n2d2py.memory.plan import MemoryPlan, Step
+from n2d2py.memory.access import Concatenated, LineTable, Overlay, Upsample, View
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Step
 from n2d2py.memory.problem import MemoryProblem
 
 
@@ -68,26 +69,28 @@ class _Run:
         if any(step.arrives for step in steps):
             self.arena[:] = self.rng.randbytes(len(self.arena))
         for step in steps:
-            name, self.step, self.rows = step.op, -1 if step.backwards else 1, step.rows
+            name, self.rows = step.op, step.rows
             if step.arrives:
                 self._fill(name, self.inputs[name], step.rows)
                 continue
+            run = self.plan.op(name) if self.plan else OpPlan()
+            self.step = -1 if run.backwards else 1
             if step.in_rows:
                 self._accumulate(self.problem.op(name), step)
                 continue
-            if self.plan and name in self.plan.scratch:
-                scratch = self.plan.scratch[name]
+            if run.scratch is not None:
+                scratch = run.scratch
                 self.arena[scratch.offset : scratch.offset + scratch.size] = bytes([0xA5]) * scratch.size
             op = self.problem.op(name)
             if name in views:
                 if self.problem.tensors[op.inputs[0]] and self.plan.planes[op.output].external:
                     self._fill(op.output, self._tensor(op.inputs[0]))
-            elif op.type in ("conv", "pool", "pad", "upsample", "window"):
-                self._window(op)
-            elif op.type in ("add", "ew"):
-                self._pointwise(op)
-            elif op.type == "concat":
+            elif isinstance(op.access, Concatenated):
                 self._concat(op)
+            elif op.access.overlay is Overlay.WINDOW:
+                self._window(op)
+            elif op.access.overlay is Overlay.POINTWISE:
+                self._pointwise(op)
             else:
                 self._whole(op)
         return {name: self._tensor(name) for name in self.problem.outputs}
@@ -96,26 +99,22 @@ class _Run:
         return range(*(self.rows or (0, out.height)))[:: self.step]
 
     def _taps(self, op, y, x):
-        a = op.attributes
-        if op.type == "window":
+        a = op.access
+        if isinstance(a, LineTable):
             return [
                 (name, i, j)
-                for name, lines, columns in zip(op.inputs, a["lines"], a["columns"], strict=True)
+                for name, lines, columns in zip(op.inputs, a.lines, a.columns, strict=True)
                 for i in range(*lines[y])
                 for j in range(*columns[x])
             ]
         first = op.inputs[0]
-        if op.type == "upsample":
-            return [(first, y // a["scale"], x // a["scale"])]
-        top, left = a["pads"][:2]
-        if op.type == "pad":
-            taps = [(y - top, x - left)]
-        else:
-            taps = [
-                (y * a["sh"] - top + i * a["dil"], x * a["sw"] - left + j * a["dil"])
-                for i in range(a["kh"])
-                for j in range(a["kw"])
-            ]
+        if isinstance(a, Upsample):
+            return [(first, y // a.factors[0], x // a.factors[1])]
+        taps = [
+            (y * a.stride[0] - a.pads[0] + i * a.dilation[0], x * a.stride[1] - a.pads[1] + j * a.dilation[1])
+            for i in range(a.kernel[0])
+            for j in range(a.kernel[1])
+        ]
         t = self.problem.tensors[first]
         return [(first, i, j) for i, j in taps if 0 <= i < t.height and 0 <= j < t.width]
 
@@ -129,8 +128,8 @@ class _Run:
                 for name, i, j in self._taps(op, y, x):
                     for byte in self._pixel(name, i, j):
                         value = (value * 31 + byte) & 0xFFFFFF
-                if op.residual is not None:
-                    value = value * 31 + self._pixel(op.residual, y, x)[b]
+                if op.aliased is not None:
+                    value = value * 31 + self._pixel(op.aliased, y, x)[b]
                 memory, at = self._place(op.output, y, x)
                 memory[at + b] = (value ^ value >> 9) & 0xFF
 
@@ -181,14 +180,14 @@ class _Run:
             for x, i in units:
                 pixel = bytes(self._pixel(op.inputs[i], y, x))
                 memory, start = self._place(op.output, y, x)
-                if op.attributes.get("rescale"):
+                if op.access.rescales:
                     size = self.problem.tensors[op.inputs[i]].channels * out.element_bytes
                     pixel = bytes((sum(pixel) * 7 + b) & 0xFF for b in range(size))
                 memory[start + starts[i] : start + starts[i] + len(pixel)] = pixel
 
     def _whole(self, op):
         out = self.problem.tensors[op.output]
-        if op.type == "reshape":
+        if isinstance(op.access, View):
             self._fill(op.output, self._tensor(op.inputs[0]))
         else:
             for y in range(out.height):

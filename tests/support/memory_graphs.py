@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.access import Concatenated, View
+from n2d2py.memory.problem import MemoryProblem
 from support.memory_networks import Net
 
 
@@ -22,9 +24,8 @@ def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: b
         if made is None:
             continue
         tensors.append(made)
-        if rng.random() < 0.15 and net.ops[-1].type not in ("reshape", "concat"):
-            last = net.ops[-1]
-            net.ops[-1] = OpSpec(last.name, last.type, last.inputs, last.output, last.attributes, rng.randint(1, 90))
+        if rng.random() < 0.15 and not isinstance(net.ops[-1].access, (View, Concatenated)):
+            net.ops[-1] = replace(net.ops[-1], scratch_bytes=rng.randint(1, 90))
     read = {name for op in net.ops for name in op.inputs}
     outputs = [t for t in tensors if t not in read] + ([rng.choice(tensors)] if rng.random() < 0.2 else [])
     return net.done(*dict.fromkeys(outputs))
@@ -92,10 +93,19 @@ def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | Non
         return net.upsample(x, 2) if t.bytes < 300 else None
     if kind == "pad":
         pads = [rng.randint(0, 2) for _ in range(4)]
-        return net._add("pad", (x,), (t.height + pads[0] + pads[2], t.width + pads[1] + pads[3], t.channels), pads=pads)
+        return _named(net, "pad", net.pool(x, 1, 1, tuple(pads)))
     if kind == "global":
         return net.global_pool(x)
-    return net._add("copy", (x,), t.shape)
+    return _named(net, "copy", net._add("fc", (x,), t.shape))
+
+
+def _named(net: Net, name: str, made: str) -> str:
+    """The result of the last operator, under another name."""
+    op, tensor = net.ops.pop(), net.tensors.pop(made)
+    name = f"{name}{len(net.ops)}"
+    net.ops.append(replace(op, name=name, output=f"{name}.y"))
+    net.tensors[f"{name}.y"] = replace(tensor, name=f"{name}.y")
+    return f"{name}.y"
 
 
 def _table(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from n2d2py.memory.format import read_op
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.strategies import strategies
 
@@ -14,6 +15,11 @@ N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"
 def available_strategies() -> list[str]:
     """All strategies, less those whose solver is not installed."""
     return [s for s in strategies() if s != "OptimizeOptimal" or find_spec("ortools")]
+
+
+def spec(name: str, type: str, inputs: tuple[str, ...], output: str, **attributes) -> OpSpec:
+    """An operator, as `memory_graph.json` spells it."""
+    return read_op({"name": name, "type": type, "inputs": inputs, "output": output, **attributes})
 
 
 class Net:
@@ -31,7 +37,7 @@ class Net:
 
     def _add(self, type: str, inputs: tuple[str, ...], shape: tuple[int, int, int], **attributes) -> str:
         name = f"{type}{len(self.ops)}"
-        self.ops.append(OpSpec(name, type, inputs, self.tensor(name + ".y", *shape), attributes))
+        self.ops.append(spec(name, type, inputs, self.tensor(name + ".y", *shape), **attributes))
         return name + ".y"
 
     def _window(self, type: str, x: str, channels: int, kernel, stride, pads, dilation=1, groups=1) -> str:
@@ -49,11 +55,8 @@ class Net:
         cols = (t.width + pads[1] + pads[3] - (kw - 1) * dilation - 1) // sw + 1
         name = f"{type}{len(self.ops)}"
         y = self.tensor(name + ".y", rows, cols, channels)
-        self.ops.append(
-            OpSpec.window(
-                name, type, x, y, kernel=(kh, kw), stride=(sh, sw), pads=pads, dilation=(dilation, dilation), groups=groups
-            )
-        )
+        form = {"kh": kh, "kw": kw, "sh": sh, "sw": sw, "pads": pads, "dil": dilation, "groups": groups}
+        self.ops.append(spec(name, type, (x,), y, **form))
         return y
 
     def conv(self, x, channels, kernel, stride=1, pads="same", dilation=1, groups=1) -> str:

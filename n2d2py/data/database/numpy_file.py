@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.arrays import check_type, open_npy, open_npz
+from n2d2py.data.arrays import check_type
 from n2d2py.data.database.base import (
     PARTITION_KEYS,
     ArrayItems,
@@ -19,10 +19,11 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import Partition
+from n2d2py.data.given import GivenData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["numpy_database", "read_arrays"]
+__all__ = ["label_ids", "numpy_database", "read_arrays"]
 
 _LARGEST_ID = 1_000_000
 """Each id up to the largest one has a name."""
@@ -38,8 +39,8 @@ class ArrayMaps:
         return np.asarray(self.array[index], np.int64)
 
 
-def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """x, label ids (-1 without y) and label names of an .npz (or x alone of an .npy) file.
+def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
 
     Pixel-wise labels: ids (N, H, W), as y is then.
 
@@ -48,8 +49,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     Raises:
         N2D2Error: E401, E402 unreadable, E410 labels that are no ids, E414 arrays that do not fit.
     """
-    title = path.name
-    arrays = {"x": open_npy(path)} if path.suffix == ".npy" else open_npz(path)
+    path, arrays = given.path, given.read()
     others = [key for key in arrays if key not in ("x", "y", "labels")]
     key = "x" if "x" in arrays else others[0] if len(others) == 1 else None
     if key is None:
@@ -57,12 +57,12 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
             "E414", f"{path} holds no array x, but {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
         )
     x = arrays[key]
-    check_type(x, title)
+    check_type(x, path.name)
     if not 2 <= x.ndim <= 4:
         raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
     if "y" not in arrays:
         return x, np.full(len(x), -1, np.int64), ()
-    labels = _ids(arrays["y"], x, path)
+    labels = label_ids(arrays["y"], x, path)
     count = int(labels.max(initial=-1)) + 1
     names = tuple(str(name) for name in arrays.get("labels", np.arange(count)).reshape(-1))
     if len(names) < count:
@@ -74,7 +74,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     return x, labels, names
 
 
-def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
+def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     """Label ids (N,), or (N, H, W) where y has one for each pixel of x."""
     count = len(x)
     pixels = x.ndim > 2 and y.shape in ((count, *x.shape[-2:]), (count, 1, *x.shape[-2:]))
@@ -105,7 +105,7 @@ def _ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
 
 def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
     """The stimuli of an .npz or .npy file, split by `how`."""
-    x, labels, names = read_arrays(path)
+    x, labels, names = read_arrays(GivenData(path))
     maps = ArrayMaps(labels) if labels.ndim > 1 else None
     if maps is not None:
         labels = np.full(len(x), -1, np.int64)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from n2d2py.export.cpp.code import float_literal
+from n2d2py.export.cpp.text import float_literal
 
 __all__ = ["LARGE", "initializer", "is_string"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -180,16 +179,7 @@ class Project:
         scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
-        layers = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
-        doing = {layer.sum: at for at, layer in enumerate(layers) if layer.sum}
-        return [
-            replace(
-                layer,
-                timed=doing.get(layer.node.name, at),
-                done_by=layers[doing[layer.node.name]].node.name if layer.node.name in doing else "",
-            )
-            for at, layer in enumerate(layers)
-        ]
+        return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = self._codes.get(node.name)
@@ -203,7 +193,7 @@ class Project:
             code,
             identifier,
             stem,
-            tuple(self._base(name) for name in node.inputs),
+            tuple(self._base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
             self._base(node.output),
             self.identifiers.plane(node.output),
             skipped=self._skipped(node),

@@ -9,8 +9,9 @@ from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
-from n2d2py.export.cpp.code import LayerCode, layer_code
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
+from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.runner import CompiledExport
@@ -58,7 +59,7 @@ class CppTarget(Target[Project]):
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = codes[node.name] = layer_code(node, graph, plan.planes, identifiers)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -111,8 +112,7 @@ class CppTarget(Target[Project]):
 def _chosen(layer: LayerView) -> KernelChoice:
     code = layer.code
     if code is None:
-        reason = layer.place_text if layer.done_by else "its output is a view of its input"
-        return KernelChoice(layer.node.name, "none", reason=reason)
+        return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     sets = code.sets if code.kernel else ()
     return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["comment", "file_stems", "literal"]
+import numpy as np
+
+__all__ = ["comment", "file_stems", "float_literal", "literal"]
 
 
 def literal(text: str) -> str:
@@ -33,3 +35,16 @@ def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str,
         taken.add(stem.lower())
         stems[identifier] = stem
     return stems
+
+
+def float_literal(value: float, ctype: str) -> str:
+    """A C++ expression of type `ctype` ("float" or "double") with exactly this value of that type."""
+    value = float(np.float32(value)) if ctype == "float" else float(value)
+    if np.isnan(value):
+        return f"std::numeric_limits<{ctype}>::quiet_NaN()"
+    if np.isinf(value):
+        return f"{'-' if value < 0 else ''}std::numeric_limits<{ctype}>::infinity()"
+    text = f"{value:.9g}" if ctype == "float" else f"{value:.17g}"
+    if not any(mark in text for mark in ".e"):
+        text += ".0"
+    return text + ("f" if ctype == "float" else "")

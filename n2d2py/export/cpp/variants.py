@@ -17,6 +17,8 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
+from n2d2py.export.cpp.parts import PORTABLE, Form
+from n2d2py.export.cpp.winograd import Winograd
 
 __all__ = [
     "IMPLEMENTATIONS",
@@ -25,6 +27,7 @@ __all__ = [
     "Facts",
     "Implementation",
     "Panels",
+    "Selection",
     "choose",
     "depthwise_order",
     "packed_depthwise",
@@ -115,6 +118,40 @@ class Implementation:
     def ruled_out(self, facts: Facts) -> str:
         """The first need that a layer does not meet; "" where it can use this implementation."""
         return next((reason for need in self.needs if (reason := need(facts))), "")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The kernel of a layer, or of a part of one, beside the portable one, and its constants.
+
+    Attributes:
+        reason: why this kernel, for the report.
+        kernel, sets: its name, and the instruction sets that it is for; "" without one.
+        isa: the instruction set of its config.
+        signed_sets: those of `sets` that multiply signed bytes.
+        panels: its constants; None where they have one order in all instruction sets.
+        byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
+        winograd: the Winograd form beside it.
+    """
+
+    reason: str
+    kernel: str = ""
+    sets: tuple[str, ...] = ()
+    isa: str = PORTABLE
+    signed_sets: tuple[str, ...] = ()
+    panels: Panels | None = None
+    byte_sums: int = 0
+    winograd: Winograd | None = None
+
+    def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[Form, ...]:
+        """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""
+        if panels is None:
+            return ()
+        return (*(() if signed is None else (Form(self.signed_sets, signed),)), Form(self.sets, panels))
+
+    def per_output(self, values: np.ndarray) -> tuple[Form, ...]:
+        """The forms of an array of constants per output."""
+        return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
 
 
 # ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----

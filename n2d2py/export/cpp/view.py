@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
-from n2d2py.export.cpp.code import Array, Form, LayerCode
+from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.isa import dispatched
+from n2d2py.export.cpp.parts import Array, Form
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
@@ -227,8 +228,6 @@ class LayerView:
         bases: for each input, the pointer in `execute` that its plane is relative to.
         base: that of the output.
         plane: the plane struct of the output.
-        done_by: the layer that does the sum of this one, "" for none.
-        timed: index of the layer whose code makes the result, by which its time is counted.
         skipped: lines of the output that are not made, as no layer reads them.
     """
 
@@ -240,8 +239,6 @@ class LayerView:
     bases: tuple[str, ...]
     base: str
     plane: str
-    done_by: str = ""
-    timed: int = 0
     skipped: int = 0
 
     @property
@@ -255,17 +252,8 @@ class LayerView:
 
     @property
     def sum(self) -> str:
-        """The layer whose sum it does, so that its own result is nowhere; "" for none."""
-        return self.code.sum if self.code else ""
-
-    @property
-    def sum_text(self) -> str:
-        return comment(self.sum)
-
-    @property
-    def place_text(self) -> str:
-        """Why it has no code."""
-        return f"in the epilogue of {comment(self.done_by)}" if self.done_by else "in place already"
+        """The layer whose sum it does too; "" for none."""
+        return self.node.residual.layer if self.node.residual else ""
 
     @property
     def operation(self) -> str:
@@ -294,9 +282,7 @@ class LayerView:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
         if self.code is None:
             return 0
-        done = [node for node in self.graph.nodes if node.name == self.sum] if self.sum else []
-        sums = [tensor for node in done for tensor in node.inputs if tensor != self.node.output]
-        read = sum(self._bytes(name) for name in [*self.node.inputs, *sums])
+        read = sum(self._bytes(name) for name in self.node.inputs)
         written = self._bytes(self.node.output) * self._made // self._height
         return read + written + sum(array.bytes for array in self.code.arrays)
 
@@ -339,7 +325,7 @@ class LayerView:
 
     @property
     def source_text(self) -> str:
-        merged = [name for name in (*self.node.source, *filter(None, [self.sum])) if name != self.node.name]
+        merged = [name for name in self.node.source if name != self.node.name]
         return f", with {comment(', '.join(merged))}" if merged else ""
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.export.cpp.code import Array
 from n2d2py.export.cpp.isa import condition
+from n2d2py.export.cpp.parts import Array, Call
 
 __all__ = ["Geometry", "Winograd", "impossible", "transformed", "unprofitable"]
 
@@ -36,15 +36,14 @@ class Winograd:
     """The Winograd form of a layer beside its direct one.
 
     Attributes:
-        call: the statement that runs it.
-        name: that of its weights.
+        name: that of its weights; `direct` is the array of the direct form in whose place they are.
         weights: (O, 3, 3, C), as they are.
         sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
         streamed: whether it runs line by line.
     """
 
-    call: str
     name: str
+    direct: str
     weights: np.ndarray
     sets: tuple[str, ...]
     possible: tuple[str, ...]
@@ -54,6 +53,11 @@ class Winograd:
     def where(self) -> str:
         """The condition of the preprocessor under which it is used."""
         return condition(self.sets)
+
+    def call(self, direct: Call) -> Call:
+        """The call that runs it, of that of the direct form."""
+        arguments = tuple(self.name if one == self.direct else one for one in direct.arguments)
+        return replace(direct, function="n2d2::winograd", arguments=arguments)
 
     @property
     def bytes(self) -> int:

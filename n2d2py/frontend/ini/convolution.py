@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.frontend.ini.common import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
+from n2d2py.frontend.ini.contract import LayerContext
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import as_images
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
-from n2d2py.frontend.ini.registry import LayerContext
 from n2d2py.graph.shapes import channels, height
 from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.schema import Key, Kind, Schema

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from n2d2py.frontend.ini.registry import LayerContext
+from n2d2py.frontend.ini.contract import LayerContext
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.padding import Padding
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.base import make_operator
 
 __all__ = ["WINDOW_KEYS", "as_images", "crop_inputs", "require_channels"]
 
@@ -24,7 +23,7 @@ def as_images(context: LayerContext) -> None:
         shape = context.graph.shape(tensor)
         if len(shape) < 4:
             dims = (channels(shape), height(shape), width(shape))
-            context.parents[index] = (name, context.helper(f"image{index}", Reshape(dims), [tensor]))
+            context.parents[index] = (name, context.helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
 
 
 def crop_inputs(context: LayerContext) -> None:
@@ -51,7 +50,7 @@ def crop_inputs(context: LayerContext) -> None:
                 next(key.name for key in WINDOW_KEYS if values.given(key.name)),
             )
         if right or bottom or x or y:
-            cropped = context.helper(f"window{index}", Padding((-y, -x, -bottom, -right)), [tensor])
+            cropped = context.helper(f"window{index}", make_operator("Padding", (-y, -x, -bottom, -right)), [tensor])
             context.parents[index] = (name, cropped)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.registry import LayerContext
+from n2d2py.frontend.ini.contract import LayerContext
 from n2d2py.graph import Node, Tensor
 from n2d2py.operators.batchnorm import BatchNorm
 

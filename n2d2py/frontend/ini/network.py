@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
-from n2d2py.frontend.ini.common import FLOATS
+from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.inputs import crop_inputs
 from n2d2py.frontend.ini.inserted import insert_batchnorm
+from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
-from n2d2py.frontend.ini.registry import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width

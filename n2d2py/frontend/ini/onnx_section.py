@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.common import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.frontend.onnx.builder import Builder
+from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor

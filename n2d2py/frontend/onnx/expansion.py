@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 
 from n2d2py import log
+from n2d2py.frontend.onnx.contract import find_array_converter, find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.registry import find_array_converter, find_converter
 
 __all__ = ["expand_functions"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported
 
 __all__ = ["SHAPE_ARITHMETIC", "SHAPE_READERS", "evaluate", "is_foldable", "room_of"]
 

@@ -17,15 +17,14 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, grids, qoperators
-from n2d2py.frontend.onnx.arrays.values import Arrays
-from n2d2py.frontend.onnx.builder import Builder, tensors_read
+from n2d2py.frontend.onnx.contract import Builder, Converter, OnnxNode, Unsupported, find_array_converter, find_converter
 from n2d2py.frontend.onnx.ends import add_inputs, set_outputs
 from n2d2py.frontend.onnx.expansion import expand_functions
+from n2d2py.frontend.onnx.initial import set_initial_values
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
-from n2d2py.frontend.onnx.node import OnnxNode
 from n2d2py.frontend.onnx.preflight import Preflight
-from n2d2py.frontend.onnx.registry import ArrayConverter, Converter, Unsupported, find_array_converter, find_converter
-from n2d2py.frontend.onnx.validation import Validator
+from n2d2py.frontend.onnx.tensors import tensors_read
+from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape
@@ -103,9 +102,11 @@ def import_onnx(
 
 
 def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
-    builder = Builder(model, Graph(title), whole)
+    builder = Builder(model, Graph(title), whole, qoperators.has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
+    if not model.load_weights:
+        set_initial_values(builder.graph, model.seed)
     set_outputs(builder)
     builder.graph.prune()
     other = {_OTHER[a.dtype.name] for a in model.constants.values() if a.dtype.name in _OTHER and a.ndim}
@@ -265,21 +266,21 @@ class _Walk:
         if not builder.is_tensor(proto.output[0]) and proto.output[0] not in builder.constants:
             raise InternalError(f"the converter of {proto.op_type} gave no result for {proto.output[0]}")
 
-    def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: ArrayConverter | None) -> None:
+    def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
         """Converts a node to layers of images where they take it, else to operators on arrays."""
         builder = self.builder
         prefers_arrays = self._prefers_arrays(proto)
         if prefers_arrays and converter is not None and self._as_vector(proto, converter):
             return
         if converter is None or (on_arrays is not None and prefers_arrays):
-            on_arrays(Arrays(OnnxNode(proto, builder), builder))  # type: ignore[misc]
+            on_arrays(OnnxNode(proto, builder), builder)  # type: ignore[misc]
             return
         try:
             converter(OnnxNode(proto, builder), builder)
         except Unsupported:
             if on_arrays is None:
                 raise
-            on_arrays(Arrays(OnnxNode(proto, builder), builder))
+            on_arrays(OnnxNode(proto, builder), builder)
 
     def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
         """Whether a data input is there as an array only, and the operator no layer of images."""

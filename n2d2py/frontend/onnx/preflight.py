@@ -8,7 +8,7 @@ import onnx
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported
 
 __all__ = ["Preflight"]
 

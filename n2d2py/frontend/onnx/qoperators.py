@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from n2d2py.frontend.onnx.registry import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported
 
-__all__ = ["EXPANDED", "expand", "is_qoperator"]
+__all__ = ["EXPANDED", "expand", "has_plain_integers", "is_qoperator"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,24 @@ def _bias(proto: onnx.NodeProto, places: Sequence[int], constants: Mapping[str, 
     if x.size != 1 or w.size not in (1, bias.size):
         raise Unsupported("its scales do not fit its bias", "quantize the model again")
     return bias * x * w
+
+
+def has_plain_integers(graph: onnx.GraphProto) -> bool:
+    """Whether no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
+    is only an output of the model."""
+    constants = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if set(node.input) <= constants:
+            constants.update(node.output)
+    written = {name for node in graph.node for name in node.output}
+    static = [
+        node
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
+    ]
+    real = {name for node in static for name in node.output}
+    return (
+        not any(is_qoperator(node) for node in graph.node)
+        and not any(node.input[0] in written for node in static)
+        and not any(name in real for node in graph.node for name in node.input)
+    )

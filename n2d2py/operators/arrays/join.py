@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.graph import Node
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
+from n2d2py.operators.concat import Concat
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["ArrayJoin"]
 
@@ -37,3 +45,46 @@ class ArrayJoin(ArrayOp):
             for x, length in zip(self.operands(inputs, node), self.lengths, strict=True)
         ]
         return self.typed(np.concatenate(parts, axis=2), inputs)
+
+
+def join(a: Arrays, values: list[Value], axis: int) -> Value:
+    """The values one behind the other along `axis`."""
+    first = values[0].dims
+    if any(
+        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
+        for v in values
+    ):
+        raise Unsupported("its inputs have shapes that do not fit each other")
+    values = [value for value in values if value.dims[axis]]
+    constants = [value.constant for value in values if value.constant is not None]
+    if len(constants) == len(values):
+        made = np.concatenate(constants, axis)
+        return Value(made.shape, values[0].kind, None, made)
+    if len(values) == 1:
+        return values[0]
+    dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
+    inner = prod(first[axis + 1 :])
+    if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
+        return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
+    op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
+    return a.add(op, values, dims, label="joined")
+
+
+@onnx_array("Concat")
+def _concat(a: Arrays) -> None:
+    axis = a.node.axis_of(a.node.attribute("axis", 1), len(a.value(0).dims))
+    a.builder.guard_batch(a.node, 0, axis, "joins")
+    a.bind(join(a, a.values(), axis))
+
+
+@onnx_emitter("ArrayJoin")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    shapes = tuple((op.outer, length) for length in op.lengths)
+    parts = operands(writer, node, shapes)
+    count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
+    for index, (slot, dims) in enumerate(zip(op.slots, shapes, strict=True)):
+        if slot < 0:
+            wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
+            parts[index] = writer.emit("Expand", [parts[index], wanted])
+    flat(writer, writer.emit("Concat", parts, axis=2), output)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from math import prod
+from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.arrays.gather import ArrayGather
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["ArrayOrder"]
 
@@ -48,5 +55,28 @@ class ArrayOrder(ArrayOp):
             order = np.argsort(x, axis=2, kind="stable")
         return self.typed(order[:, :, : self.count], inputs)
 
-    def attributes(self) -> dict[str, Any]:
-        return {"size": self.size, "count": self.count, "largest": self.largest}
+
+@onnx_array("TopK")
+def _top(a: Arrays) -> None:
+    """TopK of a number that is known: positions in order, and the elements there."""
+    x = a.tensor(a.value(0))
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "orders")
+    count = int(a.node.constant(1, "K").reshape(-1)[0]) if a.has(1) else int(a.node.attribute("k", 0))
+    if not 0 < count <= x.dims[axis]:
+        raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
+    outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
+    dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
+    found = a.add(ArrayOrder(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
+    if a.node.outputs[0]:
+        values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
+        a.bind(a.add(values, [x, found], dims, label="values"))
+    a.bind(found, 1)
+
+
+@onnx_emitter("ArrayOrder")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
+    flat(writer, made, output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node, QuantNode
-from n2d2py.operators.resize import WEIGHT_BITS
+from n2d2py.operators.resize.op import WEIGHT_BITS
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved, rescaled
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,43 +9,39 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.export.cpp.layers.moves import copy_code
-from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.memory.plan import Plane
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.layers.moves import copy
+from n2d2py.export.cpp.selection import table
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def _complete(table: np.ndarray, kind: NumType) -> np.ndarray:
+def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
     """One entry for each value of the input type: a symmetric range lacks the lowest, which gets its neighbour's."""
-    return np.concatenate([table[:1], table]) if kind.signed and not kind.full else table
+    return np.concatenate([values[:1], values]) if kind.signed and not kind.full else values
 
 
-def code(node: QuantNode, graph: QuantGraph, planes: Mapping[str, Plane], identifiers: Identifiers) -> LayerCode:
+@cpp("Activation")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of an activation layer."""
-    build = LayerBuilder(node, graph, planes, identifiers)
-    build.pointwise()
-    if not build.integer:
+    layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
+    if not layer.integer:
         if node.activation is not None:
             raise InternalError(f"{node.name}: an activation layer carries another activation")
-        return copy_code(replace(node, activation=node.op.function), graph, planes, identifiers)
-    kind = build.inputs[0]
-    types = {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": f"n2d2::Moved<{build.output.cpp}>"}
-    if "knots" in node.params:
-        knots = node.params["knots"]
-        name = build.array("knots", knots, "std::int32_t")
-        config = build.config(
-            f"{node.name}: {node.op.function.kind} by a table of {knots.size} knots",
-            types,
-            {"Serial": build.serial, "Segments": knots.size - 1, "Low": build.output.qmin, "High": build.output.qmax},
-        )
-        return build.code("lookup", f"n2d2::interpolated<{config}>(in0, out, {name});")
-    table = _complete(node.params["table"], kind)
-    if table.size != 2**kind.bits:
-        raise InternalError(f"{node.name}: a table of {table.size} entries for {kind.name}")
-    name = build.array("table", table, build.output.cpp)
-    build.table()
-    config = build.config(f"{node.name}: {node.op.function.kind} by table", types, {"Serial": build.serial})
-    return build.code("lookup", f"n2d2::lookup<{config}>(in0, out, {name});")
+        return copy(replace(layer, node=replace(node, activation=layer.op.function)))
+    function, selection = layer.op.function.kind, layer.portable
+    types = {**layer.planes, "Epilogue": f"n2d2::Moved<{layer.output.cpp}>"}
+    constants: dict[str, int] = {"Serial": layer.serial}
+    if layer.has("knots"):
+        knots = layer.values("knots")
+        kernel, array = "interpolated", layer.array("knots", knots, "std::int32_t")
+        text = f"{function} by a table of {knots.size} knots"
+        constants.update(Segments=knots.size - 1, Low=layer.output.qmin, High=layer.output.qmax)
+    else:
+        values = _complete(layer.values("table"), kind)
+        if values.size != 2**kind.bits:
+            raise InternalError(f"{node.name}: a table of {values.size} entries for {kind.name}")
+        kernel, array = "lookup", layer.array("table", values, layer.output.cpp)
+        text, selection = f"{function} by table", table(layer)
+    config = layer.config(text, types, constants, selection)
+    return layer.code("lookup", layer.call(kernel, config, constants=(array,)), selection=selection)

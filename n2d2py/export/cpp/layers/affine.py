@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.selection import pack, vectors
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Affine")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of an affine layer."""
-    build = LayerBuilder(*layer)
-    build.vectors()
-    build.pointwise()
-    name, weight_type = build.weights(build.node.params["weights"])
-    sum_type = build.sum_type()
-    bias = build.bias(sum_type)
-    config = build.config(
-        f"{build.node.name}: gain and shift per channel",
-        {
-            "Input": build.input_plane,
-            "Output": build.output_plane,
-            "Weight": weight_type,
-            "Sum": sum_type,
-            "Epilogue": build.epilogue(),
-        },
-        {"Serial": build.serial},
-    )
-    return build.code("affine", f"n2d2::affine<{config}>(in0, out, {name}, {bias});")
+    layer, selection = layer.pointwise(), vectors(layer)
+    packed = pack(layer, selection, layer.values("weights"))
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("gain and shift per channel", types, {"Serial": layer.serial}, selection)
+    return layer.code("affine", layer.call("affine", config, constants=packed.arguments), selection=selection)

@@ -7,23 +7,24 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.export.cpp.code import LayerCode, float_literal
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Argument, Array, Call, Constants, Expression
 
 __all__ = [
-    "gather_code",
-    "interpolate_code",
-    "join_code",
-    "map_code",
-    "norm_code",
-    "order_code",
-    "product_code",
-    "reduce_code",
-    "scan_code",
-    "scatter_code",
-    "softmax_code",
-    "take_code",
-    "window_code",
+    "gather",
+    "interpolate",
+    "join",
+    "map_elements",
+    "norm",
+    "order",
+    "product",
+    "reduce",
+    "scan",
+    "scatter",
+    "softmax",
+    "take",
+    "window",
 ]
 
 _CTYPES = {
@@ -34,8 +35,8 @@ _CTYPES = {
 }
 
 
-def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> str:
-    """The C++ type of nested loops over `sizes`; steps[k] are the strides of operand k."""
+def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2d2::AxisEnd") -> str:
+    """The C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
     merged: list[tuple[int, list[int]]] = []
     for axis, size in enumerate(sizes):
         if size == 1:
@@ -45,7 +46,7 @@ def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> str:
             merged[-1] = (merged[-1][0] * size, own)
         else:
             merged.append((size, own))
-    text = "n2d2::AxisEnd"
+    text = inner
     for size, own in reversed(merged):
         own = [*own, 0, 0, 0][:3]
         text = f"n2d2::Axis<{size}, {own[0]}, {own[1]}, {own[2]}, {text} >"
@@ -61,197 +62,158 @@ def _broadcast(dims: Sequence[int]) -> list[int]:
     return [0 if size == 1 else step for size, step in zip(dims, _strides(dims), strict=True)]
 
 
-def _operands(build: LayerBuilder) -> list[str]:
+def _operands(layer: Layer) -> list[Argument]:
     """A C++ pointer for each operand."""
-    texts = []
-    for index, slot in enumerate(build.node.op.slots):
+    made: list[Argument] = []
+    for index, slot in enumerate(layer.op.slots):
         if slot >= 0:
-            texts.append(f"n2d2::elements<{build.identifiers.plane(build.node.inputs[slot])}>(in{slot})")
+            made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
             continue
-        values = build.node.params[f"operand{index}"]
-        name = build.output.dtype.name if values.dtype.kind == "f" and build.output.is_float else values.dtype.name
-        if values.dtype.kind == "f" and not build.output.is_float:
-            name = next((kind.dtype.name for kind in build.inputs if kind.is_float), "float32")
-        texts.append(build.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
-    return texts
+        values = layer.values(f"operand{index}")
+        name = layer.output.dtype.name if values.dtype.kind == "f" and layer.output.is_float else values.dtype.name
+        if values.dtype.kind == "f" and not layer.output.is_float:
+            name = next((kind.dtype.name for kind in layer.inputs if kind.is_float), "float32")
+        made.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
+    return made
 
 
-def _output(build: LayerBuilder) -> str:
-    return f"n2d2::elements<{build.output_plane}>(out)"
+def _run(
+    layer: Layer, header: str, function: str, template: Sequence[Argument], arguments: Sequence[Argument] = ()
+) -> LayerCode:
+    """The call of a kernel by its numbers and types; its arguments are the first input, or `arguments`, and the output."""
+    operands = arguments or (f"n2d2::elements<{layer.input_planes[0]}>(in0)",)
+    return layer.code(header, Call(f"n2d2::{function}", tuple(template), (*operands, _output(layer))))
 
 
-def map_code(*layer) -> LayerCode:
+def _output(layer: Layer) -> str:
+    return f"n2d2::elements<{layer.output_plane}>(out)"
+
+
+@cpp("ArrayMap")
+def map_elements(layer: Layer) -> LayerCode:
     """The C++ of an element-wise function."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    function = op.function
-    if function == "Cast" and op.result == "bool":
-        function = "CastBool"
+    op = layer.op
+    function = "CastBool" if op.function == "Cast" and op.result == "bool" else op.function
     axes = loops(op.dims, [_broadcast(shape) for shape in op.shapes])
-    operands = _operands(build)
-    config = build.config(
-        f"{build.node.name}: {op.function} of arrays",
-        {"Output": build.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes},
-        {},
-    )
-    return build.code("array_map", f"n2d2::arrayMap<{config}>({', '.join(operands)}, out);")
+    types = {"Output": layer.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes}
+    config = layer.config(f"{op.function} of arrays", types, {})
+    return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(_operands(layer))))
 
 
-def take_code(*layer) -> LayerCode:
+@cpp("ArrayTake")
+def take(layer: Layer) -> LayerCode:
     """The C++ of a reordering: progressions as loops, everything else by tables."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    first, axes, pending = 0, [], []
-
-    def flush() -> None:
-        if pending:
-            axes.append(("loop", list(pending)))
-            pending.clear()
-
+    op, first = layer.op, 0
+    runs: list[Array | list[tuple[int, int]]] = []
     for index, offsets in enumerate(op.offsets):
         line = np.asarray(offsets, np.int64)
         if line.min() < 0 or (line.size > 2 and len(set(np.diff(line).tolist())) > 1):
-            flush()
-            axes.append(("table", (line.size, build.array(f"offsets{index}", line, "std::int32_t"))))
+            runs.append(layer.array(f"offsets{index}", line, "std::int32_t"))
+            continue
+        first += int(line[0])
+        axis = (line.size, int(line[1] - line[0]) if line.size > 1 else 0)
+        if runs and isinstance(runs[-1], list):
+            runs[-1].append(axis)
         else:
-            first += int(line[0])
-            pending.append((line.size, int(line[1] - line[0]) if line.size > 1 else 0))
-    flush()
+            runs.append([axis])
     text = "n2d2::AxisEnd"
-    for form, data in reversed(axes):
-        if form == "table":
-            text = f"n2d2::TakeAxis<{data[0]}, {data[1]}, {text} >"
+    for run in reversed(runs):
+        if isinstance(run, Array):
+            text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
         else:
-            inner = loops([size for size, _ in data], [[step for _, step in data]])
-            text = inner.replace("n2d2::AxisEnd", text)
-    fill = op.stored_fill(build.output)
-    kind = build.output.cpp
-    literal = float_literal(fill, kind) if build.output.is_float else str(int(fill))
-    struct = f"{build.identifier}_fill"
-    build.text(f"struct {struct} {{\n    static {kind} value() {{ return {literal}; }}\n}};\n")
-    config = build.config(
-        f"{build.node.name}: elements in another order",
-        {"Input": build.input_plane, "Output": build.output_plane, "Axes": text, "Fill": struct},
-        {"First": first},
-    )
-    return build.code("array_move", f"n2d2::arrayTake<{config}>(in0, out);")
+            text = loops([size for size, _ in run], [[step for _, step in run]], text)
+    kind, fill = layer.output, op.stored_fill(layer.output)
+    value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
+    types = {
+        **layer.planes,
+        "Axes": Expression.of(text, *(run for run in runs if isinstance(run, Array))),
+        "Fill": Expression(value.name, (value,)),
+    }
+    config = layer.config("elements in another order", types, {"First": first})
+    return layer.code("array_move", layer.call("arrayTake", config))
 
 
-def join_code(*layer) -> LayerCode:
+@cpp("ArrayJoin")
+def join(layer: Layer) -> LayerCode:
     """The C++ of a concatenation."""
-    build = LayerBuilder(*layer)
-    op, lines, first = build.node.op, [], 0
-    for operand, length in zip(_operands(build), op.lengths, strict=True):
-        lines.append(f"n2d2::arrayJoin<{op.outer}, {length}, {sum(op.lengths)}, {first}>({operand}, {_output(build)});")
+    op, calls, first = layer.op, [], 0
+    for operand, length in zip(_operands(layer), op.lengths, strict=True):
+        calls.append(Call("n2d2::arrayJoin", (op.outer, length, sum(op.lengths), first), (operand, _output(layer))))
         first += length
-    return build.code("array_move", "\n".join(lines))
+    return layer.code("array_move", *calls)
 
 
-def reduce_code(*layer) -> LayerCode:
+@cpp("ArrayReduce")
+def reduce(layer: Layer) -> LayerCode:
     """The C++ of a reduction."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
+    op = layer.op
     steps = _strides(op.dims)
     kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
-    element = build.inputs[0].cpp
     types = {
-        "Input": build.input_plane,
-        "Output": build.output_plane,
+        **layer.planes,
         "Kept": loops([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
         "Reduced": loops([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
     }
-    if op.function == "LogSumExp":
-        config = build.config(f"{build.node.name}: {op.function}", types, {})
-        return build.code("array_reduce", f"n2d2::arrayLogSumExp<{config}>(in0, out);")
-    types["Function"] = f"n2d2::reductions::{op.function}<{element}>"
-    config = build.config(f"{build.node.name}: {op.function}", types, {})
-    return build.code("array_reduce", f"n2d2::arrayReduce<{config}>(in0, out);")
+    kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"
+    if kernel == "arrayReduce":
+        types["Function"] = f"n2d2::reductions::{op.function}<{layer.inputs[0].cpp}>"
+    return layer.code("array_reduce", layer.call(kernel, layer.config(op.function, types, {})))
 
 
-def _flag(value: object) -> str:
-    return "true" if value else "false"
-
-
-def _in(build: LayerBuilder) -> str:
-    return f"n2d2::elements<{build.input_plane}>(in0)"
-
-
-def order_code(*layer) -> LayerCode:
+@cpp("ArrayOrder")
+def order(layer: Layer) -> LayerCode:
     """The C++ of positions in order."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    return build.code(
-        "array_reduce",
-        f"n2d2::arrayOrder<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.largest)}>("
-        f"{_in(build)}, {_output(build)});",
-    )
+    op = layer.op
+    return _run(layer, "array_reduce", "arrayOrder", (op.outer, op.size, op.inner, op.count, bool(op.largest)))
 
 
-def scan_code(*layer) -> LayerCode:
+@cpp("ArrayScan")
+def scan(layer: Layer) -> LayerCode:
     """The C++ of running sums."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    flags = ", ".join(map(_flag, (op.exclusive, op.reverse, op.product)))
-    return build.code(
-        "array_reduce", f"n2d2::arrayScan<{op.outer}, {op.size}, {op.inner}, {flags}>({_in(build)}, {_output(build)});"
-    )
+    op = layer.op
+    flags = map(bool, (op.exclusive, op.reverse, op.product))
+    return _run(layer, "array_reduce", "arrayScan", (op.outer, op.size, op.inner, *flags))
 
 
-def softmax_code(*layer) -> LayerCode:
+@cpp("ArraySoftmax")
+def softmax(layer: Layer) -> LayerCode:
     """The C++ of a softmax."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    return build.code(
-        "array_norm", f"n2d2::arraySoftmax<{op.outer}, {op.size}, {op.inner}, {_flag(op.log)}>({_in(build)}, {_output(build)});"
-    )
+    op = layer.op
+    return _run(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
 
 
-def norm_code(*layer) -> LayerCode:
+@cpp("ArrayNorm")
+def norm(layer: Layer) -> LayerCode:
     """The C++ of a normalisation."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
+    op = layer.op
     part = ("", "mean", "inverse").index(op.part)
-    return build.code(
-        "array_norm",
-        f"n2d2::arrayNorm<{op.outer}, {op.inner}, {_flag(op.centred)}, {part}>("
-        f"{_in(build)}, {op.epsilon!r}, {_output(build)});",
-    )
+    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon))
+    return _run(layer, "array_norm", "arrayNorm", (op.outer, op.inner, bool(op.centred), part), operands)
 
 
-def interpolate_code(*layer) -> LayerCode:
+@cpp("ArrayInterpolate")
+def interpolate(layer: Layer) -> LayerCode:
     """The C++ of a resampling along an axis."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    positions = build.array("positions", np.array(op.positions), "std::int32_t")
-    weights = build.array("weights", np.array(op.weights).astype(build.output.dtype), build.output.cpp)
-    return build.code(
-        "array_norm",
-        f"n2d2::arrayInterpolate<{op.outer}, {op.size}, {op.inner}, {len(op.positions)}, "
-        f"{len(op.positions[0])}>({_in(build)}, {positions}, {weights}, {_output(build)});",
-    )
+    op = layer.op
+    positions = layer.array("positions", np.array(op.positions), "std::int32_t")
+    weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)
+    sizes = (op.outer, op.size, op.inner, len(op.positions), len(op.positions[0]))
+    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", positions, weights)
+    return _run(layer, "array_norm", "arrayInterpolate", sizes, operands)
 
 
-def product_code(*layer) -> LayerCode:
+@cpp("ArrayProduct")
+def product(layer: Layer) -> LayerCode:
     """The C++ of a matrix product."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    axes = loops(op.batch, [_outer(op.left), _outer(op.right)])
-    left, right = _operands(build)
-    return build.code(
-        "array_product",
-        f"n2d2::arrayProduct<{axes}, {op.left[-2]}, {op.left[-1]}, {op.right[-1]}>({left}, {right}, {_output(build)});",
-    )
+    op = layer.op
+    axes = loops(op.batch, [_broadcast(op.left)[:-2], _broadcast(op.right)[:-2]])
+    return _run(layer, "array_product", "arrayProduct", (axes, op.left[-2], op.left[-1], op.right[-1]), _operands(layer))
 
 
-def _outer(dims: tuple[int, ...]) -> list[int]:
-    """Strides of the leading axes, 0 along axes of length 1."""
-    return _broadcast(dims)[:-2]
-
-
-def window_code(*layer) -> LayerCode:
+@cpp("ArrayWindow")
+def window(layer: Layer) -> LayerCode:
     """The C++ of a convolution or a pool of up to three axes."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
+    op = layer.op
     constants = {
         "Batch": op.dims[0],
         "Outputs": op.outputs,
@@ -273,31 +235,26 @@ def window_code(*layer) -> LayerCode:
                 f"Last{axis}": op.dims[2 + index] + (op.counted[index] if counted else 0),
             }
         )
-    config = build.config(f"{build.node.name}: {op.function} over windows", {}, constants)
-    operands = ", ".join(_operands(build)[: 2 if op.function == "Conv" else 1])
+    config, operands = layer.config(f"{op.function} over windows", {}, constants), _operands(layer)
     if op.function == "Conv":
-        return build.code("array_product", f"n2d2::arrayConvolution<{config}>({operands}, {_output(build)});")
-    pool = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
-    return build.code("array_product", f"n2d2::arrayPool<{config}, n2d2::{pool[op.function]} >({operands}, {_output(build)});")
+        call = Call("n2d2::arrayConvolution", (config,), (*operands[:2], _output(layer)))
+    else:
+        pools = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
+        call = Call("n2d2::arrayPool", (config, f"n2d2::{pools[op.function]} "), (operands[0], _output(layer)))
+    return layer.code("array_product", call)
 
 
-def gather_code(*layer) -> LayerCode:
+@cpp("ArrayGather")
+def gather(layer: Layer) -> LayerCode:
     """The C++ of elements at computed positions."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    return build.code(
-        "array_move",
-        f"n2d2::arrayGather<{op.outer}, {op.size}, {op.inner}, {op.count}, {_flag(op.each)}>("
-        f"{', '.join(_operands(build))}, {_output(build)});",
-    )
+    op = layer.op
+    sizes = (op.outer, op.size, op.inner, op.count, bool(op.each))
+    return _run(layer, "array_move", "arrayGather", sizes, _operands(layer))
 
 
-def scatter_code(*layer) -> LayerCode:
+@cpp("ArrayScatter")
+def scatter(layer: Layer) -> LayerCode:
     """The C++ of updates at computed positions."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    return build.code(
-        "array_move",
-        f"n2d2::arrayScatter<{op.size}, {op.inner}, {op.count}, "
-        f"n2d2::Scatter{op.combine.capitalize()}>({', '.join(_operands(build))}, {_output(build)});",
-    )
+    op = layer.op
+    combine = f"n2d2::Scatter{op.combine.capitalize()}"
+    return _run(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), _operands(layer))

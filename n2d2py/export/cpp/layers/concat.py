@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Call
+from n2d2py.export.cpp.selection import vectors
 from n2d2py.graph.shapes import channels
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Concat")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a concatenation that the memory plan does not do in place."""
-    build = LayerBuilder(*layer)
-    rescaled = build.integer and build.node.rescale is not None
-    if rescaled:
-        build.vectors()
-    sum_type = build.sum_type() if rescaled else build.output.cpp
+    rescaled = layer.integer and layer.node.rescale is not None
+    selection = vectors(layer) if rescaled else layer.portable
+    sum_type = layer.sum_type() if rescaled else layer.output.cpp
     configs, first = [], 0
-    for i, name in enumerate(build.node.inputs):
-        epilogue = build.epilogue(only=i) if rescaled else build.moving_epilogue()
+    for i, (name, plane) in enumerate(zip(layer.node.inputs, layer.input_planes, strict=True)):
+        stored = epilogue(layer, selection, only=i) if rescaled else moving_epilogue(layer)
         configs.append(
-            build.config(
-                f"{build.node.name}: channels from {first} on, of {name}",
-                {"Input": build.identifiers.plane(name), "Output": build.output_plane, "Sum": sum_type, "Epilogue": epilogue},
-                {"Channel": first, "InputZero": build.inputs[i].zero_point if rescaled else 0, "Serial": build.serial},
-                suffix=f"config{i}",
+            layer.config(
+                f"channels from {first} on, of {name}",
+                {"Input": plane, "Output": layer.output_plane, "Sum": sum_type, "Epilogue": stored},
+                {"Channel": first, "InputZero": layer.inputs[i].zero_point if rescaled else 0, "Serial": layer.serial},
+                selection,
+                f"config{i}",
             )
         )
-        first += channels(build.graph.shape(name))
-    bases = ", ".join(f"in{i}" for i in range(len(configs)))
-    call = f"const unsigned char* const inputs[] = {{{bases}}};\nn2d2::concat<{', '.join(configs)}>(inputs, out);"
-    return build.code("concat", call)
+        first += channels(layer.graph.shape(name))
+    declared = f"const unsigned char* const inputs[] = {{{', '.join(layer.bases)}}};"
+    return layer.code("concat", Call("n2d2::concat", tuple(configs), ("inputs", "out"), (declared,)), selection=selection)

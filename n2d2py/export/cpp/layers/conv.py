@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.export.cpp.selection import pack, select_kernel, winograd
 from n2d2py.export.cpp.winograd import Geometry
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Conv")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a convolution; weights arrive as (O, C / groups, KH, KW)."""
-    build = LayerBuilder(*layer)
-    op, weights = build.node.op, build.node.params["weights"]
-    depthwise = op.is_depthwise(build.node)
-    kernel = "depthwise" if depthwise else "convolution"
-    build.choose(kernel, weights[:, 0] if depthwise else weights.transpose(0, 2, 3, 1), op.groups)
-    if not depthwise:
-        size = build.output_shape[2:]
-        build.consider_winograd(
-            weights.transpose(0, 2, 3, 1),
-            Geometry(op.stride, op.dilation, op.groups, build.inputs[0].bits, (size[0], size[1]), build.streamed, build.serial),
-        )
-    name, weight_type = build.weights(weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
-    sum_type = build.sum_type()
-    bias = build.bias(sum_type)
-    config = build.config(
-        f"{build.node.name}: {kernel} {weights.shape[2]} x {weights.shape[3]}",
+    op, weights, kind = layer.op, layer.values("weights"), layer.inputs[0]
+    lines, pixels = layer.output_shape[2:]
+    if op.is_depthwise(layer.node):
+        kernel, values = "depthwise", weights[:, 0].transpose(1, 2, 0)
+        selection = select_kernel(layer, kernel, weights[:, 0], op.groups)
+    else:
+        kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
+        geometry = Geometry(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
+        selection = winograd(layer, select_kernel(layer, kernel, values, op.groups), values, geometry)
+    packed = pack(layer, selection, values)
+    config = layer.config(
+        f"{kernel} {weights.shape[2]} x {weights.shape[3]}",
+        {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},
         {
-            "Input": build.input_plane,
-            "Output": build.output_plane,
-            "Weight": weight_type,
-            "Sum": sum_type,
-            "Epilogue": build.epilogue(),
-        },
-        {
-            "KernelHeight": weights.shape[2],
-            "KernelWidth": weights.shape[3],
-            "StrideHeight": op.stride[0],
-            "StrideWidth": op.stride[1],
-            "DilationHeight": op.dilation[0],
-            "DilationWidth": op.dilation[1],
-            "PadTop": op.pads[0],
-            "PadLeft": op.pads[1],
+            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
             "Groups": op.groups,
-            "InputZero": build.inputs[0].zero_point,
-            "FullWeights": build.full_weights(),
-            "ByteSums": build.byte_sums,
-            "Serial": build.serial,
+            "InputZero": kind.zero_point,
+            **packed.facts,
+            "Serial": layer.serial,
         },
+        selection,
     )
-    return build.code(kernel, f"n2d2::{kernel}<{config}>(in0, out, {name}, {bias});")
+    return layer.code(kernel, layer.call(kernel, config, constants=packed.arguments), selection=selection)

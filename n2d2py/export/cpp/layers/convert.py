@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import converting_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Convert")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a conversion between number types."""
-    build = LayerBuilder(*layer)
-    build.pointwise()
-    config = build.config(
-        f"{build.node.name}: {build.inputs[0].name} to {build.output.name}",
-        {"Input": build.input_plane, "Output": build.output_plane, "Epilogue": build.converting_epilogue()},
-        {"Serial": build.serial},
-    )
-    return build.code("copy", f"n2d2::copy<{config}>(in0, out);")
+    layer = layer.pointwise()
+    types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
+    config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})
+    return layer.code("copy", layer.call("copy", config))

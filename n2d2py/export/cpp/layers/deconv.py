@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
-from n2d2py.operators.deconv import Deconv
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.export.cpp.parts import Call
+from n2d2py.export.cpp.selection import pack, select_kernel
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Deconv")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a transposed convolution; weights arrive as (O, C / groups, KH, KW)."""
-    build = LayerBuilder(*layer)
-    op, weights = build.node.op, build.node.params["weights"]
-    depthwise = op.is_depthwise(build.node)
-    if not depthwise and _has_phases(build, op):
-        return _phases(build, op)
-    name, weight_type = build.weights(weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
-    sum_type = build.sum_type()
-    bias = build.bias(sum_type)
-    kernel = "deconvolutionDepthwise" if depthwise else "deconvolution"
-    config = build.config(
-        f"{build.node.name}: transposed convolution {weights.shape[2]} x {weights.shape[3]}",
+    op, weights = layer.op, layer.values("weights")
+    depthwise = op.is_depthwise(layer.node)
+    if not depthwise and _has_phases(layer):
+        return _phases(layer)
+    packed = pack(layer, layer.portable, weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
+    config = layer.config(
+        f"transposed convolution {weights.shape[2]} x {weights.shape[3]}",
+        {**layer.planes, **packed.types, "Epilogue": epilogue(layer)},
         {
-            "Input": build.input_plane,
-            "Output": build.output_plane,
-            "Weight": weight_type,
-            "Sum": sum_type,
-            "Epilogue": build.epilogue(),
-        },
-        {
-            "KernelHeight": weights.shape[2],
-            "KernelWidth": weights.shape[3],
-            "StrideHeight": op.stride[0],
-            "StrideWidth": op.stride[1],
-            "DilationHeight": op.dilation[0],
-            "DilationWidth": op.dilation[1],
-            "PadTop": op.pads[0],
-            "PadLeft": op.pads[1],
+            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
             "Groups": op.groups,
-            "Serial": build.serial,
-            "InputZero": build.inputs[0].zero_point,
+            "Serial": layer.serial,
+            "InputZero": layer.inputs[0].zero_point,
         },
     )
-    return build.code("deconvolution", f"n2d2::{kernel}<{config}>(in0, out, {name}, {bias});")
+    kernel = "deconvolutionDepthwise" if depthwise else "deconvolution"
+    return layer.code("deconvolution", layer.call(kernel, config, constants=packed.arguments))
 
 
-def _has_phases(build: LayerBuilder, op: Deconv) -> bool:
+def _has_phases(layer: Layer) -> bool:
     """Whether its phases are convolutions with one output plane each, all of which have taps and outputs."""
-    kernel, size = build.node.params["weights"].shape[2:], build.output_shape[2:]
+    op, kernel, size = layer.op, layer.values("weights").shape[2:], layer.output_shape[2:]
     return (
-        build.integer
+        layer.integer
         and op.groups == 1
         and tuple(op.dilation) == (1, 1)
         and max(op.stride) > 1
         and min(op.pads[:2]) >= 0
         and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
-        and build.inputs[0].zero_point == 0
-        and not build.serial
-        and not build.streamed
-        and build.whole_output
+        and layer.inputs[0].zero_point == 0
+        and not layer.serial
+        and not layer.streamed
+        and layer.whole_output
     )
 
 
@@ -69,44 +58,35 @@ def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
     return taps, len(taps) - 1 - position // stride
 
 
-def _phases(build: LayerBuilder, op: Deconv) -> LayerCode:
+def _phases(layer: Layer) -> LayerCode:
     """A convolution for each phase (kernels/n2d2/phases.hpp)."""
-    weights, (height, width) = build.node.params["weights"], op.stride
-    calls, sum_type, epilogue = [], build.sum_type(), ""
-    for y in range(height):
-        for x in range(width):
-            lines, top = _taps(weights.shape[2], height, y + op.pads[0])
-            columns, left = _taps(weights.shape[3], width, x + op.pads[1])
-            part, number = weights[:, :, lines][:, :, :, columns].transpose(0, 2, 3, 1), str(len(calls))
-            build.choose("convolution", part)
-            name, weight_type = build.weights(part, number)
-            bias = build.bias(sum_type, number)
-            epilogue = epilogue or build.epilogue()
-            config = build.config(
-                f"{build.node.name}: phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
-                {
-                    "Input": build.input_plane,
-                    "Output": f"n2d2::PhasePlane<{build.output_plane}, {height}, {width}, {y}, {x}>",
-                    "Weight": weight_type,
-                    "Sum": sum_type,
-                    "Epilogue": epilogue,
-                },
-                {
-                    "KernelHeight": len(lines),
-                    "KernelWidth": len(columns),
-                    "StrideHeight": 1,
-                    "StrideWidth": 1,
-                    "DilationHeight": 1,
-                    "DilationWidth": 1,
-                    "PadTop": top,
-                    "PadLeft": left,
-                    "Groups": 1,
-                    "InputZero": 0,
-                    "FullWeights": build.full_weights(),
-                    "ByteSums": build.byte_sums,
-                    "Serial": 0,
-                },
-                suffix=f"config{number}",
-            )
-            calls.append(f"n2d2::convolution<{config}>(in0, out, {name}, {bias});")
-    return build.code("phases", "\n".join(calls))
+    op, weights = layer.op, layer.values("weights")
+    (lines, columns), calls, selections = op.stride, list[Call](), []
+    for y, x in ((y, x) for y in range(lines) for x in range(columns)):
+        rows, top = _taps(weights.shape[2], lines, y + op.pads[0])
+        pixels, left = _taps(weights.shape[3], columns, x + op.pads[1])
+        part, number = weights[:, :, rows][:, :, :, pixels].transpose(0, 2, 3, 1), str(len(calls))
+        selection = select_kernel(layer, "convolution", part)
+        packed = pack(layer, selection, part, number)
+        config = layer.config(
+            f"phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
+            {
+                **layer.planes,
+                "Output": f"n2d2::PhasePlane<{layer.output_plane}, {lines}, {columns}, {y}, {x}>",
+                **packed.types,
+                "Epilogue": epilogue(layer, selection),
+            },
+            {
+                **window((len(rows), len(pixels)), (1, 1), (top, left), (1, 1)),
+                "Groups": 1,
+                "InputZero": 0,
+                **packed.facts,
+                "Serial": 0,
+            },
+            selection,
+            f"config{number}",
+        )
+        calls.append(layer.call("convolution", config, constants=packed.arguments))
+        selections.append(selection)
+    best = [one for one in selections if one.kernel] or selections
+    return layer.code("phases", *calls, selection=replace(best[-1], reason=selections[-1].reason))

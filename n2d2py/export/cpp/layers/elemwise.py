@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Call, Expression
+from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 _TERMS = {
     "Sum": "SumTerms",
@@ -18,48 +21,50 @@ _TERMS = {
 }
 
 
-def _coefficients(build: LayerBuilder) -> tuple[list, list]:
+def _coefficients(layer: Layer) -> tuple[list, list]:
     """(weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
 
     The integers of a network that came quantized are combined as the real numbers that they stand for.
     """
-    op, count = build.node.op, len(build.node.inputs)
+    op, count = layer.op, len(layer.inputs)
     weights, shifts = [1] * count, [0] * count
-    if "scales" in build.node.params:
-        weights = list(build.node.params["scales"])
-    elif build.integer and op.operation != "Prod":
-        weights = [int(m) for m in build.node.params["multipliers"]]
+    if layer.has("scales"):
+        weights = list(layer.values("scales"))
+    elif layer.integer and op.operation != "Prod":
+        weights = [int(m) for m in layer.values("multipliers")]
         if op.operation == "Sum":
-            shifts[0] = int(build.node.params["offset"][0])
-    elif not build.integer and op.operation not in ("Prod", "Max", "Min"):
+            shifts[0] = int(layer.values("offset")[0])
+    elif not layer.integer and op.operation not in ("Prod", "Max", "Min"):
         weights, shifts = op.coefficients(count)
     return weights, shifts
 
 
-def code(*layer) -> LayerCode:
+@cpp("ElemWise")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of an element-wise layer."""
-    build = LayerBuilder(*layer)
-    operation = build.node.op.operation
-    build.pointwise()
-    if build.integer and operation == "EuclideanSum":
-        raise InternalError(f"{build.node.name}: a Euclidean sum of integers")
-    sum_type = "float" if "scales" in build.node.params else build.sum_type()
-    operands = []
-    for i, (name, weight, shift) in enumerate(zip(build.node.inputs, *_coefficients(build), strict=True)):
-        values = {"zero": build.inputs[i].zero_point, "weight": weight, "shift": shift}
-        operands.append(
-            build.constants(
-                f"operand{i}", sum_type, values, {"Plane": build.identifiers.plane(name), "Extent": build.output_plane}
-            )
+    layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer)
+    if layer.integer and operation == "EuclideanSum":
+        raise InternalError(f"{layer.name}: a Euclidean sum of integers")
+    sum_type = "float" if layer.has("scales") else layer.sum_type()
+    operands = [
+        layer.constants(
+            f"operand{i}",
+            sum_type,
+            {"zero": layer.inputs[i].zero_point, "weight": weight, "shift": shift},
+            {"Plane": plane, "Extent": layer.output_plane},
         )
-    terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *operands])
-    build.vectors()
-    per_channel = build.integer and build.node.rescaling.count > 1
-    config = build.config(
-        f"{build.node.name}: {operation} of {len(operands)}",
-        {"Output": build.output_plane, "Operands": f"n2d2::Terms<{terms}>", "Epilogue": build.epilogue()},
-        {"PerChannel": per_channel, "Serial": build.serial},
+        for i, (plane, weight, shift) in enumerate(zip(layer.input_planes, *_coefficients(layer), strict=True))
+    ]
+    terms = ", ".join([sum_type, f"n2d2::{_TERMS[operation]}", *map(str, operands)])
+    config = layer.config(
+        f"{operation} of {len(operands)}",
+        {
+            "Output": layer.output_plane,
+            "Operands": Expression.of(f"n2d2::Terms<{terms}>", *operands),
+            "Epilogue": epilogue(layer, selection),
+        },
+        {"PerChannel": layer.integer and layer.node.rescaling.count > 1, "Serial": layer.serial},
+        selection,
     )
-    bases = ", ".join(f"in{i}" for i in range(len(operands)))
-    call = f"const unsigned char* const operands[] = {{{bases}}};\nn2d2::elemwise<{config}>(operands, out);"
-    return build.code("elemwise", call)
+    declared = f"const unsigned char* const operands[] = {{{', '.join(layer.bases)}}};"
+    return layer.code("elemwise", Call("n2d2::elemwise", (config,), ("operands", "out"), (declared,)), selection=selection)

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.export.cpp.parts import Expression
+from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Pool")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a pooling layer."""
-    build = LayerBuilder(*layer)
-    op, kind = build.node.op, build.inputs[0]
-    types = {"Input": build.input_plane, "Output": build.output_plane}
-    constants = {
-        "KernelHeight": op.kernel[0],
-        "KernelWidth": op.kernel[1],
-        "StrideHeight": op.stride[0],
-        "StrideWidth": op.stride[1],
-        "PadTop": op.pads[0],
-        "PadLeft": op.pads[1],
-        "Serial": build.serial,
-    }
+    op, kind, selection = layer.op, layer.inputs[0], layer.portable
+    types: dict[str, str | Expression] = dict(layer.planes)
+    constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
     kernel = "poolMax" if op.mode == "Max" else "poolAverage"
-    if "scales" in build.node.params:
-        kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(build.input_shape[2:]))
-        scale = build.constants("scale", "float", {"scale": build.node.params["scales"][0]}, {})
-        types.update(Scale=scale, Epilogue=build.epilogue())
+    if layer.has("scales"):
+        kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(layer.input_shape[2:]))
+        types.update(
+            Scale=layer.constants("scale", "float", {"scale": layer.values("scales")[0]}), Epilogue=epilogue(layer, selection)
+        )
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, Order=order)
     elif op.mode == "Max":
-        types["Epilogue"] = build.moving_epilogue(clamped=True)
+        types["Epilogue"] = moving_epilogue(layer, clamped=True)
     else:
-        build.vectors()
+        selection = vectors(layer)
         reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
-        types.update(Sum=build.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=build.epilogue())
-        constants.update(
-            InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=build.integer and build.node.rescaling.count > 1
-        )
-    if build.kept is not None:
-        kernel, constants["Kept"] = f"{kernel}Lines", build.kept
-    config = build.config(f"{build.node.name}: {op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants)
-    return build.code("pool", f"n2d2::{kernel}<{config}>(in0, out);")
+        types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
+        per_count = layer.integer and layer.node.rescaling.count > 1
+        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=per_count)
+    if layer.partial is not None:
+        kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
+    config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)
+    return layer.code("pool", layer.call(kernel, config), selection=selection)

@@ -5,43 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Call, Expression
+from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 
-def code(*layer) -> LayerCode:
+@cpp("Resize")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a resampling layer."""
-    build = LayerBuilder(*layer)
-    op = build.node.op
-    title = f"{build.node.name}: {op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}"
-    types = {"Input": build.input_plane, "Output": build.output_plane}
+    op = layer.op
+    title, order = f"{op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}", {"Serial": layer.serial}
     if op.mode == "Nearest":
-        config = build.config(title, {**types, "Epilogue": build.moving_epilogue(clamped=True)}, {"Serial": build.serial})
-        return build.code("resize", f"n2d2::resizeNearest<{config}>(in0, out);")
-    build.vectors()
-    weight = "std::int16_t" if build.integer else build.output.cpp
-    config = build.config(
-        title,
-        {**types, "Weight": weight, "Sum": build.sum_type(), "Epilogue": build.epilogue(centred=False)},
-        {"Serial": build.serial},
-    )
+        config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
+        return layer.code("resize", layer.call("resizeNearest", config))
+    selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
+    stored = epilogue(layer, selection, centred=False)
+    types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
+    config = layer.config(title, types, order, selection)
     axes = [
-        _axis(build, role, before, after, weight)
-        for role, before, after in zip(("lines", "columns"), build.input_shape[2:], op.size, strict=True)
+        _axis(layer, role, before, after, weight)
+        for role, before, after in zip(("lines", "columns"), layer.input_shape[2:], op.size, strict=True)
     ]
-    declared = "\n".join(axes)
-    return build.code("resize", f"{declared}\nn2d2::resizeBilinear<{config}>(in0, out, lines, columns);")
+    call = Call("n2d2::resizeBilinear", (config,), ("in0", "out", "lines", "columns"), tuple(axes))
+    return layer.code("resize", call, selection=selection)
 
 
-def _axis(build: LayerBuilder, role: str, inputs: int, outputs: int, weight: str) -> str:
-    """Adds the tables of an axis; returns the declaration of the struct that points to them."""
-    op = build.node.op
+def _axis(layer: Layer, role: str, inputs: int, outputs: int, weight: str) -> Expression:
+    """The declaration of the struct that points to the tables of an axis."""
+    op = layer.op
     first, second, fraction = op.taps(inputs, outputs)
-    weights = op.integer_weights(inputs, outputs) if build.integer else np.stack([1 - fraction, fraction])
-    names = [
-        build.array(f"{role}_first", first, "std::uint16_t"),
-        build.array(f"{role}_second", second, "std::uint16_t"),
-        build.array(f"{role}_weights", weights, weight),
+    weights = op.integer_weights(inputs, outputs) if layer.integer else np.stack([1 - fraction, fraction])
+    arrays = [
+        layer.array(f"{role}_first", first, "std::uint16_t"),
+        layer.array(f"{role}_second", second, "std::uint16_t"),
+        layer.array(f"{role}_weights", weights, weight),
     ]
-    return f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(names)}}};"
+    return Expression.of(f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(map(str, arrays))}}};", *arrays)

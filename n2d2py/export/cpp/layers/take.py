@@ -4,60 +4,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layers.builder import LayerBuilder
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Expression
 
-__all__ = ["code"]
+__all__ = ["lower"]
 
 _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", "columns")}
 """Rank -> what each axis after the batch is in memory."""
 
 
-def code(*layer) -> LayerCode:
+@cpp("Take")
+def lower(layer: Layer) -> LayerCode:
     """The C++ of a layer that takes chosen positions.
 
     Raises:
         N2D2Error: E703 for a tensor of more than three axes after the batch.
     """
-    build = LayerBuilder(*layer)
-    rank = len(build.input_shape)
+    rank = len(layer.input_shape)
     if rank not in _AXES:
-        raise N2D2Error(
-            "E703",
-            f"layer '{build.node.name}': Take of a tensor of rank {rank} ({'x'.join(map(str, build.input_shape))})",
-            where=build.node.location,
-            remedy="the C++ export holds tensors of at most channels, height and width",
-        )
-    if build.serial:
-        raise InternalError(f"{build.node.name}: the output of a Take lies over its input")
-    taken = dict.fromkeys(("channels", "lines", "columns"), "n2d2::TakeRange<0, 1>")
-    for role, positions in zip(_AXES[rank], build.node.op.indices, strict=True):
+        raise layer.beyond_axes(layer.input_shape)
+    taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
+    for role, positions in zip(_AXES[rank], layer.apart().op.indices, strict=True):
         if positions is not None:
-            taken[role] = _positions(build, role, positions)
-    config = build.config(
-        f"{build.node.name}: chosen positions",
-        {
-            "Input": build.input_plane,
-            "Output": build.output_plane,
-            "Lines": taken["lines"],
-            "Columns": taken["columns"],
-            "Taken": taken["channels"],
-            "Epilogue": build.moving_epilogue(),
-        },
-        {"Serial": 0},
-    )
-    return build.code("take", f"n2d2::take<{config}>(in0, out);")
+            taken[role] = _positions(layer, role, positions)
+    names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
+    types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
+    types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
+    return layer.code("take", layer.call("take", layer.config("chosen positions", types, {"Serial": 0})))
 
 
-def _positions(build: LayerBuilder, role: str, positions: tuple[int, ...]) -> str:
+def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
     """The C++ type that gives the positions."""
     steps = set(np.diff(positions).tolist())
     if len(steps) <= 1:
-        return f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>"
+        return Expression(f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>")
     if role == "channels" and (turns := _turns(positions)):
-        return "n2d2::TakeTurns<{}, {}, {}>".format(*turns)
-    return f"n2d2::TakeTable<{build.array(role, np.array(positions), 'std::int32_t')}>"
+        return Expression("n2d2::TakeTurns<{}, {}, {}>".format(*turns))
+    table = layer.array(role, np.array(positions), "std::int32_t")
+    return Expression.of(f"n2d2::TakeTable<{table}>", table)
 
 
 def _turns(positions: tuple[int, ...]) -> tuple[int, int, int] | None:

@@ -1,0 +1,183 @@
+"""What a type of layer section is declared with: its keys, and a function that adds its nodes to the Graph.
+
+    @ini("Softmax", LAYER.extended(NB_OUTPUTS, name="Softmax", doc="Softmax over the channels."))
+    def _from_ini(context: LayerContext) -> None:
+        context.add(Softmax(), [context.joined()])
+
+Plug-ins and the operators of this package say it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.fillers import fill
+from n2d2py.frontend.ini.keys import CONFIGURATION
+from n2d2py.frontend.ini.weights import ROLES, WeightStore
+from n2d2py.graph import Graph, Node, complete_params
+from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
+from n2d2py.ini.schema import Schema, Values
+from n2d2py.operators.base import Op, make_operator
+from n2d2py.operators.functions import Function
+from n2d2py.registry import Registry
+
+__all__ = ["LAYER_TYPES", "LayerContext", "LayerType", "ini", "layer_types"]
+
+
+@dataclass
+class LayerContext:
+    """One layer section being built: its values, its inputs, and helpers that add nodes to the graph.
+
+    Attributes:
+        parents: section name and tensor of each input, in order.
+        weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
+        loaded: roles of the parameters that the layer asked for.
+        rows: weights of each output, once they are asked for.
+    """
+
+    graph: Graph
+    values: Values
+    parents: list[tuple[str, str]]
+    weights: WeightStore | None
+    seed: int
+    loaded: list[str] = field(default_factory=list)
+    rows: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.values.section.name
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Shapes of the inputs."""
+        return [self.graph.shape(tensor) for _, tensor in self.parents]
+
+    def joined(self) -> str:
+        """The input tensor; several inputs are concatenated along their channels."""
+        tensors = [tensor for _, tensor in self.parents]
+        if len(tensors) == 1:
+            return tensors[0]
+        return self.helper("concat", make_operator("Concat"), self.aligned())
+
+    def aligned(self) -> list[str]:
+        """The input tensors; vectors become maps of one pixel where the others are such maps."""
+        ranks = {len(shape) for shape in self.shapes}
+        if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
+            return [tensor for _, tensor in self.parents]
+        return [
+            self.helper(f"pixel{index}", make_operator("Reshape", (shape[1], 1, 1)), [tensor]) if len(shape) == 2 else tensor
+            for index, ((_, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True))
+        ]
+
+    def helper(self, suffix: str, op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
+        """Appends a node that prepares the inputs of the layer's own; returns its output tensor."""
+        document, name = self.values.section.document, f"{self.name}_{suffix}"
+        while name in self.graph.tensors or name in document:
+            name += "_"
+        return self.graph.add(
+            Node(name, op, inputs, [name], params or {}, location=self.values.section.location, helper=True)
+        ).output
+
+    def add(
+        self,
+        op: Op,
+        inputs: list[str],
+        params: Mapping[str, np.ndarray | None] | None = None,
+        activation: Function | None = None,
+    ) -> Node:
+        """Appends the layer's node."""
+        where = self.values.section.location
+        given, unbiased = complete_params(params or {})
+        return self.graph.add(Node(self.name, op, inputs, [self.name], given, activation, where, unbiased=unbiased))
+
+    def parameter(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        default: np.ndarray | None = None,
+        rows: Sequence[int] | None = None,
+        order: Sequence[int] = (),
+    ) -> np.ndarray:
+        """Array "weights", "biases", "scales", ... of this layer: stored, else `default`, else filled.
+
+        `rows`: of weights, how many each output has; by default all the same, outputs first in `shape`. `order`: which axis of
+        `shape` each axis of a stored array is; its values come in the order in which they are stored.
+
+        Raises:
+            N2D2Error: E229 for a shape that is too large, and what loading raises.
+        """
+        if prod(shape) > MAX_ELEMENTS:
+            raise self.fail(
+                "E229",
+                f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most {MAX_ELEMENTS:,} are supported",
+                "check NbOutputs and the dimensions of its input",
+            )
+        self.loaded.append(ROLES[name])
+        if self.weights is None:
+            return np.broadcast_to(np.float32(0), shape)
+        if default is None:
+            role = {"weights": "Weights", "biases": "Bias"}[name]
+            default = fill(self.values, role, shape, seed=self.seed, name=self.name)
+        if name == "weights":
+            self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
+        return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
+
+    def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
+        """The error for this section, at the line of `key` when given."""
+        where = self.values.where(key) if key else self.values.section.location
+        return N2D2Error(code, what, where=where, remedy=remedy)
+
+    def cannot_run(self, code: str, what: str, remedy: str, key: str | None = None) -> None:
+        """Refuses a layer whose dimensions are known but which cannot be computed.
+
+        Raises:
+            N2D2Error: `code`; with -describe it is the warning W226 instead.
+        """
+        error = self.fail(code, what, remedy, key)
+        if self.weights is not None:
+            raise error
+        log.warning("W226", f"described, but cannot be run: {what}", where=error.where, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """A value of `Type=`: the keys of its section and of its ConfigSection, and its builder."""
+
+    name: str
+    schema: Schema
+    config: Schema
+    build: Callable[[LayerContext], None]
+
+
+LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.transformations")
+"""The values of `Type=`."""
+
+
+Build = Callable[[LayerContext], None]
+
+
+def ini(name: str, schema: Schema, config: Schema = CONFIGURATION) -> Callable[[Build], Build]:
+    """Decorator: makes a function build the layers of `Type=name`, whose section has the keys of `schema`.
+
+    `config`: the keys of its ConfigSection.
+
+    Raises:
+        InternalError: when the name has another one.
+    """
+
+    def declare(build: Build) -> Build:
+        LAYER_TYPES.add(name, LayerType(name, schema, config, build))
+        return build
+
+    return declare
+
+
+def layer_types() -> dict[str, LayerType]:
+    """All layer types by name."""
+    return LAYER_TYPES.snapshot()

@@ -1,0 +1,232 @@
+"""[section] Type=Transformation: transformations of stimuli as layers: functions of single values, crops, turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
+from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
+from n2d2py.graph.shapes import channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.activation.ini import OPERATIONS, threshold_function
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.functions import Clip
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.take import Take
+
+_SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
+
+_TRANSFORMATION = LAYER.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key(
+        "Transformation",
+        Kind.STRING,
+        doc="RangeAffine, RangeClipping, Threshold, Rescale, "
+        "PadCrop, SliceExtraction, Flip, ColorSpace, ChannelExtraction or Reshape, with the "
+        "keys of that transformation",
+    ),
+    Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation", _SIGNS),
+    Key("FirstValue", Kind.FLOATS, (), "RangeAffine: its value, one or one per channel"),
+    Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation", _SIGNS),
+    Key("SecondValue", Kind.FLOATS, (), "RangeAffine: its value; none for no second operation"),
+    Key("RangeMin", Kind.FLOAT, None, "RangeClipping: what becomes 0"),
+    Key("RangeMax", Kind.FLOAT, None, "RangeClipping: what becomes 1"),
+    Key("Threshold", Kind.FLOAT, None, "Threshold: values above it are high"),
+    Key("Operation", Kind.ENUM, "Binary", "Threshold: what becomes of high and low values", OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Threshold: what high values become, for Binary"),
+    Key("Width", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: width of the result"),
+    Key("Height", Kind.INT, None, "its height"),
+    Key("AdditiveWH", Kind.BOOL, False, "PadCrop: Width and Height are added to the input's"),
+    Key("BorderType", Kind.STRING, "MinusOneReflectBorder", "PadCrop: ConstantBorder, for zeros, where it pads"),
+    Key("OffsetX", Kind.UINT, 0, "SliceExtraction: left edge"),
+    Key("OffsetY", Kind.UINT, 0, "SliceExtraction: top edge"),
+    Key("HorizontalFlip", Kind.BOOL, False, "Flip: left and right exchanged"),
+    Key("VerticalFlip", Kind.BOOL, False, "Flip: top and bottom exchanged"),
+    Key("ColorSpace", Kind.STRING, "", "ColorSpace: RGB, RGB_to_BGR or BGR_to_RGB, channels 0 and 2 exchanged; BGR, as it is"),
+    Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of an input in the order BGR"),
+    Key("NbRows", Kind.UINT, None, "Reshape: rows of the result"),
+    Key("NbCols", Kind.UINT, 0, "Reshape: its columns; 0: what is left"),
+    name="Transformation",
+    doc="A transformation of the stimuli, as a layer.",
+)
+
+
+@ini("Transformation", _TRANSFORMATION)
+# ---- transformations ----------------------------------------------------------------------------
+def _transformation(context: LayerContext) -> None:
+    name = context.values["Transformation"].removesuffix("Transformation")
+    if name not in _TRANSFORMATIONS:
+        raise context.fail(
+            "E234",
+            f"{context.values['Transformation']} cannot be a layer",
+            "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS),
+            "Transformation",
+        )
+    as_images(context)
+    _TRANSFORMATIONS[name](context, context.joined())
+    require_channels(context, context.name)
+
+
+def _given(context: LayerContext, *names: str) -> list:
+    """The values of keys that this transformation needs."""
+    for name in names:
+        if context.values[name] in (None, ()):
+            raise context.fail(
+                "E234", f"the transformation {context.values['Transformation']} needs {name}", f"add {name}", "Transformation"
+            )
+    return [context.values[name] for name in names]
+
+
+def _range_affine(context: LayerContext, tensor: str) -> None:
+    values, count = context.values, channels(context.graph.shape(tensor))
+    _given(context, "FirstOperator", "FirstValue")
+    gain, shift = np.ones(count), np.zeros(count)
+    for which in ("First", "Second"):
+        operands: Sequence[float] = values[f"{which}Value"]
+        if not operands:
+            continue
+        if len(operands) not in (1, count) or (values[f"{which}Operator"] == "Divides" and 0.0 in operands):
+            raise context.fail(
+                "E234",
+                f"{which}Value has {len(operands)} values for {count} channels, or divides by 0",
+                "give one value, or one per channel",
+                f"{which}Value",
+            )
+        operand, operator = np.broadcast_to(np.array(operands), count), values[f"{which}Operator"]
+        if operator in ("Plus", "Minus"):
+            shift = shift + (operand if operator == "Plus" else -operand)
+        else:
+            factor = operand if operator == "Multiplies" else 1.0 / operand
+            gain, shift = gain * factor, shift * factor
+    context.add(Affine(), [tensor], {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)})
+
+
+def _range_clipping(context: LayerContext, tensor: str) -> None:
+    low, high = _given(context, "RangeMin", "RangeMax")
+    if low >= high:
+        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "exchange them", "RangeMin")
+    count = channels(context.graph.shape(tensor))
+    context.add(
+        Affine(),
+        [tensor],
+        {"weights": np.full(count, 1 / (high - low), np.float32), "bias": np.full(count, -low / (high - low), np.float32)},
+        Clip(0.0, 1.0),
+    )
+
+
+def _threshold_transformation(context: LayerContext, tensor: str) -> None:
+    (threshold,) = _given(context, "Threshold")
+    values = context.values
+    context.add(Activation(threshold_function(values["Operation"], threshold, values["MaxValue"])), [tensor])
+
+
+def _rescale(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    if min(width, height) < 1:
+        raise context.fail("E234", f"a size of {width}x{height} is none", "give at least 1", "Width")
+    context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
+
+
+def _pad_crop(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    h, w = context.graph.shape(tensor)[2:]
+    down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
+    if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
+        raise context.fail(
+            "E234", f"BorderType={context.values['BorderType']} cannot be part of a layer", "use ConstantBorder", "BorderType"
+        )
+    top, left = -(-down // 2), -(-across // 2)
+    context.add(Padding((top, left, down - top, across - left)), [tensor])
+
+
+def _slice(context: LayerContext, tensor: str) -> None:
+    width, height = _given(context, "Width", "Height")
+    x, y = context.values["OffsetX"], context.values["OffsetY"]
+    h, w = context.graph.shape(tensor)[2:]
+    width, height = width or w - x, height or h - y
+    if width < 1 or height < 1 or x + width > w or y + height > h:
+        raise context.fail(
+            "E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}", "make it smaller, or move it", "Width"
+        )
+    context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
+
+
+def _flip(context: LayerContext, tensor: str) -> None:
+    h, w = context.graph.shape(tensor)[2:]
+    rows = tuple(reversed(range(h))) if context.values["VerticalFlip"] else None
+    columns = tuple(reversed(range(w))) if context.values["HorizontalFlip"] else None
+    context.add(Take((None, rows, columns)), [tensor])
+
+
+_GRAY = (0.114, 0.587, 0.299)
+"""Of blue, green and red, as OpenCV weighs them."""
+
+
+def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
+    count = channels(context.graph.shape(tensor))
+    if count != 3:
+        raise context.fail(
+            "E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}", "check the layer before it", key
+        )
+
+
+def _color_space(context: LayerContext, tensor: str) -> None:
+    space = context.values["ColorSpace"]
+    if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
+        raise context.fail(
+            "E234",
+            f"ColorSpace={space} cannot be part of a layer",
+            "use RGB, or convert the stimuli in [sp.Transformation]",
+            "Transformation",
+        )
+    _three_channels(context, tensor, "ColorSpace")
+    context.add(Identity() if space == "BGR" else Take(((2, 1, 0), None, None)), [tensor])
+
+
+def _channel_extraction(context: LayerContext, tensor: str) -> None:
+    name = context.values["CSChannel"]
+    if name not in ("Blue", "Green", "Red", "Gray"):
+        raise context.fail(
+            "E234",
+            f"CSChannel={name} cannot be part of a layer",
+            "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]",
+            "Transformation",
+        )
+    _three_channels(context, tensor, "CSChannel")
+    if name != "Gray":
+        context.add(Take(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
+        return
+    weights = np.array(_GRAY, np.float32).reshape(1, 3, 1, 1)
+    context.add(Conv(), [tensor], {"weights": weights, "bias": np.zeros(1, np.float32)})
+
+
+def _reshaped(context: LayerContext, tensor: str) -> None:
+    (rows,) = _given(context, "NbRows")
+    _, count, h, w = context.graph.shape(tensor)
+    columns = context.values["NbCols"] or h * w // max(rows, 1)
+    if rows < 1 or rows * columns != h * w:
+        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows")
+    context.add(Reshape((count, rows, columns)), [tensor])
+
+
+_TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
+    "RangeAffine": _range_affine,
+    "RangeClipping": _range_clipping,
+    "Threshold": _threshold_transformation,
+    "Rescale": _rescale,
+    "PadCrop": _pad_crop,
+    "SliceExtraction": _slice,
+    "Flip": _flip,
+    "ColorSpace": _color_space,
+    "ChannelExtraction": _channel_extraction,
+    "Reshape": _reshaped,
+}

@@ -1,0 +1,256 @@
+"""What the import of an ONNX operator is declared with: a function of its node that adds layers to the Graph.
+
+    @onnx("LRN")
+    def _from_onnx(node: OnnxNode, builder: Builder) -> None:
+        builder.layer(node, LRN(int(node.attribute("size"))), [node.tensor()])
+
+Plug-ins and the operators of this package say it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n2d2py.frontend.onnx.grids import weight_scales
+from n2d2py.frontend.onnx.tensors import Tensors
+from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.graph import Node, complete_params
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op, make_operator
+from n2d2py.operators.functions import ONNX_FUNCTIONS
+from n2d2py.registry import Registry
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+__all__ = [
+    "ARRAY_CONVERTERS",
+    "CONVERTERS",
+    "Builder",
+    "Converter",
+    "OnnxNode",
+    "Unsupported",
+    "find_array_converter",
+    "find_converter",
+    "onnx",
+    "supported_operators",
+]
+
+
+class OnnxNode:
+    """One node of the model.
+
+    Attributes:
+        type, domain: operator, and where it is defined.
+        name: name of the layer, which is the first output.
+        inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
+    """
+
+    def __init__(self, proto: NodeProto, tensors: Tensors, as_vector: bool = False):
+        """`as_vector`: tensors are given as vectors of all their elements."""
+        from onnx import helper
+
+        self._as_vector = as_vector
+        self.type = proto.op_type
+        self.domain = proto.domain
+        self.name = proto.output[0]
+        self.inputs = list(proto.input)
+        self.outputs = list(proto.output)
+        self._tensors = tensors
+        self._attributes = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
+
+    @property
+    def opset(self) -> int:
+        """Version of the default operator set."""
+        return self._tensors.model.opset
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute; text as str, lists as lists; `default` when it is absent."""
+        value = self._attributes.get(name, default)
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes that are given."""
+        return list(self._attributes)
+
+    def has(self, index: int) -> bool:
+        """Whether input `index` is given."""
+        return index < len(self.inputs) and self.inputs[index] != ""
+
+    def is_constant(self, index: int) -> bool:
+        """Whether input `index` is known at import."""
+        return self.has(index) and self.inputs[index] in self._tensors.constants
+
+    def constant(self, index: int, what: str) -> np.ndarray:
+        """The value of input `index`; `what` names it in messages.
+
+        Raises:
+            Unsupported: when it is only known at run time.
+        """
+        if not self.is_constant(index):
+            verb = "are" if what.endswith("s") and what != "bias" else "is"
+            raise Unsupported(f"its {what} {verb} not constant", "export the model with constant weights and shapes")
+        return self._tensors.constants[self.inputs[index]]
+
+    def optional_constant(self, index: int, what: str) -> np.ndarray | None:
+        """As `constant`, None when the input is absent."""
+        return self.constant(index, what) if self.has(index) else None
+
+    def tensor(self, index: int = 0) -> str:
+        """The graph tensor of a data input.
+
+        Raises:
+            Unsupported: when the input is a constant or absent.
+        """
+        if not self.has(index) or self.is_constant(index):
+            raise Unsupported(f"its input {index} is a constant, not a tensor of the network")
+        name = self.inputs[index]
+        return self._tensors.array(name) if self._as_vector else self._tensors.plane(name)
+
+    def shape(self, index: int = 0) -> Shape:
+        """Shape of a data input, batch 1."""
+        return self._tensors.graph.shape(self.tensor(index))
+
+    def require_rank(self, *ranks: int) -> Shape:
+        """The shape of input 0.
+
+        Raises:
+            Unsupported: when its rank is none of `ranks`.
+        """
+        shape = self.shape()
+        if len(shape) not in ranks:
+            wanted = " or ".join(map(str, ranks))
+            raise Unsupported(f"its input has rank {len(shape)}, only rank {wanted} is supported")
+        return shape
+
+    def require_single_output(self) -> None:
+        """Raises Unsupported when an output after the first is read."""
+        for name in self.outputs[1:]:
+            if name and self._tensors.is_read(name):
+                raise Unsupported(f"its additional output '{name}' is used")
+
+    def axes(self, rank: int, index: int = 1) -> list[int] | None:
+        """Axes given as attribute (old opsets) or as input `index`, nonnegative and sorted; None if absent.
+
+        Raises:
+            Unsupported: when an axis is out of range or not constant.
+        """
+        axes = self.attribute("axes")
+        if axes is None and self.has(index):
+            axes = self.constant(index, "list of axes").reshape(-1).tolist()
+        if axes is None:
+            return None
+        return sorted(self.axis_of(axis, rank) for axis in axes)
+
+    @staticmethod
+    def axis_of(axis: int, rank: int) -> int:
+        """`axis` counted from the front.
+
+        Raises:
+            Unsupported: when it is out of range.
+        """
+        if not -rank <= axis < rank:
+            raise Unsupported(f"its axis {axis} is outside rank {rank}")
+        return int(axis) % rank
+
+
+class Builder(Tensors):
+    """What a converter adds layers with."""
+
+    def layer(
+        self,
+        node: OnnxNode,
+        op: Op,
+        inputs: Sequence[str],
+        params: Mapping[str, np.ndarray | None] | None = None,
+        *,
+        part: str | None = None,
+        output: str | None = None,
+        weights_at: int | None = None,
+    ) -> str:
+        """Adds a layer that reads graph tensors; returns its output tensor.
+
+        The layer gives output 0 of `node` and has its name; with `part` it is an intermediate one, called
+        after the node and the part; with `output` it gives that ONNX tensor, an output of the node after the first.
+        `weights_at`: the input of the node that has the weights; the scales that they were stored with come with them.
+        """
+        name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
+        checked = {
+            role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
+        }
+        given, unbiased = complete_params(checked)
+        grid = None if weights_at is None else self.grids.get(node.inputs[weights_at])
+        if grid is not None:
+            scales = weight_scales(grid, len(given["weights"]))
+            given |= {} if scales is None else {"weight_scales": scales}
+        place = self.model.place(name)
+        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased)
+        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)[0]) > 4:
+            raise Unsupported("its result has more axes than channels, height and width")
+        self.graph.add(made)
+        if part is None:
+            self.names[name] = name
+        return name
+
+    def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
+        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
+        name = node.inputs[index]
+        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
+            dims = self.dims_of(name)
+            if len(dims) > 1 and dims[0] == 1:
+                raise Unsupported(f"it {verb} the batch axis", "export the model with batch 1")
+
+
+Converter = Callable[[OnnxNode, Builder], None]
+"""Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
+
+CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
+"""The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
+ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
+"""The converters of what those do not take."""
+
+
+def onnx(*operators: str) -> Callable[[Converter], Converter]:
+    """Decorator: makes a converter responsible for ONNX operators, "Operator" or "domain::Operator".
+
+    Raises:
+        InternalError: when another converter has one of them.
+    """
+
+    def declare(converter: Converter) -> Converter:
+        for operator in operators:
+            CONVERTERS.add(operator.removeprefix("ai.onnx::"), converter)
+        return converter
+
+    return declare
+
+
+def _key(op_type: str, domain: str) -> str:
+    return op_type if domain in ("", "ai.onnx") else f"{domain}::{op_type}"
+
+
+def find_converter(op_type: str, domain: str) -> Converter | None:
+    """The converter of an operator, or None; that of a function adds an Activation layer."""
+    key = _key(op_type, domain)
+    return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
+
+
+def _apply_function(node: OnnxNode, builder: Builder) -> None:
+    try:
+        function = ONNX_FUNCTIONS[_key(node.type, node.domain)](node)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+    builder.layer(node, make_operator("Activation", function), [node.tensor()])
+
+
+def find_array_converter(op_type: str, domain: str) -> Converter | None:
+    """The converter to operators on arrays, or None."""
+    return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
+
+
+def supported_operators() -> list[str]:
+    """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
+    return sorted({*CONVERTERS, *ARRAY_CONVERTERS, *ONNX_FUNCTIONS})

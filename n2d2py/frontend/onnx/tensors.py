@@ -1,0 +1,270 @@
+"""The tensors of an ONNX model in their two forms while the Graph is built: images and vectors, and arrays of any rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
+from n2d2py.operators.base import make_operator
+
+if TYPE_CHECKING:
+    import onnx
+
+    from n2d2py.frontend.onnx.model import OnnxModel
+
+__all__ = [
+    "Tensors",
+    "Value",
+    "check_lines",
+    "check_size",
+    "constant_kind",
+    "element_dtype",
+    "element_name",
+    "strides",
+    "tensors_read",
+]
+
+_LONGEST = 1 << 22
+"""Positions along one axis."""
+
+_KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def constant_kind(array: np.ndarray) -> str:
+    """The kind of a constant: "" for floating point.
+
+    Raises:
+        Unsupported: for texts and other types.
+    """
+    name = array.dtype.name
+    if name in _KINDS:
+        return name
+    if name in ("float16", "float32", "float64", "bfloat16"):
+        return ""
+    raise Unsupported(f"it holds values of type {name}")
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array: its dimensions as in ONNX, its kind, and either the vector that holds it or its constant value."""
+
+    dims: Shape
+    kind: str
+    tensor: str | None = None
+    constant: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+
+class Tensors:
+    """The graph under construction, and what is known of each ONNX tensor.
+
+    Attributes:
+        graph: what is being built.
+        constants: every known ONNX tensor by name.
+        names: ONNX tensor name -> graph tensor of the same shape, an image or a vector with batch 1.
+        arrays: ONNX tensor name -> graph tensor (1, E) with its elements in row-major order.
+        dims: ONNX tensor name -> its shape, for those in `arrays`.
+        whole: the first axes of inputs belong to each stimulus.
+        is_batched: the first axes of inputs have a fixed size above 1: stimuli side by side.
+        read: ONNX tensors that a node reads, and the model's outputs.
+        grids: the scale of each element of a constant that a DequantizeLinear gave.
+        plain_integers: the network has no static scales: integers of the file are integers of a fixed type.
+        integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
+    """
+
+    def __init__(self, model: OnnxModel, graph: Graph, whole: bool, plain_integers: bool):
+        self.model = model
+        self.graph = graph
+        self.constants: dict[str, np.ndarray] = dict(model.constants)
+        self.names: dict[str, str] = {}
+        self.grids: dict[str, np.ndarray] = {}
+        self.integers: set[str] = set()
+        self.arrays: dict[str, str] = {}
+        self.dims: dict[str, Shape] = {}
+        self.whole = whole
+        self.is_batched = model.batch not in (None, 1) and not whole
+        self.read = tensors_read(model.proto.graph)
+        self.plain_integers = plain_integers
+        self._taken = {name for node in model.proto.graph.node for name in node.output}
+
+    def fresh(self, name: str) -> str:
+        """`name`, with underscores appended until no tensor has it."""
+        while name in self._taken or name in self.graph.tensors or name in self.constants:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def is_read(self, name: str) -> bool:
+        """Whether an ONNX tensor is read by a node or is an output of the model."""
+        return name in self.read
+
+    # ---- tensors in their two forms ---------------------------------------------------------
+    def is_tensor(self, name: str) -> bool:
+        """Whether an ONNX tensor is computed in the network."""
+        return name in self.names or name in self.arrays
+
+    def dims_of(self, name: str) -> Shape:
+        """The shape that ONNX gives a tensor of the network."""
+        return self.dims[name] if name in self.dims else self.graph.shape(self.names[name])
+
+    def kind_of(self, name: str) -> str:
+        """Kind of a tensor of the network: "" for real numbers."""
+        return self.graph.kind(self.names.get(name) or self.arrays[name])
+
+    def plane(self, name: str) -> str:
+        """The graph tensor of the ONNX shape: an image, a sequence or a vector.
+
+        Raises:
+            Unsupported: for a tensor without batch axis, of more axes, or of integers.
+        """
+        if name not in self.names:
+            dims = self.dims[name]
+            if self.kind_of(name):
+                raise Unsupported(f"its input is of type {self.kind_of(name)}")
+            if not 2 <= len(dims) <= 4 or dims[0] != 1:
+                raise Unsupported(f"its input has the shape {'x'.join(map(str, dims)) or '1'}")
+            source = self.arrays[name]
+            self.names[name] = source if len(dims) == 2 else self._reshaped(name, source, dims[1:], "image")
+        return self.names[name]
+
+    def array(self, name: str) -> str:
+        """The graph tensor (1, E) with the elements of an ONNX tensor."""
+        if name not in self.arrays:
+            tensor = self.names[name]
+            self.dims[name] = self.graph.shape(tensor)
+            size = prod(self.dims[name])
+            self.arrays[name] = tensor if len(self.dims[name]) == 2 else self._reshaped(name, tensor, (size,), "array")
+        return self.arrays[name]
+
+    def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
+        made = self.fresh(f"{name}_{label}")
+        self.graph.add(Node(made, make_operator("Reshape", tuple(dims)), [tensor], [made], location=self.model.place(name)))
+        return made
+
+    def value(self, name: str) -> Value:
+        """A tensor or constant as converters to arrays see it."""
+        if name in self.constants:
+            constant = self.constants[name]
+            return Value(constant.shape, constant_kind(constant), None, constant)
+        if name not in self.names and name not in self.arrays:
+            raise Unsupported("it reads a tensor of unknown shape")
+        return Value(self.dims_of(name), self.kind_of(name), self.array(name))
+
+    def bind(self, name: str, value: Value) -> None:
+        """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name."""
+        if value.tensor is None:
+            self.constants[name] = np.asarray(value.constant)
+            return
+        last = self.graph.nodes[-1] if self.graph.nodes else None
+        own = (
+            last
+            if last is not None
+            and last.outputs == [value.tensor]
+            and value.tensor not in self.arrays.values()
+            and value.tensor not in self.names.values()
+            else None
+        )
+        if own is not None and name not in self.graph.tensors:
+            tensor = self.graph.tensors.pop(value.tensor)
+            self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
+            own.name, own.outputs, own.source = name, [name], [name]
+            own.location = self.model.place(name)
+        elif name not in self.graph.tensors:
+            self.graph.aliases[name] = value.tensor
+        self.arrays[name] = name if own is not None and name in self.graph.tensors else value.tensor
+        self.dims[name] = value.dims
+
+    def rename(self, source: str, result: str) -> None:
+        """Gives a tensor of the network another ONNX name."""
+        for table in (self.names, self.arrays, self.dims):
+            if source in table:
+                table[result] = table[source]  # type: ignore[index]
+        self.graph.aliases[result] = self.names.get(source) or self.arrays[source]
+
+    def parameter(self, layer: str, role: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
+        """A float32 copy of a parameter that nothing changes.
+
+        Raises:
+            N2D2Error: E306 for values that are no numbers or, where they have to be, not finite.
+        """
+        try:
+            values = np.ascontiguousarray(array, np.float32)
+        except (ValueError, TypeError):
+            raise N2D2Error(
+                "E306",
+                f"the layer's {role} are no numbers",
+                where=self.model.place(layer),
+                remedy="check the export of the model",
+            ) from None
+        if finite and not np.isfinite(values).all():
+            raise N2D2Error(
+                "E306",
+                f"not all values of the layer's {role} are finite in float32",
+                where=self.model.place(layer),
+                remedy="check the training and the export",
+            )
+        values.setflags(write=False)
+        return values
+
+
+def check_size(dims: Iterable[int]) -> None:
+    """Raises Unsupported for results without elements or with more than a tensor may have."""
+    count = prod(dims)
+    if not 0 < count <= MAX_TENSOR:
+        raise Unsupported(
+            f"its result would have {count:,} elements, at most {MAX_TENSOR:,} are supported"
+            if count
+            else "its result has no elements"
+        )
+
+
+def check_lines(lengths: Iterable[int]) -> None:
+    """Raises Unsupported before lists of positions would fill the memory."""
+    longest = max(lengths, default=0)
+    if longest > _LONGEST:
+        raise Unsupported(f"an axis of its result would have {longest:,} elements, at most {_LONGEST:,} are supported")
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Elements between neighbours of each axis of a row-major array."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
+
+
+def element_name(code: int) -> str:
+    """What ONNX calls a type of elements: "FLOAT", "INT8", ..."""
+    from onnx import TensorProto
+
+    return TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
+
+
+def element_dtype(code: int) -> np.dtype:
+    """The NumPy type of an ONNX type of elements."""
+    from onnx import helper
+
+    return helper.tensor_dtype_to_np_dtype(code)
+
+
+def tensors_read(graph: onnx.GraphProto) -> set[str]:
+    """Names that the nodes of a graph and of its inner graphs read, and the graph's outputs."""
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        read.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= tensors_read(attribute.g)
+    return read

@@ -1,0 +1,183 @@
+"""Compares each node of a model with the definition of its operator: types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+
+import numpy as np
+import onnx
+from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.tensors import Tensors
+from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.validation import definition_version, misfit_error
+from n2d2py.graph.graph import check_size
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
+
+__all__ = ["Validator"]
+
+_Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
+"""An input that is given, and its declaration."""
+_SHAPING = 1 << 12
+"""Elements of the largest constant that the shape of a result depends on."""
+_SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "Range": (0, 1, 2), "TopK": (1,), "Trilu": (1,)}
+"""Inputs that hold one value, which the rules of shapes do not look at."""
+_WILD = 1 << 24
+"""Numbers beyond it make no sense in shapes."""
+_CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
+
+
+class Validator:
+    """Checks types and shapes at the nodes of one model, with what `tensors` knows of their inputs.
+
+    `shapes` holds those of the results of all nodes that were checked, as far as they are known (batch 1).
+    """
+
+    def __init__(self, tensors: Tensors):
+        self._tensors = tensors
+        self.shapes: dict[str, Shape] = {}
+
+    def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
+        """Compares types and shapes with the definition of the operator.
+
+        Returns:
+            What is wrong with types or shapes (E314), or None; the converter may say it better.
+
+        Raises:
+            N2D2Error: E314 where one value is wanted, or where numbers make no sense; E240 for a result beyond what a
+                tensor may have.
+            Unsupported: for such a constant.
+        """
+        node = onnx.NodeProto()
+        node.CopyFrom(proto)
+        node.domain = "" if proto.domain == "ai.onnx" else proto.domain
+        has_graphs = any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute)
+        if has_graphs or node.domain or not onnx.defs.has(node.op_type):
+            return None
+        schema = onnx.defs.get_schema(node.op_type, definition_version(node.op_type, self._tensors.model.opset), "")
+        for index in _SINGLE.get(node.op_type, ()):
+            name = node.input[index] if index < len(node.input) else ""
+            if name in self._tensors.constants and self._tensors.constants[name].size != 1:
+                raise self._error(proto, f"its input '{name}' is no single value")
+        parameters = list(_parameters(proto, schema))
+        wrong = self._wrong_types(proto, parameters)
+        return wrong or self._wrong_shapes(node, schema, parameters)
+
+    def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
+        return misfit_error(proto, self._tensors.model.path, text)
+
+    # ---- types ----------------------------------------------------------------------------
+    def _wrong_types(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Constants, and tensors of fixed types, have types that the operator takes, the same where they must be."""
+        same: dict[str, tuple[str, str]] = {}
+        for name, parameter in parameters:
+            kind, allowed = self._type(name), _allowed(parameter)
+            if kind is None and self._is_real(name) and "float" not in allowed:
+                return self._error(proto, f"its input '{name}' holds real numbers, not {' or '.join(allowed)}")
+            if kind is None:
+                continue
+            if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
+                return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
+            if not parameter.is_homogeneous:
+                continue
+            other, first = same.setdefault(parameter.type_str, (kind, name))
+            of_network = any(p.type_str == parameter.type_str and self._tensors.is_tensor(n) for n, p in parameters)
+            if kind == "string" and of_network:
+                return self._error(proto, f"its input '{name}' holds texts")
+            if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
+                return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must be of one type")
+        return None
+
+    def _type(self, name: str) -> str | None:
+        """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
+        tensors = self._tensors
+        if name in tensors.constants:
+            array = tensors.constants[name]
+            known = {"float32": "float", "float64": "double"}
+            return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
+        return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
+
+    def _is_real(self, name: str) -> bool:
+        """Whether a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        tensors = self._tensors
+        of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
+        return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
+
+    # ---- shapes ---------------------------------------------------------------------------
+    def _wrong_shapes(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
+        """Infers the shapes of the results; the widths of types play no part."""
+        tensors = self._tensors
+        types: dict[str, TypeProto] = {}
+        data: dict[str, TensorProto] = {}
+        chosen: dict[str, str] = {}
+        for name, parameter in sorted(parameters, key=lambda pair: pair[0] not in tensors.constants):
+            allowed = _allowed(parameter)
+            kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
+            if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
+                kind = "float" if "float" in allowed else kind
+            chosen.setdefault(parameter.type_str, kind)
+            element = TensorProto.DataType.Value(kind.upper())
+            if name in tensors.constants:
+                array = tensors.constants[name]
+                types[name] = helper.make_tensor_type_proto(element, array.shape)
+                if array.size <= _SHAPING and kind != "string":
+                    data[name] = numpy_helper.from_array(
+                        np.asarray(array).astype(np.float32) if kind == "float" else np.asarray(array), name
+                    )
+            elif tensors.is_tensor(name):
+                types[name] = helper.make_tensor_type_proto(element, tensors.dims_of(name))
+            else:
+                return None
+        try:
+            results = shape_inference.infer_node_outputs(
+                schema,
+                node,
+                types,
+                data,
+                opset_imports=[helper.make_opsetid("", tensors.model.opset)],
+                ir_version=max(tensors.model.proto.ir_version, 4),
+            )
+        except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+            wrong = self._error(node, " ".join(str(error).split()))
+            if _is_wild(node, data.values()):
+                raise wrong from None
+            return None if tensors.is_batched else wrong
+        for name, result in results.items():
+            known = result.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in result.tensor_type.shape.dim)
+            dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
+            if any(size < 0 for size in dims):
+                return self._error(node, f"its result '{name}' has the shape {dims}")
+            if prod(dims) > MAX_TENSOR and all(given in tensors.constants for given in types):
+                raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
+            if prod(dims) > MAX_TENSOR:
+                check_size(f"the output of {node.op_type} '{name}'", (1, *dims), tensors.model.place(name))
+            if known and len(dims) >= 2 and min(dims[1:]) > 0:
+                self.shapes[name] = (1, *dims[1:])
+        return None
+
+
+def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_Parameter]:
+    """The inputs that are given, with their declarations; the last declaration may stand for several."""
+    declared = schema.inputs
+    for index, name in enumerate(proto.input):
+        if name and declared:
+            yield name, declared[min(index, len(declared) - 1)]
+
+
+def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
+    """Whether an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+    attributes = (number for a in node.attribute for number in (a.i, *a.ints))
+    constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
+    return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
+
+
+def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
+    """The types of elements of a parameter, sorted: float of tensor(float) or seq(tensor(float))."""
+    return sorted({text.rpartition("(")[2].rstrip(")") for text in parameter.types})
+
+
+def _class(kind: str) -> str:
+    """Numbers, whole numbers, truth values and texts are no substitute for each other; their widths are."""
+    return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

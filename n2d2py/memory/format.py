@@ -1,0 +1,251 @@
+"""The vocabulary of the files: `memory_graph.json` (the GRAPH) and `memory_map.json` (the MAP) as plain JSON data.
+
+    GRAPH  {"tensors": {t: {"h", "w", "c"[, "bytes"]}}, "inputs": [t..], "outputs": [t..],
+            "ops": [{"name", "type", "inputs", "output", attributes...[, "scratch_bytes"]}]}
+
+`bytes` is the size of one element, 1 when absent. Attributes by type: conv and pool: kh, kw, sh, sw, pads (top, left, bottom,
+right), dil (a number, or [vertical, horizontal]), groups; conv: residual, a tensor that is added to what the operator stores,
+over which the output lies exactly; pool: kind, sum_bytes of a channel's partial result (4); upsample: scale (a number, or
+[vertical, horizontal]); concat: rescale, true where the values change; window, for any other layer that goes line by line: lines
+and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads; fc, for
+any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
+straight, true where it is faster when its output stays with the caller.
+
+The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.memory.access import (
+    Access,
+    Concatenated,
+    LineTable,
+    Pointwise,
+    PoolWindow,
+    TensorSpec,
+    Upsample,
+    View,
+    Whole,
+    Window,
+)
+from n2d2py.memory.plan import MemoryPlan, Plane
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+
+__all__ = ["graph_json", "in_known_terms", "map_json", "read_graph", "read_op"]
+
+_WINDOW = ("kh", "kw", "sh", "sw", "pads")
+_NEEDS = {
+    "conv": _WINDOW,
+    "pool": _WINDOW,
+    "upsample": ("scale",),
+    "window": ("lines", "columns"),
+    "add": (),
+    "ew": (),
+    "fc": (),
+    "softmax": (),
+    "concat": (),
+    "reshape": (),
+}
+"""The attributes that each type must have."""
+
+
+# ---- the graph ----------------------------------------------------------------------------------
+def graph_json(problem: MemoryProblem) -> dict[str, Any]:
+    """The GRAPH of a problem."""
+    tensors = {}
+    for t in problem.tensors.values():
+        tensors[t.name] = {"h": t.height, "w": t.width, "c": t.channels}
+        if t.element_bytes != 1:
+            tensors[t.name]["bytes"] = t.element_bytes
+    ops = []
+    for op in problem.ops:
+        entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
+        if op.access.prefers_caller:
+            entry["straight"] = True
+        if not op.access.by_lines:
+            entry["by_lines"] = False
+        if op.aliased is not None:
+            entry["residual"] = op.aliased
+        if op.scratch_bytes:
+            entry["scratch_bytes"] = op.scratch_bytes
+        ops.append(entry)
+    return {"tensors": tensors, "inputs": list(problem.inputs), "outputs": list(problem.outputs), "ops": ops}
+
+
+def _type(op: OpSpec) -> str:
+    if isinstance(op.access, Pointwise):
+        return "add" if op.layer == "ElemWise" or (op.layer and len(op.inputs) > 1) else "ew"
+    if isinstance(op.access, Whole):
+        return "softmax" if op.layer == "Softmax" else "fc"
+    words = {
+        PoolWindow: "pool",
+        Window: "conv",
+        Upsample: "upsample",
+        LineTable: "window",
+        Concatenated: "concat",
+        View: "reshape",
+    }
+    return words[type(op.access)]
+
+
+def _attributes(op: OpSpec) -> dict[str, Any]:
+    access = op.access
+    if isinstance(access, Window):
+        used = {d for d, k in zip(access.dilation, access.kernel, strict=True) if k > 1} or {1}
+        found = {
+            **dict(zip(("kh", "kw", "sh", "sw"), (*access.kernel, *access.stride), strict=True)),
+            "pads": list(access.pads),
+            "dil": used.pop() if len(used) == 1 else list(access.dilation),
+            "groups": access.groups,
+        }
+        if isinstance(access, PoolWindow):
+            found.update({"kind": access.mode} if access.mode else {})
+            found.update({"sum_bytes": access.partial_bytes} if access.partial_bytes else {})
+        return found
+    if isinstance(access, Upsample):
+        lines, columns = access.factors
+        return {"scale": lines if lines == columns else [lines, columns]}
+    if isinstance(access, Concatenated):
+        return {"rescale": True} if access.rescales else {}
+    layer = {"layer": op.layer} if op.layer else {}
+    if isinstance(access, LineTable):
+        return {**layer, **{key: _lists(getattr(access, key)) for key in ("lines", "columns")}}
+    return layer if isinstance(access, Whole) and op.layer not in ("Fc", "Softmax") else {}
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(each) for each in value) if isinstance(value, (list, tuple)) else value
+
+
+def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
+    """The problem with "fc", which reads its inputs whole, for each operator that not every reader of maps knows and that the plan
+    does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than the output.
+    """
+    streamed = set(plan.streamed)
+    return replace(
+        problem,
+        ops=tuple(
+            op
+            if _is_known(op, problem.tensors) or op.name in streamed or plan.overlaps(problem, op.name)
+            else replace(op, access=Whole(), layer=_attributes(op).get("layer", _type(op)))
+            for op in problem.ops
+        ),
+    )
+
+
+def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
+    if isinstance(op.access, Pointwise):
+        return all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
+    found = _attributes(op)
+    return not isinstance(op.access, LineTable) and all(isinstance(found.get(key, 1), int) for key in ("scale", "dil"))
+
+
+def read_graph(data: dict[str, Any]) -> MemoryProblem:
+    """The problem that `graph_json` wrote; raises E602 where a part is missing or wrong."""
+    try:
+        tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
+        ops = tuple(map(read_op, data["ops"]))
+        problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise N2D2Error("E602", f"the memory graph lacks or misspells {error}", remedy="correct the memory graph") from error
+    problem.validate()
+    return problem
+
+
+def read_op(entry: dict[str, Any]) -> OpSpec:
+    """One operator of the GRAPH; raises E602 for an unknown type or a missing attribute."""
+    type, inputs = entry["type"], tuple(entry["inputs"])
+    wrong = f"the operator type {type} is unknown; known: {', '.join(sorted(_NEEDS))}" if type not in _NEEDS else ""
+    for key in _NEEDS.get(type, ()):
+        wrong = wrong or ("" if key in entry else f"{type} needs the attribute {key}")
+    if wrong:
+        raise N2D2Error("E602", wrong, where=entry["name"], remedy="correct the memory graph")
+    common: dict[str, Any] = {"by_lines": entry.get("by_lines", True), "prefers_caller": entry.get("straight", False)}
+    if "residual" in entry:
+        common["aliases"], inputs = len(inputs), (*inputs, entry["residual"])
+    layer: str = {"add": "ElemWise", "softmax": "Softmax"}.get(type) or entry.get("layer", "")
+    return OpSpec(entry["name"], _access(type, entry, common), inputs, entry["output"], entry.get("scratch_bytes", 0), layer)
+
+
+def _access(type: str, entry: dict[str, Any], common: dict[str, Any]) -> Access:
+    if type in ("conv", "pool"):
+        dil = entry.get("dil", 1)
+        form = {
+            "kernel": (entry["kh"], entry["kw"]),
+            "stride": (entry["sh"], entry["sw"]),
+            "pads": tuple(entry["pads"]),
+            "dilation": tuple(dil) if isinstance(dil, (list, tuple)) else (dil, dil),
+            "groups": entry.get("groups", 1),
+            **common,
+        }
+        if type == "conv":
+            return Window(**form)
+        return PoolWindow(**form, mode=entry.get("kind", ""), partial_bytes=entry.get("sum_bytes"))
+    if type == "upsample":
+        scale = entry["scale"]
+        lines, columns = scale if isinstance(scale, (list, tuple)) else (scale, scale)
+        return Upsample((lines, columns), **common)
+    if type == "window":
+        return LineTable(_tuples(entry["lines"]), _tuples(entry["columns"]), **common)
+    if type == "concat":
+        return Concatenated(entry.get("rescale", False), **common)
+    return {"add": Pointwise, "ew": Pointwise, "reshape": View}.get(type, Whole)(**common)
+
+
+# ---- the map ------------------------------------------------------------------------------------
+def map_json(plan: MemoryPlan) -> dict[str, Any]:
+    """The MAP of a plan."""
+    schedule = []
+    for step in plan.schedule:
+        if step.arrives:
+            if step.rows is None:
+                raise InternalError(f"the input {step.op} arrives without lines")
+            schedule.append({"input": step.op, "rows": list(step.rows), "clock": step.clock})
+            continue
+        entry: dict[str, Any] = {"op": step.op}
+        if step.rows is not None:
+            entry["rows"] = list(step.rows)
+        if step.in_rows is not None:
+            entry.update(in_rows=list(step.in_rows), commit=step.commit)
+        run = plan.op(step.op)
+        if run.scratch is not None:
+            entry["scratch"] = [{"offset": run.scratch.offset, "size": run.scratch.size}]
+        if run.view:
+            entry["view"] = True
+        else:
+            entry.update(loop="-h-w-c" if run.backwards else "hwc", unit="elem")
+        entry["clock"] = step.clock
+        schedule.append(entry)
+    planes = {name: _plane(plane) for name, plane in plan.planes.items()}
+    last = max((step.clock for step in plan.schedule), default=-1)
+    end = max(len(schedule), last + 1)
+    for plane in planes.values():
+        if plane["release"] > last:
+            plane["release"] = end  # whether a reader's last clock counts steps or stamps
+    return {
+        "arena_size": plan.arena_bytes,
+        "strategy": plan.strategy,
+        "options": dict(plan.options),
+        "tensors": planes,
+        "schedule": schedule,
+    }
+
+
+def _plane(plane: Plane) -> dict[str, Any]:
+    entry: dict[str, Any] = {key: getattr(plane, key) for key in ("offset", "size", "stride", "length", "count")}
+    if plane.limit is not None:
+        entry.update(limit=plane.limit, wrap_offset=plane.wrap_offset)
+    if plane.ring_rows is not None:
+        entry["ring_rows"] = plane.ring_rows
+    entry.update(alloc=plane.alloc, release=plane.release)
+    if plane.external:
+        entry["external"] = True
+    return entry

@@ -1,0 +1,38 @@
+"""What the emitters of operators on arrays share: the vectors get their dimensions, and lose them again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.graph import Node
+from n2d2py.operators.arrays.base import kind_dtype
+from n2d2py.reference.contract import OnnxWriter
+
+__all__ = ["flat", "operands", "shaped", "typed"]
+
+
+def typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
+    """An initializer of a tensor kind."""
+    return writer.exact(np.ascontiguousarray(values.astype(kind_dtype(kind))))
+
+
+def shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
+    """A vector with its dimensions behind the batch axis."""
+    return writer.emit("Reshape", [tensor, writer.constant([0, *dims])])
+
+
+def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
+    """Writes the vector `output` of a tensor with dimensions."""
+    writer.emit("Reshape", [tensor, writer.constant([0, -1])], output)
+
+
+def operands(writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
+    """Each operand in its dimensions behind the batch axis, of length 1 for constants."""
+    found = []
+    for index, (slot, dims) in enumerate(zip(node.op.slots, shapes, strict=True)):
+        if slot >= 0:
+            found.append(shaped(writer, node.inputs[slot], dims))
+        else:
+            values = node.params[f"operand{index}"].reshape(1, *dims)
+            found.append(typed(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
+    return found

@@ -1,0 +1,52 @@
+"""Resampling along one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
+
+__all__ = ["ArrayInterpolate"]
+
+
+@register
+@dataclass(frozen=True)
+class ArrayInterpolate(ArrayOp):
+    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x of (outer, size, inner).
+
+    Attributes:
+        positions: for each result line the lines that it is made of, each result with the same number of them.
+        weights: their weights.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    positions: tuple[tuple[int, ...], ...]
+    weights: tuple[tuple[float, ...], ...]
+    result: str = ""
+    kind: ClassVar[str] = "ArrayInterpolate"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def output_size(self) -> int:
+        return self.outer * len(self.positions) * self.inner
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.output_size() * len(self.positions[0])
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        wide = x.astype(np.float64)
+        total = np.zeros((len(x), self.outer, len(self.positions), self.inner))
+        weights = np.asarray(self.weights, x.dtype).astype(np.float64)
+        for tap in range(len(self.positions[0])):
+            lines = [line[tap] for line in self.positions]
+            total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
+        return self.typed(total, inputs)

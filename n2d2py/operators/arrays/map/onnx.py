@@ -1,0 +1,212 @@
+"""Element-wise operators of any rank and kind, with every form of broadcasting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import element_dtype, element_name
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+
+_REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
+
+
+def _map(function: str, result: str | None = None):
+    def convert(a: Arrays) -> None:
+        a.bind(a.map(function, *a.values(), result=result))
+
+    return convert
+
+
+def _fold(function: str):
+    def convert(a: Arrays) -> None:
+        total = a.value(0)
+        for value in a.values()[1:]:
+            total = a.map(function, total, value)
+        a.bind(total)
+
+    return convert
+
+
+@onnx_array("Mean")
+def _mean(a: Arrays) -> None:
+    values = a.values()
+    total = values[0]
+    for value in values[1:]:
+        total = a.map("Add", total, value)
+    a.bind(a.map("Div", total, a.const(len(values), total)) if len(values) > 1 else total)
+
+
+@onnx_array("Clip")
+def _clip(a: Arrays) -> None:
+    x = a.value(0)
+    for index, name, function in ((1, "min", "Max"), (2, "max", "Min")):
+        if a.has(index):
+            x = a.map(function, x, a.value(index))
+        elif a.node.attribute(name) is not None:
+            x = a.map(function, x, a.const(a.node.attribute(name), x))
+    a.bind(x)
+
+
+@onnx_array("Relu")
+def _relu(a: Arrays) -> None:
+    a.bind(a.map("Max", a.value(0), a.const(0, a.value(0))))
+
+
+@onnx_array("PRelu")
+def _prelu(a: Arrays) -> None:
+    a.bind(a.map("PRelu", *a.values()))
+
+
+@onnx_array("Div")
+def _div(a: Arrays) -> None:
+    _divided(a, "Div")
+
+
+@onnx_array("Mod")
+def _mod(a: Arrays) -> None:
+    _divided(a, "Fmod" if a.node.attribute("fmod", 0) else "Mod")
+
+
+def _divided(a: Arrays, function: str) -> None:
+    x, divisor = a.values()
+    if divisor.is_constant and not np.all(divisor.constant):
+        raise Unsupported("it divides by zero", "check the training and the export")
+    a.bind(a.map(function, x, divisor))
+
+
+@onnx_array("BitShift")
+def _shift(a: Arrays) -> None:
+    a.bind(a.map("ShiftLeft" if a.node.attribute("direction") == "LEFT" else "ShiftRight", *a.values()))
+
+
+@onnx_array("Pow")
+def _power(a: Arrays) -> None:
+    base, exponent = a.values()
+    if exponent.constant is not None and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
+        number = float(exponent.constant.reshape(-1)[0])
+        if number == 2:
+            a.bind(a.map("Mul", base, base))
+            return
+        if number == 0.5:
+            a.bind(a.map("Sqrt", base))
+            return
+    a.bind(a.map("Pow", base, exponent))
+
+
+def cast_kind(target: int) -> str:
+    """The kind of an ONNX element type.
+
+    Raises:
+        Unsupported: for types that networks are not computed in.
+    """
+    if element_name(target) in _REALS:
+        return ""
+    try:
+        name = element_dtype(target).name
+    except (KeyError, TypeError):
+        name = "unknown"
+    if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        raise Unsupported(f"it casts to {element_name(target)}")
+    return name
+
+
+@onnx_array("Cast")
+def _cast(a: Arrays) -> None:
+    a.bind(a.cast(a.value(0), cast_kind(a.node.attribute("to"))))
+
+
+@onnx_array("CastLike")
+def _cast_like(a: Arrays) -> None:
+    a.bind(a.cast(a.value(0), a.value(1).kind))
+
+
+@onnx_array("IsInf")
+def _is_inf(a: Arrays) -> None:
+    x, found = a.value(0), None
+    for attribute, function in (("detect_positive", "IsPosInf"), ("detect_negative", "IsNegInf")):
+        if a.node.attribute(attribute, 1):
+            part = a.map(function, x, result="bool")
+            found = part if found is None else a.map("Or", found, part, result="bool")
+    if found is None:
+        raise Unsupported("it looks for no infinity")
+    a.bind(found)
+
+
+@onnx_array("Where")
+def _where(a: Arrays) -> None:
+    condition, x, y = a.values()
+    a.bind(a.map("Where", condition, x, y, result=x.kind))
+
+
+@onnx_array("Identity")
+def _identity(a: Arrays) -> None:
+    a.bind(a.value(0))
+
+
+@onnx_array("Dropout")
+def _dropout(a: Arrays) -> None:
+    x = a.value(0)
+    if (
+        a.has(2)
+        and bool(a.node.constant(2, "training mode").reshape(-1)[0])
+        and not (a.node.is_constant(1) and float(a.node.constant(1, "ratio").reshape(-1)[0]) == 0)
+    ):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    a.bind(x)
+    if len(a.node.outputs) > 1:
+        a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
+
+
+@onnx_array("Gelu")
+def _gelu(a: Arrays) -> None:
+    x = a.value(0)
+    half = a.map("Mul", x, a.const(0.5, x))
+    if a.node.attribute("approximate", "none") == "tanh":
+        cube = a.map("Mul", a.map("Mul", x, x), x)
+        inner = a.map("Mul", a.map("Add", x, a.map("Mul", cube, a.const(0.044715, x))), a.const(np.sqrt(2 / np.pi), x))
+        gate = a.map("Tanh", inner)
+    else:
+        gate = a.map("Erf", a.map("Mul", x, a.const(np.sqrt(0.5), x)))
+    a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
+
+
+for _name in (
+    "Add",
+    "Sub",
+    "Mul",
+    "Neg",
+    "Abs",
+    "Sign",
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sqrt",
+    "Reciprocal",
+    "Exp",
+    "Log",
+    "Erf",
+    "Sigmoid",
+    "Tanh",
+    "Softplus",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Acosh",
+    "Atanh",
+):
+    onnx_array(_name)(_map(_name))
+for _name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not"):
+    onnx_array(_name)(_map(_name, "bool"))
+for _name, _function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"), ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot")):
+    onnx_array(_name)(_map(_function))
+onnx_array("IsNaN")(_map("IsNaN", "bool"))
+onnx_array("Sum")(_fold("Add"))
+onnx_array("Max")(_fold("Max"))
+onnx_array("Min")(_fold("Min"))

@@ -1,0 +1,178 @@
+"""Element by element, with NumPy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
+from n2d2py.operators.base import register
+
+__all__ = ["MAP_FUNCTIONS", "ArrayMap"]
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Quotients; those of integers are cut towards zero, and 0 where the divisor is."""
+    if a.dtype.kind == "f":
+        return a / b
+    with np.errstate(all="ignore"):
+        quotient = np.floor_divide(a, b)
+        short = (np.multiply(quotient, b) != a) & ((a < 0) != (b < 0)) & (b != 0)
+        return np.where(short, quotient + 1, quotient).astype(a.dtype)
+
+
+def _held(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
+    limits = np.iinfo(dtype)
+    whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
+    inside = (whole < float(limits.max)) & (whole > float(limits.min))
+    made = np.where(inside, whole, 0.0).astype(dtype)
+    ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
+    return np.where(inside, made, ends)
+
+
+def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    result = exact.power(a, b)
+    return result.astype(a.dtype) if a.dtype.kind == "f" else _held(result, a.dtype)
+
+
+def _modulo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.mod(a, b)
+
+
+def _same(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Computed in float64, in the type of the first operand."""
+    return lambda *x: function(*(v.astype(np.float64) for v in x)).astype(x[0].dtype)
+
+
+def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(condition != 0, a, b)
+
+
+def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def shifted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        bits = a.dtype.itemsize * 8
+        safe = np.clip(b, 0, bits - 1).astype(a.dtype)
+        beyond = np.where(a < 0, -1, 0) if not left and a.dtype.kind == "i" else 0
+        return np.where((b >= bits) | (b < 0), beyond, a << safe if left else a >> safe).astype(a.dtype)
+
+    return shifted
+
+
+def _gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1.0 + exact.tanh(0.7978845608028654 * (x + 0.044715 * ((x * x) * x))))
+
+
+MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _divide,
+    "Pow": _power,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mod": _modulo,
+    "Fmod": np.fmod,
+    "Equal": np.equal,
+    "Less": np.less,
+    "Greater": np.greater,
+    "LessOrEqual": np.less_equal,
+    "GreaterOrEqual": np.greater_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Not": np.logical_not,
+    "Where": _where,
+    "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
+    "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
+    "ShiftLeft": _shift(True),
+    "ShiftRight": _shift(False),
+    "BitAnd": np.bitwise_and,
+    "BitOr": np.bitwise_or,
+    "BitXor": np.bitwise_xor,
+    "BitNot": np.invert,
+    "Cast": lambda x: x,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Sign": np.sign,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sqrt": np.sqrt,
+    "Reciprocal": lambda x: (1 / x).astype(x.dtype),
+    "IsNaN": np.isnan,
+    "IsPosInf": np.isposinf,
+    "IsNegInf": np.isneginf,
+    "Exp": _same(exact.exp),
+    "Log": _same(exact.log),
+    "Erf": _same(exact.erf),
+    "Sigmoid": _same(exact.sigmoid),
+    "Tanh": _same(exact.tanh),
+    "Softplus": _same(exact.softplus),
+    "Expm1": _same(exact.expm1),
+    "Sin": _same(exact.sin),
+    "Cos": _same(exact.cos),
+    "Tan": _same(exact.tan),
+    "Asin": _same(exact.asin),
+    "Acos": _same(exact.acos),
+    "Atan": _same(exact.atan),
+    "Sinh": _same(exact.sinh),
+    "Cosh": _same(exact.cosh),
+    "Asinh": _same(exact.asinh),
+    "Acosh": _same(exact.acosh),
+    "Atanh": _same(exact.atanh),
+}
+"""Function -> what it computes of its operands."""
+
+
+@register
+@dataclass(frozen=True)
+class ArrayMap(ArrayOp):
+    """function(operands), element by element; operands of the dimensions `shapes` are broadcast to `dims`.
+
+    Cast converts to the kind `result`: reals to integers towards zero, to truth values by "is not 0".
+    """
+
+    function: str
+    dims: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    slots: tuple[int, ...] = (0,)
+    result: str = ""
+    kind: ClassVar[str] = "ArrayMap"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return tuple(prod(shape) for shape in self.shapes)
+
+    def output_size(self) -> int:
+        return prod(self.dims)
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return prod(self.dims)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        operands = [
+            x.reshape(len(x), *(1,) * (len(self.dims) - len(shape)), *shape)
+            for x, shape in zip(self.operands(inputs, node), self.shapes, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            values = np.asarray(MAP_FUNCTIONS[self.function](*operands))
+            if self.function == "Cast" and self.result and values.dtype.kind == "f":
+                values = self._cut(values)
+        values = np.broadcast_to(values, (values.shape[0], *self.dims))
+        return self.typed(values, inputs)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As on arrays; integers become real numbers of the width that the network has."""
+        if self.function == "Cast" and not self.result and inputs[0].dtype.kind != "f":
+            return [inputs[0].astype(graph.type(node.output).dtype)]
+        return super().run_integer(inputs, node, graph)
+
+    def _cut(self, values: np.ndarray) -> np.ndarray:
+        return values != 0 if self.result == "bool" else _held(values, kind_dtype(self.result))

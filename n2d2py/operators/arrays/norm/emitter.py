@@ -1,0 +1,26 @@
+"""How ONNX Runtime computes normalisations and softmax of arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.graph import Node
+from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
+
+
+@onnx_emitter("ArraySoftmax")
+def _softmax(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    flat(writer, writer.emit("LogSoftmax" if op.log else "Softmax", [x], axis=2), output)
+
+
+@onnx_emitter("ArrayNorm")
+def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    if op.part or not op.centred:
+        raise NoOnnxForm("a normalisation without mean has no ONNX form")
+    x = shaped(writer, node.inputs[0], (op.outer, op.inner))
+    ones = typed(writer, np.ones(op.inner), "")
+    flat(writer, writer.emit("LayerNormalization", [x, ones], axis=-1, epsilon=op.epsilon), output)

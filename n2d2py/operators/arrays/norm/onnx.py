@@ -1,0 +1,124 @@
+"""Normalisations and softmax over any axes, with parameters that may be computed in the network."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+
+
+def _normed(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
+    x = a.tensor(x)
+    op = ArrayNorm(outer, x.size // outer, float(epsilon), centred, part)
+    return a.add(op, [x], (outer,) if part else x.dims, label=part or "normed")
+
+
+def _affine(a: Arrays, x: Value, scale: Value | None, shift: Value | None) -> Value:
+    x = x if scale is None else a.map("Mul", x, scale)
+    return x if shift is None else a.map("Add", x, shift)
+
+
+@onnx_array("LayerNormalization", "RMSNormalization")
+def _layer(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
+    centred = a.node.type == "LayerNormalization"
+    made = _normed(a, x, outer, epsilon, centred=centred)
+    a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
+    dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
+    for index, part in ((1, "mean"), (2, "inverse")):
+        if len(a.node.outputs) > index and a.node.outputs[index] and a.builder.is_read(a.node.outputs[index]):
+            a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
+
+
+@onnx_array("InstanceNormalization")
+def _instance(a: Arrays) -> None:
+    x = a.value(0)
+    if len(x.dims) < 3:
+        raise Unsupported("its input has no axes besides batch and channels")
+    made = _normed(a, x, x.dims[0] * x.dims[1], a.node.attribute("epsilon", 1e-5))
+    shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
+    a.bind(_affine(a, made, a.reshape(a.value(1), shape), a.reshape(a.value(2), shape)))
+
+
+@onnx_array("GroupNormalization")
+def _group(a: Arrays) -> None:
+    x, groups = a.value(0), int(a.node.attribute("num_groups"))
+    if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
+        raise Unsupported(f"its {groups} groups do not divide the channels of its input")
+    made = _normed(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
+    scale, shift = a.value(1), a.value(2)
+    shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
+    if scale.size == groups != x.dims[1]:
+        scale, shift = (
+            a.reshape(a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)), (x.dims[1],)) for v in (scale, shift)
+        )
+    a.bind(_affine(a, made, a.reshape(scale, shape), a.reshape(shift, shape)))
+
+
+@onnx_array("BatchNormalization")
+def _batch(a: Arrays) -> None:
+    if a.node.attribute("training_mode", 0):
+        raise Unsupported("it is in training mode", "export the model for inference")
+    x = a.value(0)
+    shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
+    scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
+    if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
+        raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
+    spread = a.map("Sqrt", a.map("Add", variance, a.const(a.node.attribute("epsilon", 1e-5), variance)))
+    a.bind(_affine(a, a.map("Div", a.map("Sub", x, mean), spread), scale, shift))
+
+
+@onnx_array("MeanVarianceNormalization")
+def _mean_variance(a: Arrays) -> None:
+    """(x - mean) / (deviation + 1e-9) over the axes."""
+    x = a.value(0)
+    axes = a.node.axes(len(x.dims)) or [axis for axis in (0, 2, 3) if axis < len(x.dims)]
+    for axis in axes:
+        a.builder.guard_batch(a.node, 0, axis, "normalises over")
+    away = a.map("Sub", x, reduced(a, "Mean", x, axes))
+    deviation = a.map("Sqrt", reduced(a, "Mean", a.map("Mul", away, away), axes))
+    a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
+
+
+@onnx_array("LpNormalization")
+def _lp(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    if a.node.attribute("p", 2) not in (1, 2):
+        raise Unsupported(f"its p is {a.node.attribute('p')}", "the L1 and the L2 norm are supported")
+    norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
+    zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
+    safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")
+    a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
+
+
+@onnx_array("Softmax", "LogSoftmax")
+def _softmax(a: Arrays) -> None:
+    x = a.tensor(a.value(0))
+    flattens = a.node.opset < 13
+    axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
+    a.builder.guard_batch(a.node, 0, axis, "normalises over", flattens)
+    outer = prod(x.dims[:axis])
+    size, inner = (x.size // outer, 1) if flattens else (x.dims[axis], prod(x.dims[axis + 1 :]))
+    a.bind(a.add(ArraySoftmax(outer, size, inner, a.node.type == "LogSoftmax"), [x], x.dims, label="softmax"))
+
+
+@onnx_array("Hardmax")
+def _hardmax(a: Arrays) -> None:
+    x = a.value(0)
+    flattens = a.node.opset < 13
+    axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims))
+    lines = a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))) if flattens else x
+    axis = 1 if flattens else axis
+    best = reduced(a, "ArgMax", lines, [axis], True, "int64")
+    places = np.arange(lines.dims[axis]).reshape([-1 if i == axis else 1 for i in range(len(lines.dims))])
+    hit = a.map("Equal", best, a.const(places), result="bool")
+    a.bind(a.reshape(a.cast(hit, x.kind), x.dims))

@@ -1,0 +1,104 @@
+"""MatMul and Gemm of two tensors, or of a tensor and weights that the plain layers do not take; Einsum of products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.operators.arrays.product import ArrayProduct
+from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+
+__all__ = ["product"]
+
+
+def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
+    """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
+    if not left.dims or not right.dims:
+        raise Unsupported("one of its operands is a single value")
+    x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
+    y = a.reshape(right, (*right.dims, 1)) if len(right.dims) == 1 else right
+    rank = max(len(x.dims), len(y.dims))
+    x, y = (a.reshape(v, (1,) * (rank - len(v.dims)) + tuple(v.dims)) for v in (x, y))
+    if x.dims[-1] != y.dims[-2]:
+        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
+    batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
+    op = ArrayProduct(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
+    made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
+    dims = list(made.dims)
+    if len(right.dims) == 1:
+        dims.pop(-1)
+    if len(left.dims) == 1:
+        dims.pop(-1 if len(right.dims) == 1 else -2)
+    return a.reshape(made, dims)
+
+
+@onnx_array("MatMul")
+def _matmul(a: Arrays) -> None:
+    a.bind(product(a, a.value(0), a.value(1)))
+
+
+@onnx_array("Gemm")
+def _gemm(a: Arrays) -> None:
+    left, right = (
+        a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
+        for index, name in ((0, "transA"), (1, "transB"))
+    )
+    total = product(a, left, right)
+    if a.node.attribute("alpha", 1.0) != 1.0:
+        total = a.map("Mul", total, a.const(a.node.attribute("alpha"), total))
+    if a.has(2):
+        bias = a.value(2)
+        if a.node.attribute("beta", 1.0) != 1.0:
+            bias = a.map("Mul", bias, a.const(a.node.attribute("beta"), bias))
+        total = a.map("Add", total, bias)
+    a.bind(total)
+
+
+@onnx_array("Einsum")
+def _einsum(a: Arrays) -> None:
+    """Two operands as one matrix product, one operand as transposition and sum; each letter once per operand."""
+    text = a.node.attribute("equation").replace(" ", "")
+    if "." in text:
+        raise Unsupported("its equation has an ellipsis")
+    terms, arrow, result = text.partition("->")
+    names = terms.split(",")
+    if not arrow:
+        result = "".join(sorted(c for c in set(terms) - {","} if terms.count(c) == 1))
+    if any(len(set(name)) != len(name) for name in names):
+        raise Unsupported("its equation takes a diagonal")
+    values = a.values()
+    if [len(name) for name in names] != [len(value.dims) for value in values]:
+        raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
+    if len(set(result)) != len(result) or not set(result) <= set(terms) - {","}:
+        raise Unsupported("its equation has letters in its result that no operand has, or twice")
+    if len(values) == 1:
+        gone = [index for index, c in enumerate(names[0]) if c not in result]
+        kept = [c for c in names[0] if c in result]
+        value = reduced(a, "Sum", values[0], gone, keep=False) if gone else values[0]
+        a.bind(a.transpose(value, [kept.index(c) for c in result]))
+        return
+    if len(values) != 2:
+        raise Unsupported(f"it has {len(values)} operands")
+    (left, right), (x, y) = names, values
+    sizes = {**dict(zip(left, x.dims, strict=True)), **dict(zip(right, y.dims, strict=True))}
+    batch = [c for c in left if c in right and c in result]
+    shared = [c for c in left if c in right and c not in result]
+    for letters, other in ((left, right), (right, left)):
+        gone = [i for i, c in enumerate(letters) if c not in other and c not in result]
+        if gone:
+            raise Unsupported("its equation sums an operand alone")
+    rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
+
+    def size(letters: list[str]) -> int:
+        return int(np.prod([sizes[c] for c in letters], dtype=np.int64))
+
+    x = a.transpose(x, [left.index(c) for c in (*batch, *rows, *shared)])
+    y = a.transpose(y, [right.index(c) for c in (*batch, *shared, *columns)])
+    made = product(
+        a, a.reshape(x, (size(batch), size(rows), size(shared))), a.reshape(y, (size(batch), size(shared), size(columns)))
+    )
+    order = [*batch, *rows, *columns]
+    made = a.reshape(made, [sizes[c] for c in order])
+    a.bind(a.transpose(made, [order.index(c) for c in result]))

@@ -1,0 +1,208 @@
+"""Operators that move, repeat, cut and join elements, along any axis."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value, check_lines
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+
+__all__ = ["gather_constant"]
+
+
+@onnx_array("Reshape")
+def _reshape(a: Arrays) -> None:
+    x = a.value(0)
+    target = [int(d) for d in a.node.constant(1, "shape").reshape(-1)]
+    if not a.node.attribute("allowzero", 0):
+        if any(size == 0 and axis >= len(x.dims) for axis, size in enumerate(target)):
+            raise Unsupported("its shape copies an axis that its input does not have")
+        target = [x.dims[axis] if size == 0 else size for axis, size in enumerate(target)]
+    batch = a.builder.model.batch
+    if -1 not in target and target and batch not in (None, 1) and prod(target) == x.size * batch and target[0] == batch:
+        target[0] = 1
+    if -1 in target:
+        rest = -prod(target)
+        if rest <= 0 or x.size % rest:
+            raise Unsupported(f"its shape {target} does not fit its input of {x.size} elements")
+        target[target.index(-1)] = x.size // rest
+    a.bind(a.reshape(x, target))
+
+
+@onnx_array("Flatten")
+def _flatten(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.attribute("axis", 1)
+    axis = len(x.dims) if axis == len(x.dims) else a.node.axis_of(axis, len(x.dims))
+    a.bind(a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))))
+
+
+@onnx_array("Squeeze")
+def _squeeze(a: Arrays) -> None:
+    x = a.value(0)
+    axes = a.node.axes(len(x.dims))
+    axes = [axis for axis, size in enumerate(x.dims) if size == 1] if axes is None else axes
+    if any(x.dims[axis] != 1 for axis in axes):
+        raise Unsupported("it removes an axis whose size is not 1")
+    a.bind(a.reshape(x, [size for axis, size in enumerate(x.dims) if axis not in axes]))
+
+
+@onnx_array("Unsqueeze")
+def _unsqueeze(a: Arrays) -> None:
+    x = a.value(0)
+    count = a.node.attribute("axes")
+    count = a.node.constant(1, "list of axes").reshape(-1) if count is None else count
+    axes = a.node.axes(len(x.dims) + len(count)) or []
+    sizes = iter(x.dims)
+    a.bind(a.reshape(x, [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(count))]))
+
+
+@onnx_array("Transpose")
+def _transpose(a: Arrays) -> None:
+    x = a.value(0)
+    order = a.node.attribute("perm")
+    order = list(range(len(x.dims)))[::-1] if order is None else [int(axis) for axis in order]
+    if sorted(order) != list(range(len(x.dims))):
+        raise Unsupported(f"its permutation {order} does not fit rank {len(x.dims)}")
+    a.bind(a.transpose(x, order))
+
+
+@onnx_array("Slice")
+def _slice(a: Arrays) -> None:
+    x = a.value(0)
+    starts, ends = (_list(a, index, name) for index, name in ((1, "starts"), (2, "ends")))
+    axes = _list(a, 3, "axes", list(range(len(starts))))
+    steps = _list(a, 4, "steps", [1] * len(starts))
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise Unsupported("its starts, ends, axes and steps differ in number, or a step is 0")
+    chosen = {}
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis = a.node.axis_of(axis, len(x.dims))
+        a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= 2**31 - 1)
+        chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
+    a.bind(a.axes(x, chosen))
+
+
+def _list(a: Arrays, index: int, name: str, default: list[int] | None = None) -> list[int]:
+    values = a.node.attribute(name)
+    if values is None and a.has(index):
+        values = a.node.constant(index, f"list of {name}").reshape(-1).tolist()
+    if values is None:
+        values = default
+    if values is None:
+        raise Unsupported(f"it has no {name}")
+    return [int(value) for value in values]
+
+
+@onnx_array("Split")
+def _split(a: Arrays) -> None:
+    x, count = a.value(0), len(a.node.outputs)
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "cuts")
+    sizes = _list(a, 1, "split", [])
+    if not sizes:
+        size = -(-x.dims[axis] // count)
+        sizes = [size] * (count - 1) + [x.dims[axis] - size * (count - 1)]
+    if len(sizes) != count or sum(sizes) != x.dims[axis] or min(sizes) < 0:
+        raise Unsupported(f"its sizes {sizes} do not divide an axis of {x.dims[axis]} among {count} outputs")
+    first = 0
+    for index, size in enumerate(sizes):
+        if a.node.outputs[index] and (index == 0 or a.builder.is_read(a.node.outputs[index])):
+            a.bind(a.axes(x, {axis: range(first, first + size)}), index)
+        first += size
+
+
+@onnx_array("Expand")
+def _expand(a: Arrays) -> None:
+    x = a.value(0)
+    target = a.node.constant(1, "shape").reshape(-1).tolist()
+    try:
+        dims = np.broadcast_shapes(x.dims, tuple(int(d) for d in target))
+    except ValueError:
+        raise Unsupported(f"its shape {target} does not fit a tensor of {x.dims}") from None
+    if len(dims) == len(x.dims):
+        a.builder.guard_batch(a.node, 0, 0, "repeats", dims[:1] == tuple(x.dims[:1]))
+    a.bind(a.expand(x, dims))
+
+
+@onnx_array("Tile")
+def _tile(a: Arrays) -> None:
+    x = a.value(0)
+    repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
+    if len(repeats) != len(x.dims):
+        raise Unsupported("its repeats are not one for each axis")
+    a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
+    check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
+    a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
+
+
+@onnx_array("Pad")
+def _pad(a: Arrays) -> None:
+    x, rank = a.value(0), len(a.value(0).dims)
+    pads = a.node.attribute("pads")
+    pads = a.node.constant(1, "list of pads").reshape(-1).tolist() if pads is None else pads
+    axes = list(range(rank))
+    if a.has(3):
+        axes = [a.node.axis_of(axis, rank) for axis in a.node.constant(3, "list of axes").reshape(-1).tolist()]
+    if len(pads) != 2 * len(axes):
+        raise Unsupported(f"it has {len(pads)} pads for {len(axes)} axes")
+    value = a.node.optional_constant(2, "value")
+    fill = float(a.node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
+    mode, chosen = a.node.attribute("mode", "constant"), {}
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise Unsupported(f"its mode is {mode}")
+    check_lines(abs(int(pad)) for pad in pads)
+    for index, axis in enumerate(axes):
+        before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
+        a.builder.guard_batch(a.node, 0, axis, "pads", before == after == 0)
+        line = np.arange(size)[max(0, -before) : size - max(0, -after)]
+        before, after = max(0, before), max(0, after)
+        if mode == "constant":
+            line = np.pad(line, (before, after), constant_values=-1)
+        elif line.size:
+            line = np.pad(line, (before, after), mode)  # type: ignore[call-overload]
+        chosen[axis] = line.tolist()
+    a.bind(a.axes(x, chosen, fill))
+
+
+def gather_constant(a: Arrays) -> Value | None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    indices = a.node.constant(1, "indices")
+    check_lines([indices.size])
+    flat = indices.reshape(-1).astype(np.int64)
+    if flat.size and (flat.min() < -x.dims[axis] or flat.max() >= x.dims[axis]):
+        raise Unsupported("its indices are outside the axis")
+    taken = a.axes(x, {axis: (flat % x.dims[axis]).tolist()})
+    a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :])))
+    return None
+
+
+@onnx_array("DepthToSpace", "SpaceToDepth")
+def _depth_to_space(a: Arrays) -> None:
+    x, block = a.value(0), int(a.node.attribute("blocksize", 0))
+    if block < 1:
+        raise Unsupported(f"its blocksize is {block}")
+    n, c, h, w = x.dims
+    if a.node.type == "SpaceToDepth":
+        split = a.reshape(x, (n, c, h // block, block, w // block, block))
+        turned = a.transpose(split, (0, 3, 5, 1, 2, 4) if a.node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4))
+        a.bind(a.reshape(turned, (n, c * block * block, h // block, w // block)))
+        return
+    depth = c // (block * block)
+    if a.node.attribute("mode", "DCR") == "DCR":
+        turned = a.transpose(a.reshape(x, (n, block, block, depth, h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        turned = a.transpose(a.reshape(x, (n, depth, block, block, h, w)), (0, 1, 4, 2, 5, 3))
+    a.bind(a.reshape(turned, (n, depth, h * block, w * block)))
+
+
+@onnx_array("Trilu")
+def _trilu(a: Arrays) -> None:
+    x = a.value(0)
+    k = int(a.node.constant(1, "diagonal").reshape(-1)[0]) if a.has(1) else 0
+    mask = (np.triu if a.node.attribute("upper", 1) else np.tril)(np.ones(x.dims[-2:], bool), k)
+    a.bind(a.map("Where", a.const(mask), x, a.const(0, x), result=x.kind))

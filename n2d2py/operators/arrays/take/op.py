@@ -1,0 +1,72 @@
+"""Elements of an array in another order, repeated, left out, with a fill value around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
+
+__all__ = ["ArrayTake"]
+
+
+@register
+@dataclass(frozen=True)
+class ArrayTake(ArrayOp):
+    """y[i, j, ...] = x[offsets[0][i] + offsets[1][j] + ...] of `size` elements; `fill` where an offset is negative.
+
+    Transpositions, slices, gathering by constant indices, repetition and padding are all of this form.
+    """
+
+    size: int
+    offsets: tuple[tuple[int, ...], ...]
+    fill: float = 0.0
+    kind: ClassVar[str] = "ArrayTake"
+    moves_values: ClassVar[bool] = True
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def output_size(self) -> int:
+        return prod(len(axis) for axis in self.offsets)
+
+    def output_kinds(self, kinds: list[str], node) -> list[str]:
+        return [kinds[0]]
+
+    def positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """(offset of each element of the result, whether it is filled), flat; the offset is one within x in either case."""
+        axes = [np.asarray(axis, np.int64) for axis in self.offsets]
+
+        def spread(parts, combine):
+            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts)
+
+        if not axes:
+            return np.zeros(1, np.int64), np.zeros(1, bool)
+        filled = spread([axis < 0 for axis in axes], np.logical_or)
+        return spread([np.maximum(axis, 0) for axis in axes], np.add), filled
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]
+
+    def _taken(self, x: np.ndarray, fill) -> np.ndarray:
+        positions, filled = self.positions()
+        result = x[:, positions]
+        if filled.any():
+            result[:, filled] = fill
+        return result
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """The same integers; the fill value as the type stores it."""
+        kind = graph.type(node.output)
+        return [self._taken(inputs[0], self.stored_fill(kind))]
+
+    def stored_fill(self, kind) -> int:
+        """The fill value in a number type."""
+        if kind.is_float or kind.plain:
+            return kind.dtype.type(self.fill)
+        return kind.quantize(np.array([self.fill]))[0]

@@ -1,0 +1,198 @@
+"""What a converter on arrays works with: values (tensors or constants) with the dimensions that ONNX gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, Builder, OnnxNode, Unsupported
+from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
+from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.base import Op
+
+__all__ = ["Arrays", "onnx_array"]
+
+
+class Arrays:
+    """Adds operators on arrays for one ONNX node."""
+
+    def __init__(self, node: OnnxNode, builder: Builder):
+        self.node, self.builder = node, builder
+
+    def has(self, index: int) -> bool:
+        """Whether input `index` is given."""
+        return self.node.has(index)
+
+    def value(self, index: int) -> Value:
+        """Input `index`.
+
+        Raises:
+            Unsupported: when it is absent.
+        """
+        if not self.node.has(index):
+            raise Unsupported(f"its input {index} is absent")
+        return self.builder.value(self.node.inputs[index])
+
+    def values(self) -> list[Value]:
+        """All inputs."""
+        return [self.value(index) for index in range(len(self.node.inputs))]
+
+    @staticmethod
+    def const(array: object, like: Value | None = None) -> Value:
+        """A constant, of the kind of `like`."""
+        made = np.asarray(array)
+        if like is not None:
+            made = made.astype(like.kind or np.float32)
+        return Value(made.shape, constant_kind(made), None, made)
+
+    # ---- layers ---------------------------------------------------------------------------
+    def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
+        """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
+        builder = self.builder
+        check_size(dims)
+        params = {
+            f"operand{index}": self._parameter(value.constant)
+            for index, value in enumerate(inputs)
+            if value.constant is not None
+        }
+        name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
+        tensors = [value.tensor for value in inputs if value.tensor is not None]
+        node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
+        builder.graph.add(node)
+        return Value(tuple(int(d) for d in dims), builder.graph.kind(name), name)
+
+    def _parameter(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
+            return self.builder.parameter(self.node.name, "constant", array, finite=False)
+        return np.ascontiguousarray(array)
+
+    @staticmethod
+    def slots(values: Sequence[Value]) -> tuple[int, ...]:
+        """For each operand the input that it is; -1 for constants."""
+        found, count = [], 0
+        for value in values:
+            found.append(-1 if value.is_constant else count)
+            count += not value.is_constant
+        return tuple(found)
+
+    def map(self, function: str, *values: Value, result: str | None = None) -> Value:
+        """function(values), broadcast; the result has the kind of the first operand unless given."""
+        kind = values[0].kind if result is None else result
+        try:
+            dims = np.broadcast_shapes(*(value.dims for value in values))
+        except ValueError:
+            text = " and ".join("x".join(map(str, value.dims)) or "1" for value in values)
+            raise Unsupported(f"its operands of {text} cannot be broadcast") from None
+        if all(value.is_constant for value in values):
+            with np.errstate(all="ignore"):
+                made = np.asarray(MAP_FUNCTIONS[function](*(value.constant for value in values)))
+            return Value(dims, kind, None, made.astype(kind or np.float32))
+        shapes = tuple((1,) * (len(dims) - len(value.dims)) + tuple(value.dims) for value in values)
+        op = ArrayMap(function, tuple(dims), shapes, self.slots(values), kind)
+        return self.add(op, values, dims, label=function.lower())
+
+    def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
+        """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
+        check_lines(len(axis) for axis in offsets)
+        op = ArrayTake(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
+        if value.constant is not None:
+            positions, filled = op.positions()
+            made = value.constant.reshape(-1)[positions].copy()
+            if filled.any():
+                made[filled] = np.asarray(fill).astype(made.dtype)
+            return Value(tuple(dims), value.kind, None, made.reshape(dims))
+        if op.output_size() == value.size and all(
+            list(axis) == list(range(0, len(axis) * step, step) if step else [0])
+            for axis, step in zip(op.offsets, _steps(op.offsets), strict=True)
+        ):
+            return replace(value, dims=tuple(dims))
+        return self.add(op, [value], dims, label="taken")
+
+    def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
+        """The positions chosen[axis] of some axes; a negative position is filled."""
+        lengths = [len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims)]
+        check_lines(lengths)
+        check_size(lengths)
+        steps = strides(value.dims)
+        offsets = [
+            [p * step if p >= 0 else -1 for p in chosen.get(axis, range(size))]
+            for axis, (size, step) in enumerate(zip(value.dims, steps, strict=True))
+        ]
+        return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        """Axis i of the result is axis order[i]."""
+        steps = strides(value.dims)
+        offsets = [[p * steps[axis] for p in range(value.dims[axis])] for axis in order]
+        return self.take(value, offsets, tuple(value.dims[axis] for axis in order))
+
+    def expand(self, value: Value, dims: Sequence[int]) -> Value:
+        """Repeated along axes of length 1, with new axes in front."""
+        check_lines(dims)
+        check_size(dims)
+        own = (1,) * (len(dims) - len(value.dims)) + tuple(value.dims)
+        steps = strides(own)
+        offsets = [
+            [p * step for p in range(size)] if size == new else [0] * new
+            for size, new, step in zip(own, dims, steps, strict=True)
+        ]
+        return self.take(value, offsets, tuple(dims))
+
+    @staticmethod
+    def reshape(value: Value, dims: Sequence[int]) -> Value:
+        """The same elements."""
+        dims = tuple(int(d) for d in dims)
+        if prod(dims) != value.size:
+            raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
+        return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
+
+    def cast(self, value: Value, kind: str) -> Value:
+        """The value as another kind."""
+        return value if value.kind == kind else self.map("Cast", value, result=kind)
+
+    def tensor(self, value: Value) -> Value:
+        """The value as a tensor: a constant is joined to a tensor of the network."""
+        if not value.is_constant:
+            return value
+        anchor = next((v for v in self.values() if not v.is_constant), None)
+        if anchor is None:
+            raise Unsupported("all its inputs are constants")
+        first = self.axes(self.reshape(anchor, (anchor.size,)), {0: [0]})
+        return self.map("Right", self.reshape(first, (1,) * len(value.dims)), value, result=value.kind)
+
+    def bind(self, value: Value, index: int = 0) -> None:
+        """Makes `value` the output `index` of the node."""
+        if index < len(self.node.outputs) and self.node.outputs[index]:
+            self.builder.bind(self.node.outputs[index], value)
+
+
+ArrayConverter = Callable[[Arrays], None]
+
+
+def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
+    """Decorator: makes a function import what no converter to layers of images takes of these ONNX operators.
+
+    Raises:
+        InternalError: when another one has one of them.
+    """
+
+    def declare(convert: ArrayConverter) -> ArrayConverter:
+        def converter(node: OnnxNode, builder: Builder) -> None:
+            convert(Arrays(node, builder))
+
+        for operator in operators:
+            ARRAY_CONVERTERS.add(operator, converter)
+        return convert
+
+    return declare
+
+
+def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:
+    """The strides of a row-major array of these axes."""
+    return strides([len(axis) for axis in offsets])

@@ -1,0 +1,95 @@
+"""[section] Type=ElemWise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
+from n2d2py.graph.shapes import channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
+
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Operation", Kind.ENUM, "Sum", "how the inputs are combined", ElemWise.OPERATIONS),
+    Key("Weights", Kind.FLOATS, (1.0,), "factor of each input; one for all when a single value"),
+    Key("Shifts", Kind.FLOATS, (0.0,), "added to each weighted input"),
+    Key("CoeffMode", Kind.ENUM, "PerInput", "what Weights and Shifts are listed for", ("PerLayer", "PerInput", "PerChannel")),
+    name="ElemWise",
+    doc="Element-wise combination of inputs of the same dimensions.",
+)
+
+
+def _per_input(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
+    """The coefficients of each input: one, or one per channel with CoeffMode=PerChannel."""
+    mode, given = context.values["CoeffMode"], tuple(context.values[key])
+    if len(given) == 1:
+        return [given] * inputs
+    if mode == "PerInput" and len(given) == inputs:
+        return [(value,) for value in given]
+    if mode == "PerChannel" and len(given) == count:
+        return [given] * inputs
+    if mode == "PerChannel" and len(given) == inputs * count:
+        return [given[index * count : (index + 1) * count] for index in range(inputs)]
+    wanted = {
+        "PerLayer": "one value",
+        "PerInput": f"one value, or {inputs} values",
+        "PerChannel": f"one value, {count} values, or {inputs * count} values input by input",
+    }[mode]
+    raise context.fail(
+        "E217",
+        f"{key} has {len(given)} values for {inputs} inputs of {count} channels, CoeffMode={mode}",
+        f"give {wanted}",
+        key,
+    )
+
+
+@ini("ElemWise", _SCHEMA)
+def _build(context: LayerContext) -> None:
+    values, tensors = context.values, context.aligned()
+    count = channels(context.shapes[0])
+    if values["NbOutputs"] != count:
+        raise context.fail(
+            "E216",
+            f"NbOutputs={values['NbOutputs']}, but the inputs have {count} channels",
+            f"set NbOutputs to {count}",
+            "NbOutputs",
+        )
+    weights, shifts = (_per_input(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
+    if max(map(len, weights)) > 1 or max(map(len, shifts)) > 1:
+        tensors = [
+            _scaled(context, index, tensor, weights[index], shifts[index], count) for index, tensor in enumerate(tensors)
+        ]
+        weights = shifts = []
+    op = ElemWise(values["Operation"], tuple(w for (w,) in weights), tuple(s for (s,) in shifts))
+    context.add(op, tensors, activation=read_activation(values))
+
+
+def _scaled(
+    context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
+) -> str:
+    """The input with its own gain and shift for each channel.
+
+    Raises:
+        N2D2Error: E217 where that is not what the operation does with them.
+    """
+    operation = context.values["Operation"]
+    if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
+        raise context.fail(
+            "E217",
+            f"CoeffMode=PerChannel has no meaning for {operation}"
+            + (" with negative weights" if operation == "AbsSum" else ""),
+            "give one weight to each input",
+            "CoeffMode",
+        )
+    # AbsSum: w |x| = |w x|; N2D2 does not shift there
+    used = (0.0,) if operation == "AbsSum" else shifts
+    params = {
+        role: np.broadcast_to(np.array(given, np.float32), count).copy()
+        for role, given in (("weights", weights), ("bias", used))
+    }
+    return context.helper(f"coefficients{index}", Affine(), [tensor], params)

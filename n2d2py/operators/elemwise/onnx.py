@@ -1,0 +1,201 @@
+"""Add, Sub, Mul, Div, Pow, Sum, Mean, Max, Min: of tensors, or of a tensor and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph.shapes import channels
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.base import Op
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.elemwise.idioms import gated, merged_gain
+from n2d2py.operators.functions import Clip, Sqrt
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.transpose import Transpose, channels_first
+
+_Coefficients = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
+"""(constant (C), constant is the first operand) -> (gain, shift) with result = gain * x + shift."""
+
+
+def _binary(op: Op | None, coefficients: _Coefficients):
+    """Converter of an operator with two operands; `op` combines two tensors, None: it cannot."""
+
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        constant = next((index for index in (0, 1) if node.is_constant(index)), None)
+        if constant is None:
+            if op is None:
+                raise Unsupported("it combines two tensors of the network", "only a constant divisor is supported")
+            builder.layer(node, op, _operands(node, [0, 1]))
+        else:
+            _affine(node, builder, 1 - constant, constant, coefficients)
+
+    return convert
+
+
+def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
+    """The tensors, of one shape but for axes of length 1 in all but one of them."""
+    shapes = [node.shape(index) for index in indexes]
+    full = max(shapes, key=prod)
+    if any(
+        len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True))
+        for shape in shapes
+    ):
+        text = " and ".join("x".join(map(str, shape[1:])) for shape in shapes)
+        raise Unsupported(
+            f"its operands have the shapes {text}, and none of them has the shape of the result",
+            "give the operands one rank, and one of them the shape of the result",
+        )
+    return [node.tensor(index) for index in indexes]
+
+
+def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, coefficients: _Coefficients) -> None:
+    """A per-channel gain and shift; behind a transposition it is put before it."""
+    values = node.constant(constant, "operand").astype(np.float64)
+    if values.ndim > len(node.shape(index)):
+        raise Unsupported("its constant has more axes than the tensor")
+    tensor = node.tensor(index)
+    source, permutation = channels_first(tensor, builder.graph)
+    moved = False
+    vector = _per_channel(values, node.shape(index), 1)
+    if vector is None and source != tensor:
+        vector, moved = _per_channel(values, node.shape(index), permutation.index(1)), True
+    if vector is None:
+        raise Unsupported(
+            f"its constant of shape {list(values.shape)} is neither one value nor one per channel of a "
+            f"tensor of shape {'x'.join(map(str, node.shape(index)[1:]))}",
+            "use one value for each channel",
+        )
+    gain, shift = coefficients(vector, constant == 0)
+    if not moved:
+        function = None
+        if gain.any():
+            tensor, function, gain = merged_gain(builder.graph, tensor, gain)
+        if (gain == 1).all() and not shift.any():
+            builder.layer(node, Activation(function) if function else Identity(), [tensor])
+            return
+        if function is not None:
+            tensor = builder.layer(node, Activation(function), [tensor], part="function")
+        builder.layer(node, Affine(), [tensor], {"weights": gain, "bias": shift})
+        return
+    params = {"weights": gain, "bias": shift}
+    result = builder.layer(node, Affine(), [source], params, part="channels")
+    builder.layer(node, Transpose(permutation), [result])
+
+
+def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
+    """The constant as (C) along `axis`; None when it varies along others or enlarges the tensor."""
+    try:
+        full = np.broadcast_to(values, shape)
+    except ValueError:
+        return None
+    vector = np.moveaxis(full, axis, -1).reshape(-1, shape[axis])
+    return vector[0].copy() if (vector == vector[0]).all() else None
+
+
+def _add(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    return np.ones_like(c), c
+
+
+def _sub(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    return (-np.ones_like(c), c) if first else (np.ones_like(c), -c)
+
+
+def _mul(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    return c, np.zeros_like(c)
+
+
+def _div(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    if first:
+        raise Unsupported("it divides a constant by a tensor")
+    if not c.all():
+        raise Unsupported("it divides by zero")
+    return 1 / c, np.zeros_like(c)
+
+
+def _product(node: OnnxNode, builder: Builder) -> None:
+    """Mul: of two tensors it may end a function that is spelled out."""
+    found = None
+    if not node.is_constant(0) and not node.is_constant(1):
+        found = gated(builder.graph, node.tensor(0), node.tensor(1))
+    if found is None:
+        _binary(ElemWise("Prod"), _mul)(node, builder)
+        return
+    x, function, gain = found
+    if gain == 1:
+        builder.layer(node, Activation(function), [x])
+        return
+    count = channels(builder.graph.shape(x))
+    inner = builder.layer(node, Activation(function), [x], part="function")
+    builder.layer(node, Affine(), [inner], {"weights": np.full(count, gain), "bias": np.zeros(count)})
+
+
+def _pow(node: OnnxNode, builder: Builder) -> None:
+    exponent = node.constant(1, "exponent")
+    if exponent.size != 1 or exponent.ndim > len(node.shape()):
+        raise Unsupported("its exponent is not one value")
+    value, x = float(exponent.reshape(-1)[0]), node.tensor()
+    if value == 0.5:
+        builder.layer(node, Activation(Sqrt()), [x])
+    elif value in (1, 2, 3):
+        builder.layer(node, ElemWise("Prod") if value > 1 else Identity(), [x] * int(value))
+    else:
+        raise Unsupported(f"its exponent is {value:g}, only 0.5, 1, 2 and 3 are supported")
+
+
+def _mean(node: OnnxNode, builder: Builder) -> None:
+    count = len(node.inputs)
+    _variadic(ElemWise("Sum", (1 / count,) * count))(node, builder)
+
+
+def _sum(node: OnnxNode, builder: Builder) -> None:
+    if any(node.is_constant(index) for index in range(len(node.inputs))):
+        if len(node.inputs) != 2:
+            raise Unsupported("it adds constants and several tensors", "use Add for the constants")
+        _binary(None, _add)(node, builder)
+        return
+    _variadic(ElemWise("Sum"))(node, builder)
+
+
+def _variadic(op: Op):
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        tensors = _operands(node, list(range(len(node.inputs))))
+        builder.layer(node, op if len(tensors) > 1 else Identity(), tensors)
+
+    return convert
+
+
+def _limit(op: Op, is_low: bool):
+    """Max or Min: with constants of one value it limits a single tensor."""
+
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        constants = [index for index in range(len(node.inputs)) if node.is_constant(index)]
+        if not constants:
+            _variadic(op)(node, builder)
+            return
+        tensors = [index for index in range(len(node.inputs)) if index not in constants]
+        if len(tensors) != 1:
+            raise Unsupported("it compares several tensors and constants")
+        values = [node.constant(index, "limit") for index in constants]
+        if any(value.size != 1 or value.ndim > len(node.shape(tensors[0])) for value in values):
+            raise Unsupported("its limit is not one value")
+        limits = [float(value.reshape(-1)[0]) for value in values]
+        function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
+        builder.layer(node, Activation(function), [node.tensor(tensors[0])])
+
+    return convert
+
+
+onnx("Add")(_binary(ElemWise("Sum"), _add))
+onnx("Sub")(_binary(ElemWise("Sum", (1.0, -1.0)), _sub))
+onnx("Mul")(_product)
+onnx("Div")(_binary(None, _div))
+onnx("Sum")(_sum)
+onnx("Mean")(_mean)
+onnx("Pow")(_pow)
+onnx("Max")(_limit(ElemWise("Max"), True))
+onnx("Min")(_limit(ElemWise("Min"), False))

@@ -1,0 +1,127 @@
+"""Detection heads and layers of training: their dimensions are known, their arithmetic is not part of the tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
+from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.ini.ignored import covered
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.operators.base import Op
+
+__all__ = ["Outline"]
+
+
+@dataclass(frozen=True)
+class Outline(Op):
+    """A result of a fixed shape. Never part of a graph that runs.
+
+    Attributes:
+        shape: of its output, batch 1 first.
+        kind: the layer's type.
+    """
+
+    shape: Shape
+    kind: str = "Outline"  # type: ignore[misc]
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [self.shape]
+
+
+_VALUES_PER_ANCHOR = 6
+_BOX = 4
+
+
+def _anchor(context: LayerContext) -> Shape:
+    """One map of six values (class score, X, Y, W, H, overlap) for each anchor of a position."""
+    values = context.values
+    given = len(values.matching("Anchor[*")) or len(values["Ratios"]) * len(values["Scales"])
+    channel_count = _VALUES_PER_ANCHOR * given if given else channels(context.shapes[0])
+    return (1, channel_count, height(context.shapes[0]), width(context.shapes[0]))
+
+
+def _boxes(context: LayerContext) -> Shape:
+    return (1, _BOX, 1, 1)
+
+
+def _proposal(context: LayerContext) -> Shape:
+    return (1, _BOX + int(context.values["WithCls"]), 1, 1)
+
+
+def _objects(context: LayerContext) -> Shape:
+    """Box and class, then two values for each part and three for each template."""
+    parts, templates = context.values["NumParts"], context.values["NumTemplates"]
+    return (1, _BOX + 1 + 2 * max(parts, default=0) + 3 * max(templates, default=0), 1, 1)
+
+
+def _roi_pooling(context: LayerContext) -> Shape:
+    values = context.values
+    return (1, values["NbOutputs"], values["OutputsHeight"], values["OutputsWidth"])
+
+
+def _fractional(context: LayerContext) -> Shape:
+    values, ratio = context.values, context.values["ScalingRatio"]
+    return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]), width(context.shapes[0]))))
+
+
+def _vector(context: LayerContext) -> Shape:
+    return (1, context.values["NbOutputs"], 1, 1)
+
+
+def _same(context: LayerContext) -> Shape:
+    return context.shapes[0]
+
+
+def _type(name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "") -> None:
+    """Declares a layer type whose result has a shape and no arithmetic."""
+    schema = LAYER.extended(*keys, accepted=covered(*accepted.split()), name=name, doc="Only its dimensions, by -describe.")
+    configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered(*config.split())))
+
+    @ini(name, schema, configuration)
+    def build(context: LayerContext) -> None:
+        context.cannot_run(
+            "E231",
+            f"layers of type {name} are not computed by this tool",
+            "end the network before it, and compute the rest in the application",
+            "Type",
+        )
+        context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
+
+
+_SIZES = (
+    Key("OutputsWidth", Kind.UINT, doc="width of each result", minimum=1),
+    Key("OutputsHeight", Kind.UINT, doc="height of each result", minimum=1),
+)
+_SHAPES = (
+    Key("NumParts", Kind.UINTS, (), "parts of an object of each class"),
+    Key("NumTemplates", Kind.UINTS, (), "templates of each class"),
+)
+_ANCHORS = (
+    Key("Anchor[*", Kind.STRING, None, "Anchor[i]: root area and ratio of an anchor"),
+    Key("Ratios", Kind.FLOATS, (), "width to height of the anchors"),
+    Key("Scales", Kind.FLOATS, (1.0,), "sizes of the anchors"),
+)
+_WINDOW = "InputOffset* InputWidth InputHeight"
+_DETECTION = (
+    f"{_WINDOW} DetectorType InputFormat PixelFormat Anchoring AnchorJSON JSONFormat RootArea LabelMapping "
+    "ScoresCls GenerateAnchors FeatureMap* NbAnchors NbProposals NbClass NMS_Threshold Score_Threshold "
+    "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
+)
+
+_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
+_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
+_type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
+_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "a class beside each box")), _DETECTION)
+_type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
+_type(
+    "FMP",
+    _fractional,
+    (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="input extent by output extent", minimum=1)),
+    "ActivationFunction* Mapping*",
+    "Overlapping PseudoRandom",
+)
+_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*")
+_type("TargetBias", _same, (NB_OUTPUTS,), "Bias")

@@ -1,0 +1,145 @@
+"""[section] Type=Pool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import as_images
+from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
+from n2d2py.frontend.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
+from n2d2py.graph.shapes import channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.operators.base import Op
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Function
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.take import Take
+
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS,
+    Key("Pooling", Kind.ENUM, doc="what is taken of a window", choices=("Max", "Average")),
+    *window_keys("Pool", None, size=True),
+    *window_keys("Stride", 1),
+    *window_keys("Padding", 0),
+    *MAPPING_KEYS,
+    accepted=THIRD_AXIS,
+    name="Pool",
+    doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
+    "without one and as many outputs as channels, channel by channel.",
+)
+_AT_ONCE = 8
+"""Inputs of one element-wise maximum."""
+
+MAX_WINDOWS = 1 << 16
+"""Windows that all outputs of a pool over several channels take together."""
+
+
+@ini("Pool", _SCHEMA)
+def _build(context: LayerContext) -> None:
+    values, outputs = context.values, context.values["NbOutputs"]
+    as_images(context)
+    parents = [(name, channels(context.graph.shape(tensor))) for name, tensor in context.parents]
+    count = sum(c for _, c in parents)
+    mapping = read_mapping(values, parents, outputs)
+    pads = read_window(values, "Padding", 0)
+    op = Pool(
+        values["Pooling"],
+        read_window(values, "Pool", None, size=True),
+        read_window(values, "Stride", 1),
+        (*pads, *pads),
+        count_pad=True,
+    )
+    if mapping is None and outputs == count:
+        log.notice("%s: no Mapping; each output pools the channel of its own number", values.section.location)
+    elif mapping is None:
+        _check_size(context, outputs * count, MAX_CONNECTIONS)
+        mapping = np.ones((outputs, count), bool)
+    if mapping is None or (outputs == count and np.array_equal(mapping, np.eye(count, dtype=bool))):
+        context.add(op, [context.joined()], activation=read_activation(values))
+    else:
+        _mapped(context, op, mapping)
+
+
+def _check_size(context: LayerContext, size: int, limit: int) -> None:
+    if size > limit:
+        raise context.fail(
+            "E229",
+            f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
+            "check NbOutputs and the Mapping keys",
+            "NbOutputs",
+        )
+
+
+def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
+    """A pool over the windows of several channels: `mapping` (outputs, channels), true where one feeds the other.
+
+    Outputs of the same channels are computed once. One channel for each output: Take, then the pool. Average: the
+    convolution whose weights are 1 / (window * channels of the output). Max: the pool of every channel, then the
+    element-wise maximum of the first channel of each output, of its second one, and so on.
+
+    Raises:
+        N2D2Error: E215 an output without channels, E229 too many windows.
+    """
+    fed = mapping.sum(axis=1)
+    if not fed.all():
+        raise context.fail(
+            "E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys", "NbOutputs"
+        )
+    _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rows, tensor, activation = mapping[first[order]], context.joined(), read_activation(context.values)
+    if len(rows) == len(mapping):
+        _add(context, op, mapping, tensor, activation, None)
+        return
+    once = _add(context, op, rows, tensor, activation, "once")
+    context.add(Take((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
+
+
+def _add(
+    context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: Function | None, suffix: str | None
+) -> str:
+    """The pool of a mapping as the layer itself, or as the helper `suffix`; its tensor."""
+
+    def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
+        if suffix is None:
+            return context.add(op, inputs, params, activation).output
+        name = context.helper(suffix, op, inputs, params)
+        context.graph.nodes[-1].activation = activation
+        return name
+
+    fed, count = mapping.sum(axis=1), mapping.shape[1]
+    if op.mode == "Average" and fed.max() > 1:
+        groups = as_groups(mapping) or 1
+        connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
+        share = connected / (fed * op.kernel[0] * op.kernel[1])[:, None]
+        weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
+        return last(
+            Conv(op.stride, op.pads, (1, 1), groups), [tensor], {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
+        )
+    _check_size(context, len(mapping) * int(fed.max()), MAX_WINDOWS)
+    chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fed.max()]
+    chosen = np.where(chosen < count, chosen, chosen[:, :1])  # fewer channels: the first one again
+    ways = chosen.T
+    if len(ways) == 1:
+        return last(op, [context.helper("channels", _channels(ways[0]), [tensor])])
+    pooled = context.helper("pooled", op, [tensor])
+    if len(ways) <= _AT_ONCE:
+        parts = [context.helper(f"channels{index}", _channels(way), [pooled]) for index, way in enumerate(ways)]
+        return last(ElemWise("Max"), parts)
+    while True:  # all in one tensor, folded until one is left
+        half = -(-len(ways) // 2)
+        parts = [
+            context.helper(f"channels{len(ways)}_{index}", _channels(part.reshape(-1)), [pooled])
+            for index, part in enumerate((ways[:half], ways[-half:]))
+        ]
+        if half == 1:
+            return last(ElemWise("Max"), parts)
+        pooled = context.helper(f"maximum{half}", ElemWise("Max"), parts)
+        ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
+
+
+def _channels(chosen: np.ndarray) -> Take:
+    return Take((tuple(chosen.tolist()), None, None))

@@ -1,0 +1,152 @@
+"""Resize and Upsample of height and width: nearest neighbour in every mode, linear where weights come from sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph.shapes import MAX_STEP
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.take import take
+
+_LINEAR = {
+    "half_pixel": "HalfPixel",
+    "pytorch_half_pixel": "HalfPixel",
+    "half_pixel_symmetric": "HalfPixel",
+    "align_corners": "AlignCorners",
+    "asymmetric": "Asymmetric",
+}
+
+
+class _Axis(NamedTuple):
+    inputs: int
+    outputs: int
+    scale: Fraction
+
+
+@onnx("Resize")
+def _resize(node: OnnxNode, builder: Builder) -> None:
+    old = node.opset < 11
+    _check(node)
+    axes = _axes(node, *((None, 1) if old else (3, 2)))
+    nearest = node.attribute("nearest_mode", "floor" if old else "round_prefer_floor")
+    _convert(
+        node, builder, axes, "asymmetric" if old else node.attribute("coordinate_transformation_mode", "half_pixel"), nearest
+    )
+
+
+@onnx("Upsample")
+def _upsample(node: OnnxNode, builder: Builder) -> None:
+    _convert(node, builder, _axes(node, None, 1), "asymmetric", "floor")
+
+
+def _check(node: OnnxNode) -> None:
+    if node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise Unsupported("it keeps the aspect ratio", "give the sizes of the result")
+
+
+def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
+    """Input and output size and scale of every axis."""
+    shape = node.shape()
+    chosen = [node.axis_of(axis, len(shape)) for axis in node.attribute("axes") or range(len(shape))]
+    axes = [_Axis(size, size, Fraction(1)) for size in shape]
+    if sizes_at is not None and node.has(sizes_at) and node.constant(sizes_at, "sizes").size:
+        sizes = node.constant(sizes_at, "sizes").reshape(-1).tolist()
+        if len(sizes) != len(chosen):
+            raise Unsupported(f"it has {len(sizes)} sizes for {len(chosen)} axes")
+        for axis, size in zip(chosen, sizes, strict=True):
+            if axis:
+                axes[axis] = _Axis(shape[axis], int(size), Fraction(int(size), shape[axis]))
+        return axes
+    scales = node.attribute("scales")
+    if scales is None:
+        scales = node.constant(scales_at, "scales").reshape(-1).tolist()
+    if len(scales) != len(chosen):
+        raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
+    if not all(0 < scale <= MAX_STEP for scale in scales):
+        raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
+    for axis, scale in zip(chosen, scales, strict=True):
+        if axis == 0 and scale != 1:
+            raise Unsupported("it resizes the batch")
+        scaled = shape[axis] * float(np.float32(scale))
+        # a float32 scale such as 1/3 stands for the ratio of two sizes
+        exact = abs(scaled - round(scaled)) < 1e-6 * scaled and round(scaled) > 0
+        ratio = Fraction(round(scaled), shape[axis]) if exact else Fraction(float(np.float32(scale)))
+        axes[axis] = _Axis(shape[axis], floor(shape[axis] * ratio), ratio)
+    return axes
+
+
+def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, nearest: str) -> None:
+    if any(axis.outputs < 1 for axis in axes):
+        raise Unsupported("its result has no elements")
+    if all(axis.scale == 1 for axis in axes):
+        builder.layer(node, Identity(), [node.tensor()])
+        return
+    mode = node.attribute("mode", "nearest")
+    size = tuple(axis.outputs for axis in axes[2:])
+    if mode == "nearest":
+        _nearest(node, builder, axes, coordinates, nearest)
+        return
+    if mode != "linear" or len(axes) != 4 or axes[1].scale != 1:
+        raise Unsupported(
+            f"its mode is {mode}" if mode != "linear" else "it is linear over other axes than height and width",
+            "use linear or nearest over height and width",
+        )
+    if node.attribute("antialias", 0) and any(axis.scale < 1 for axis in axes):
+        raise Unsupported("it filters before it makes smaller (antialias=1)", "export with antialias=0")
+    if coordinates not in _LINEAR:
+        raise Unsupported(f"its coordinates are {coordinates}")
+    if any(axis.outputs != axis.inputs * axis.scale for axis in axes):
+        raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
+    if coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]):
+        raise Unsupported("its coordinates are pytorch_half_pixel for a result of one line or column")
+    builder.layer(node, Resize(size, "Bilinear", _LINEAR[coordinates]), [node.tensor()])  # type: ignore[arg-type]
+
+
+def _nearest(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, rounding: str) -> None:
+    """A Resize where the positions are floor(i n / m), else chosen positions."""
+    chosen = {index: _positions(axis, coordinates, rounding) for index, axis in enumerate(axes) if axis.scale != 1}
+    plain = all(
+        positions == [i * axes[index].inputs // axes[index].outputs for i in range(axes[index].outputs)]
+        for index, positions in chosen.items()
+    )
+    if plain and len(axes) == 4 and 1 not in chosen:
+        builder.layer(node, Resize((axes[2].outputs, axes[3].outputs)), [node.tensor()])
+    else:
+        take(node, builder, chosen)
+
+
+def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
+    """The input position nearest to each output position, in exact arithmetic."""
+    half, n, m, scale = Fraction(1, 2), axis.inputs, axis.outputs, axis.scale
+    if coordinates == "align_corners":
+        if m != n * scale:
+            raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
+        step, start = (Fraction(n - 1, m - 1) if m > 1 else Fraction(0)), Fraction(0)
+    elif coordinates == "asymmetric":
+        step, start = 1 / scale, Fraction(0)
+    elif coordinates == "tf_half_pixel_for_nn":
+        step, start = 1 / scale, half / scale
+    elif coordinates == "half_pixel" or (coordinates == "pytorch_half_pixel" and m > 1):
+        step, start = 1 / scale, half / scale - half
+    elif coordinates == "pytorch_half_pixel":
+        step, start = Fraction(0), Fraction(0)
+    elif coordinates == "half_pixel_symmetric":
+        offset = Fraction(n, 2) * (1 - m / (n * scale))
+        step, start = 1 / scale, offset + half / scale - half
+    else:
+        raise Unsupported(f"its coordinates are {coordinates}")
+    rules = {
+        "floor": floor,
+        "ceil": ceil,
+        "round_prefer_floor": lambda x: ceil(x - half),
+        "round_prefer_ceil": lambda x: floor(x + half),
+    }
+    if rounding not in rules:
+        raise Unsupported(f"its nearest_mode is {rounding}")
+    return [min(max(rules[rounding](start + i * step), 0), n - 1) for i in range(m)]

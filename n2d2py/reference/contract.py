@@ -1,0 +1,151 @@
+"""What is declared of how ONNX Runtime computes an operator: a function that writes the ONNX nodes of a layer.
+
+    @onnx_emitter("Concat")
+    def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+        writer.emit("Concat", node.inputs, output, axis=1)
+
+Plug-ins and the operators of this package say it alike. An operator without emitter is computed by NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.functions import Function
+from n2d2py.operators.windows import Pads
+from n2d2py.registry import Registry
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
+__all__ = ["EMITTERS", "Emitter", "NoOnnxForm", "OnnxWriter", "onnx_emitter"]
+
+
+class NoOnnxForm(Exception):
+    """A layer cannot be written in ONNX; the text says which one and why."""
+
+
+class OnnxWriter:
+    """The model being written."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.nodes: list[NodeProto] = []
+        self.initializers: list[TensorProto] = []
+        self._names = set(graph.tensors)
+
+    def fresh(self, stem: str) -> str:
+        """A name that starts with `stem` and that nothing else has."""
+        name, number = stem, 1
+        while name in self._names:
+            name, number = f"{stem}_{number}", number + 1
+        self._names.add(name)
+        return name
+
+    def emit(self, op_type: str, inputs: Iterable[str], output: str | None = None, **attributes) -> str:
+        """Adds a node; returns its output, a fresh name unless given."""
+        from onnx import helper
+
+        output = output or self.fresh(f"{op_type.lower()}_of")
+        self.nodes.append(helper.make_node(op_type, list(inputs), [output], **attributes))
+        return output
+
+    def emit_all(self, op_type: str, inputs: Iterable[str], count: int, **attributes) -> list[str]:
+        """Adds a node with `count` outputs; returns their fresh names."""
+        from onnx import helper
+
+        outputs = [self.fresh(f"{op_type.lower()}_{index}_of") for index in range(count)]
+        self.nodes.append(helper.make_node(op_type, list(inputs), outputs, **attributes))
+        return outputs
+
+    def constant(self, values: np.ndarray | float | list, stem: str = "constant") -> str:
+        """Adds an initializer; floating-point values become float32."""
+        array = np.asarray(values)
+        array = array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64)
+        return self.exact(np.ascontiguousarray(array), stem)
+
+    def exact(self, values: np.ndarray, stem: str = "constant") -> str:
+        """Adds an initializer of the array's own type."""
+        from onnx import numpy_helper
+
+        name = self.fresh(stem)
+        self.initializers.append(numpy_helper.from_array(values, name))
+        return name
+
+    @staticmethod
+    def element(dtype: np.dtype | type) -> int:
+        """What ONNX calls a type of elements, as a number: `to` of Cast."""
+        from onnx import helper
+
+        return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def per_channel(self, values: np.ndarray, shape: Shape) -> str:
+        """An initializer (C) that broadcasts over the positions of a tensor of `shape`."""
+        return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))
+
+    def pad(self, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
+        """Writes `fill` around the images of x, or a crop; returns the tensor."""
+        top, left, bottom, right = pads
+        amounts = self.constant([0, 0, top, left, 0, 0, bottom, right])
+        return self.emit("Pad", [x, amounts, self.constant(fill)], output)
+
+    def padded(self, x: str, pads: Pads, limit: tuple[int, int] | None, fill: float = 0.0) -> tuple[str, list[int]]:
+        """(tensor, pads attribute): pads that an attribute cannot hold are written as a Pad before.
+
+        `limit`: the attribute must stay below these (vertical, horizontal) amounts.
+        """
+        fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
+        return (x, list(pads)) if fits else (self.pad(x, pads, fill), [0, 0, 0, 0])
+
+    def apply(self, function: Function, x: str, y: str) -> None:
+        """Writes y = function(x).
+
+        Raises:
+            NoOnnxForm: for a function without ONNX form.
+        """
+        try:
+            function.emit(self, x, y)
+        except ValueError as error:
+            raise NoOnnxForm(str(error)) from error
+
+    def write(self, node: Node) -> None:
+        """Writes one layer with its activation.
+
+        Raises:
+            NoOnnxForm: for an operator without ONNX form.
+        """
+        if node.op.kind not in EMITTERS or len(node.outputs) != 1:
+            raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) has no ONNX form")
+        if node.activation is None:
+            EMITTERS[node.op.kind](self, node, node.output)
+            return
+        linear = self.fresh(f"{node.output}_linear")
+        EMITTERS[node.op.kind](self, node, linear)
+        self.apply(node.activation, linear, node.output)
+
+
+Emitter = Callable[[OnnxWriter, Node, str], None]
+"""Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
+
+EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
+"""How ONNX Runtime computes layers, by operator kind."""
+
+
+def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:
+    """Decorator: makes an emitter responsible for the operators of these kinds.
+
+    Raises:
+        InternalError: when another one has a kind.
+    """
+
+    def declare(emitter: Emitter) -> Emitter:
+        for kind in kinds:
+            EMITTERS.add(kind, emitter)
+        return emitter
+
+    return declare

@@ -1,0 +1,260 @@
+"""The options of the stages, typed: a frozen object for each, and all of them together for a run.
+
+A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options.py` says which field it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.export import QuantDefaults, find_target
+from n2d2py.quant.options import QuantOptions
+
+__all__ = [
+    "SYNTHETIC_STIMULI",
+    "CalibrationOptions",
+    "Data",
+    "ExportOptions",
+    "Labels",
+    "LoadOptions",
+    "QuantizationOptions",
+    "RunOptions",
+    "ScoreOptions",
+    "check_options",
+    "keeps_channels",
+    "quant_options",
+]
+
+SYNTHETIC_STIMULI = 32
+"""Stimuli of noise that calibrate an ONNX file without data."""
+
+Data = str | Path | np.ndarray | Mapping[str, np.ndarray]
+"""A folder of pictures, an .npy or .npz file, an array (N, C, H, W), or arrays by name: x and y, or an input each."""
+
+Labels = str | Path | np.ndarray
+"""Label ids (N,), -1 for none, or the .npy file that holds them."""
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a network and its data are read.
+
+    Attributes:
+        seed: of initial weights, partitions and synthetic data; 0 or more.
+        weights: folder or .npz of weights of an INI; /dev/null loads nothing; None: the folder weights_validation or weights
+            where it is there.
+        ignore_missing: layers whose weights are missing keep their initial values.
+        data: what calibrates and, with labels, is scored, in place of the data of an INI.
+        labels: the labels of `data` where these hold none.
+        input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
+        target: what will be exported; its export parameters and the limits of its integers hold.
+        parameters: file of export parameters.
+        plugins: folders of plug-ins.
+        pre_samples: test stimulus whose pictures after each step of the pipeline are written; -1 for none.
+        extent: "shapes" reads no data, "structure" no weights either.
+        read_data: whether data are opened.
+        synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
+            None: none.
+    """
+
+    seed: int = 1
+    weights: str | Path | None = None
+    ignore_missing: bool = False
+    data: Data | None = None
+    labels: Labels | None = None
+    input_range: tuple[float, float] | None = None
+    target: str | None = None
+    parameters: str | Path | None = None
+    plugins: tuple[str, ...] = ()
+    pre_samples: int = -1
+    extent: Literal["all", "shapes", "structure"] = "all"
+    read_data: bool = True
+    synthetic: int | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationOptions:
+    """How a float network is prepared and observed.
+
+    Attributes:
+        stimuli: how many calibrate, at even distances; -1 for all.
+        reload: file of the statistics of an earlier calibration, used in place of a new one.
+        equalize: whether ranges of neighbouring layers are equalized.
+        per_output: a weight scale for each output channel; False: one for each layer.
+        quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
+    """
+
+    stimuli: int = -1
+    reload: Path | None = None
+    equalize: bool = True
+    per_output: bool = True
+    quality: str = "default"
+
+
+@dataclass(frozen=True)
+class QuantizationOptions:
+    """Which integers, or which floating point, a network gets.
+
+    Attributes:
+        bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
+            precision.
+        act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
+        wt_clipping: how ranges of weights are chosen.
+        rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
+        rounding: "nearest" or "adaptive"; None: by the quality.
+        reduce_range: weights so small that sums of two products of bytes fit 16 bits.
+        correct_bias: whether biases make up for the mean error of outputs, unless the quality is fast.
+        input_bits, output_bits: 8 or 16; 0: the tool chooses.
+        mixed: whether single activations get 16 bits; None: by the quality.
+        sequential: whether ranges are chosen again on the integers of the layers before.
+        unsigned: whether tensors without negative values are unsigned.
+    """
+
+    bits: int = 8
+    act_clipping: str = "MSE"
+    quantile: float = 0.9999
+    wt_clipping: str = "None"
+    rescaling: str | None = None
+    rounding: str | None = None
+    reduce_range: bool = False
+    correct_bias: bool = True
+    input_bits: int = 0
+    output_bits: int = 0
+    mixed: bool | None = None
+    sequential: bool = False
+    unsigned: bool = True
+
+    @property
+    def integer(self) -> bool:
+        """Whether the network computes in integers with scales."""
+        return self.bits in (8, 16)
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What is run and scored, of which stimuli.
+
+    Attributes:
+        test: whether an export is scored: float, simulated and compiled.
+        stimuli: how many, at even distances; -1 for all.
+        index: one stimulus only; -1 for all.
+        compare: stimuli over which every layer is compared; 0 for none.
+        sensitivity: stimuli over which layers are ranked by what their integers cost; 0 for none.
+        log_outputs: the stimulus, from 1, whose layer outputs are written; 0 for none.
+        as_json: whether the results of every stimulus are written as JSON too.
+    """
+
+    test: bool = False
+    stimuli: int = -1
+    index: int = -1
+    compare: int = 0
+    sensitivity: int = 0
+    log_outputs: int = 0
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What is written, and where.
+
+    Attributes:
+        target: name of the export.
+        force: replace an export of another network, or one with files that were edited.
+        stimuli: test stimuli written into the export; 0 for none, -1 for all.
+        tune: rounds over which tiles are timed; 0 for none.
+        tune_command: what runs the timed program elsewhere.
+    """
+
+    target: str | None = None
+    force: bool = False
+    stimuli: int = -1
+    tune: int = 0
+    tune_command: str = ""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """All options of a run.
+
+    Attributes:
+        folder: in which results are written.
+        fuse: whether a float test fuses layers too.
+        calibrate_only: whether the run ends after the calibration.
+        given: names on the command line of the options that were asked for.
+        recorded: options by their name on the command line, for manifest and report.
+    """
+
+    load: LoadOptions = LoadOptions()
+    calibration: CalibrationOptions = CalibrationOptions()
+    quantization: QuantizationOptions = QuantizationOptions()
+    score: ScoreOptions = ScoreOptions()
+    export: ExportOptions = ExportOptions()
+    folder: Path = Path()
+    fuse: bool = False
+    calibrate_only: bool = False
+    given: frozenset[str] = frozenset()
+    recorded: Mapping[str, object] = field(default_factory=dict)
+
+
+def check_options(options: RunOptions) -> None:
+    """Refuses values that no option can have.
+
+    Raises:
+        N2D2Error: E506 an unknown precision, E003 other values out of range, E007 two that exclude each other.
+    """
+    chosen, score = options.quantization, options.score
+    if chosen.bits not in (8, 16, 32, -16, -32, -64):
+        raise N2D2Error(
+            "E506",
+            f"-nbbits {chosen.bits} is not supported",
+            remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
+        )
+    if not 0 < chosen.quantile <= 1:
+        raise N2D2Error(
+            "E003", f"-act-quantile-value {chosen.quantile} is not a share", remedy="give a number above 0 and at most 1"
+        )
+    for name, bits in (("input-bits", chosen.input_bits), ("output-bits", chosen.output_bits)):
+        if bits not in (0, 8, 16):
+            raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
+    if score.index >= 0 and score.stimuli >= 0:
+        raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
+
+
+def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
+    """Whether weights get a scale for each output channel, which the target must be able to have."""
+    return options.per_output and _limits(target).per_output
+
+
+def _limits(target: str | None) -> QuantDefaults:
+    return QuantDefaults() if target is None else find_target(target).quantization
+
+
+def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None) -> QuantOptions:
+    """The options of the algorithms: what the quality and the target decide is decided."""
+    wanted = _limits(target)
+    best, fast = calibration.quality == "best", calibration.quality == "fast"
+    rounding = chosen.rounding or ("nearest" if fast else "adaptive")
+    return QuantOptions(
+        chosen.bits,
+        chosen.act_clipping,
+        chosen.quantile,
+        chosen.wt_clipping,
+        chosen.rescaling or wanted.rescaling or "Floating-point",
+        keeps_channels(calibration, target),
+        chosen.unsigned and wanted.unsigned,
+        calibration.equalize,
+        correct_bias=chosen.correct_bias and not fast,
+        adaptive_rounding=rounding == "adaptive",
+        input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),
+        output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
+        mixed=chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed,
+        wide_joins=wanted.wide_joins,
+        sequential=chosen.sequential,
+        reduce_range=chosen.reduce_range or wanted.reduce_range,
+    )

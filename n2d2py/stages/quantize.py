@@ -1,0 +1,115 @@
+"""Stage quantize: number types on every edge, integers or floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.passes import FuseReport
+from n2d2py.quant.calibration import Observed, quantize_observed
+from n2d2py.quant.imported import quantize_imported
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.types import TensorTypes
+from n2d2py.stages.calibrate import Calibration
+from n2d2py.stages.fuse import fuse_stage
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.options import QuantizationOptions, quant_options
+
+__all__ = ["QuantizedNetwork", "quantize_stage"]
+
+
+@dataclass(frozen=True)
+class QuantizedNetwork:
+    """A network with a number type on every edge, and what the types were chosen from.
+
+    Attributes:
+        network: the fused float network with its data and targets.
+        fused: what fused, and what did not.
+        graph: the typed network.
+        float_graph: the float network of the same layers.
+        options: the options of the integers, None in floating point.
+        observed, types: what the types were chosen from; None in floating point and for networks that come quantized.
+        quality: the quality that was asked for.
+    """
+
+    network: LoadedNetwork
+    fused: FuseReport
+    graph: QuantGraph
+    float_graph: Graph
+    options: QuantOptions | None = None
+    observed: Observed | None = None
+    types: TensorTypes | None = None
+    quality: str = "default"
+
+
+def quantize_stage(
+    calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, given: Collection[str] = ()
+) -> QuantizedNetwork:
+    """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
+
+    `given` are the names of options that were asked for: W503 warns of those without effect on a network that comes quantized.
+
+    Raises:
+        N2D2Error: E51x, all layers without integer arithmetic together; E506 for another width than that of the file.
+    """
+    if isinstance(calibrated, LoadedNetwork):
+        network, report = fuse_stage(calibrated, integer=False, rounding=False)
+        return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
+    network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
+    chosen = quant_options(calibrated.options, options, network.options.target)
+    quality = calibrated.options.quality
+    if observed is None:
+        check_imported(options.bits, given)
+        graph, real = quantize_imported(network.graph, chosen)
+        return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
+    if not observed.samples and (chosen.needs_samples or chosen.mixed):
+        log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
+    graph, types = quantize_observed(observed, chosen)
+    return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality)
+
+
+_WITHOUT_EFFECT = (
+    "calib",
+    "calib-reload",
+    "act-clipping-mode",
+    "act-quantile-value",
+    "wt-clipping-mode",
+    "act-rescale-per-output",
+    "quality",
+    "wt-rounding",
+    "no-bias-correction",
+    "input-bits",
+    "output-bits",
+    "no-unsigned",
+    "no-cle",
+    "mixed-precision",
+    "no-mixed-precision",
+    "sequential-calibration",
+    "wt-reduce-range",
+)
+"""Options that choose integers, which a quantized network brings."""
+
+
+def check_imported(bits: int, given: Collection[str]) -> None:
+    """Warns of options that have no effect on a network that comes quantized.
+
+    Raises:
+        N2D2Error: E506 for another width than that of the file.
+    """
+    if bits != 8:
+        raise N2D2Error(
+            "E506",
+            f"-nbbits {bits}, but the network is quantized to 8 bits",
+            remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
+        )
+    lost = [f"-{name}" for name in _WITHOUT_EFFECT if name in given]
+    if lost:
+        log.warning(
+            "W503",
+            f"{', '.join(lost)} without effect: the network is quantized already, and keeps its scales",
+            remedy="leave it out, or give the floating-point network",
+        )

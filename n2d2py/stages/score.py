@@ -1,0 +1,192 @@
+"""Stage score: the scores of the float network, of its integers, and of the compiled export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import ordered_map
+from n2d2py.data.stimuli import Batch, Stimuli
+from n2d2py.errors import N2D2Error
+from n2d2py.export import StoredStimuli
+from n2d2py.frontend.ini.targets import ScoreTarget
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.shapes import channels
+from n2d2py.quant.compare import first_difference
+from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
+from n2d2py.quant.statistics import batch_size
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.runtime import Runner
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.options import ScoreOptions
+from n2d2py.targets import Score, Scorer, write_target_files
+
+__all__ = ["Scores", "compiled_scores", "expected_labels", "score_stage", "scored_stimuli", "simulated_name"]
+
+_SLACK = 0.02
+"""Share of the range by which integers behind layers in floating point may differ: sums are rounded in another order."""
+
+
+@dataclass
+class Scores:
+    """Scores by target name, each a list of (row label, score): float, simulated, compiled."""
+
+    rows: dict[str, list[tuple[str, Score]]] = field(default_factory=dict)
+
+    def add(self, label: str, score: Score) -> None:
+        """Appends a row to the table of the score's target."""
+        self.rows.setdefault(score.target, []).append((label, score))
+
+
+def simulated_name(bits: int) -> str:
+    """Row label of the simulated network, such as "simulated int8"."""
+    return f"simulated {'int' if bits > 0 else 'float'}{abs(bits)}"
+
+
+def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | None:
+    """The stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
+
+    Raises:
+        N2D2Error: E513 when `-test-index` is beyond the set.
+    """
+    stimuli = network.data.get("Test")
+    if stimuli is None:
+        stimuli = network.data.get("Validation")
+        if stimuli is not None and options.test:
+            log.notice("there is no test set: the validation set is run")
+    if stimuli is None:
+        return None
+    if options.index >= 0:
+        if options.index >= len(stimuli):
+            raise N2D2Error(
+                "E513",
+                f"-test-index {options.index} is beyond the {len(stimuli)} test stimuli",
+                remedy=f"give 0 to {len(stimuli) - 1}",
+            )
+        return stimuli.take([options.index])
+    return stimuli if options.stimuli < 0 else stimuli.spread(options.stimuli)
+
+
+def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray) -> np.ndarray:
+    """The expected output of each label id, by the target's LabelsMapping when it has one."""
+    mapping = network.mappings.get(target_name)
+    return labels if mapping is None else mapping.targets(labels)
+
+
+def class_names(network: LoadedNetwork, target: ScoreTarget) -> Sequence[str]:
+    """Names of the outputs of a target: of the labels that mean each."""
+    mapping = network.mappings.get(target.name)
+    if mapping is None:
+        return network.data.classes
+    held: dict[int, list[str]] = {}
+    for name, output in zip(mapping.label_names, mapping.outputs, strict=True):
+        held.setdefault(output, []).append(name)
+    groups = (held.get(output, [str(output)]) for output in range(max(channels(network.graph.shape(target.tensor)), 2)))
+    return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
+
+
+def score_stage(
+    network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
+) -> Scores:
+    """Scores the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with
+    the results of every stimulus as JSON).
+
+    Batches are worked on by all cores; results do not depend on their number.
+    """
+    tensors = [target.tensor for target in network.targets]
+    engine = FloatEngine(graph, taps=tensors, threads=1)
+
+    def run(numbered: tuple[int, Batch]) -> tuple[Batch, dict, dict]:
+        start, batch = numbered
+        if stimuli.label_map is not None:
+            maps = np.stack([stimuli.label_map(start + index) for index in range(len(batch[0]))])
+            batch = (batch[0], maps, batch[2])
+        values = engine.run(batch[0])
+        stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
+        return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
+
+    floats = [Scorer(t, class_names(network, t)) for t in network.targets]
+    typed = (
+        []
+        if quantized is None
+        else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor)) for t in network.targets]
+    )
+    size = batch_size(graph)
+    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
+    for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
+        for index, target in enumerate(network.targets):
+            expected = expected_labels(network, target.name, labels)
+            floats[index].add(values[target.tensor], expected, names, inputs=x)
+            if typed:
+                typed[index].add(stored[target.tensor], expected, names, inputs=x)
+    scores = Scores()
+    for index in range(len(network.targets)):
+        scores.add("float", floats[index].result())
+        if quantized is not None:
+            scores.add(simulated_name(quantized.bits), typed[index].result())
+        write_target_files(
+            folder, (typed or floats)[index].result(), "export" if typed else "test", network.targets[index].hue, as_json
+        )
+    return scores
+
+
+def compiled_scores(
+    network: LoadedNetwork, graph: QuantGraph, project: Runner, stored: StoredStimuli, positions: np.ndarray, scores: Scores
+) -> None:
+    """Adds the running export's scores on the exported stimuli, and checks its outputs against the simulation.
+
+    Integers must be identical, unless layers before them compute in floating point. `positions` are the places of the exported stimuli among the tested ones.
+
+    Raises:
+        N2D2Error: E812 when a compiled output differs from the simulated one.
+    """
+    outputs = project.outputs(graph, stored.count)
+    simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
+    for name in graph.outputs:
+        if project.slack:
+            _check_direction(project.label, name, graph, simulated[name], outputs[name])
+            continue
+        found = first_difference(simulated[name], outputs[name], graph.type(name), _SLACK if graph.is_mixed else 0.0)
+        if found is not None:
+            raise N2D2Error(
+                "E812",
+                f"the {project.label} output '{name}' differs from the simulated one at element "
+                f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
+                remedy="run again with -compare to see the first layer; this is a defect, report it",
+            )
+    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs, strict=True)]
+    real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    for target, labels in zip(network.targets, stored.labels, strict=True):
+        scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))
+        shape = outputs[target.tensor].shape
+        pixels = labels.shape[1] > 1 and not target.as_data
+        scorer.add(
+            outputs[target.tensor],
+            labels.reshape(len(labels), *shape[2:]) if pixels else labels[:, 0],
+            stored.names,
+            inputs=real,
+            indices=positions,
+        )
+        scores.add(project.label, scorer.result())
+
+
+def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, found: np.ndarray) -> None:
+    """Raises E812 when an output of a target with arithmetic of its own is another than the simulated one.
+
+    Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
+    no rounding.
+    """
+    a, b = (graph.type(name).dequantize(values).astype(np.float64).reshape(-1) for values in (simulated, found))
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    cosine = float(a @ b) / norm if norm else 1.0
+    log.notice("%s '%s': cosine %.6f with the simulated output", label, name, cosine)
+    if cosine < 0.9:
+        raise N2D2Error(
+            "E812",
+            f"the {label} output '{name}' is another than the simulated one: their cosine is {cosine:.3f}",
+            remedy="run again with -compare to see the first layer; this is a defect, report it",
+        )

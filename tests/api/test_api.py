@@ -1,0 +1,213 @@
+"""The Python API: what it writes is what the command writes, what it gives shows itself, what is wrong is an N2D2Error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.e2e_run import needs_compiler
+
+import n2d2py
+from n2d2py import CalibrationOptions, ExportOptions, LoadOptions, N2D2Error, QuantizationOptions, ScoreOptions, log
+from n2d2py.cli import main
+from n2d2py.options import OPTIONS, checked, parse_arguments, recorded, run_options
+from n2d2py.stages.options import RunOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+LENET = ROOT / "models" / "LeNet.ini"
+WEIGHTS = ROOT / "models" / "LeNet.npz"
+LOAD = LoadOptions(seed=1, weights=WEIGHTS)
+COMMAND = [str(LENET), "-seed", "1", "-w", str(WEIGHTS), "-export", "CPP", "-quiet"]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def model(path: Path) -> Path:
+    """A small ONNX file: a convolution and a vector of three scores, of inputs 2x6x6."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(3)
+    arrays = {"w": rng.normal(size=(4, 2, 3, 3)), "b": rng.normal(size=4), "v": rng.normal(size=(64, 3))}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Flatten", ["r"], ["f"]),
+        helper.make_node("MatMul", ["f", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 6, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3])],
+        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def data(count: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    return rng.uniform(0, 1, (count, 2, 6, 6)).astype(np.float32), rng.integers(0, 3, count)
+
+
+def test_the_steps_write_what_the_command_writes_for_an_ini(tmp_path):
+    assert main([*COMMAND, "-calib", "20", "-db-export", "2", "-quality", "best", "-o", str(tmp_path / "command")]) == 0
+    net = n2d2py.load(LENET, options=LOAD)
+    cal = n2d2py.calibrate(net, options=CalibrationOptions(stimuli=20, quality="best"))
+    result = n2d2py.export(n2d2py.quantize(net, cal), folder=tmp_path / "api", options=ExportOptions(stimuli=2))
+    assert result.folder == tmp_path / "api" / "export_CPP_int8"
+    assert tree(result.folder) == tree(tmp_path / "command" / "export_CPP_int8")
+
+
+@pytest.mark.parametrize("bits", [8, -32])
+def test_one_call_writes_what_the_command_writes_for_onnx(tmp_path, bits):
+    path, (x, y) = model(tmp_path / "small.onnx"), data()
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    words = ["-calib-data", str(tmp_path / "data.npz"), *(["-calib", "-1"] if bits > 0 else [])]
+    assert main([str(path), "-export", "CPP", "-nbbits", str(bits), *words, "-o", str(tmp_path / "command"), "-quiet"]) == 0
+    result = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "api")
+    assert tree(result.folder) == tree(tmp_path / "command" / result.folder.name)
+
+
+def test_noise_calibrates_an_onnx_file_as_the_command_does(tmp_path):
+    path = model(tmp_path / "small.onnx")
+    assert main([str(path), "-export", "CPP", "-calib", "6", "-o", str(tmp_path / "command"), "-quiet"]) == 0
+    result = n2d2py.export(path, folder=tmp_path / "api", calibration=CalibrationOptions(stimuli=6))
+    assert [warning.code for warning in log.warnings_seen()] == ["W402"]
+    assert tree(result.folder) == tree(tmp_path / "command" / "export_CPP_int8")
+
+
+def test_arrays_and_labels_are_scored(tmp_path):
+    path, (x, y) = model(tmp_path / "small.onnx"), data(40)
+    net = n2d2py.load(path)
+    real = n2d2py.score(net, x, y)
+    q = n2d2py.quantize(net, n2d2py.calibrate(net, x))
+    both = n2d2py.score(q, x, y)
+    assert real.float.top1 == both.float.top1 and real.simulated is None
+    assert both.simulated.stimuli == 40 and abs(both.simulated.top1 - both.float.top1) <= 10
+    best = both.float.best[:, 0]
+    assert n2d2py.score(net, x, best).float.top1 == 100.0
+    first = n2d2py.score(net, {"x": x, "y": best}, options=ScoreOptions(stimuli=4))
+    assert first.float.stimuli == 4 and first.float.top1 == 100.0
+
+
+@needs_compiler
+def test_an_export_gives_scores_paths_and_memory_and_is_compared(tmp_path):
+    path, (x, y) = model(tmp_path / "small.onnx"), data()
+    result = n2d2py.export(path, data=x, labels=y, folder=tmp_path)
+    assert result.report.is_file() and (result.folder / "Makefile").is_file()
+    assert result.scores.compiled.top1 == result.scores.simulated.top1
+    assert 0 < result.memory.bound <= result.memory.arena <= result.memory.tensors
+    comparison = n2d2py.compare(result, 4)
+    assert comparison.identical and len(comparison.layers) == 2
+    comparison.check()
+    assert "identical to Python's" in repr(comparison)
+    assert "y.Target" in repr(result.scores) and "compiled" in result._repr_html_()
+
+
+def test_networks_show_their_layers(tmp_path):
+    net = n2d2py.load(model(tmp_path / "small.onnx"))
+    lines = repr(net).splitlines()
+    assert lines[0].startswith("small: ") and "inputs x 2x6x6" in lines[0]
+    assert lines[1].split() == ["layer", "operator", "output", "type", "parameters", "MACs"]
+    conv = next(line.split() for line in lines if " Conv " in line)
+    assert conv[1:] == ["Conv", "4x4x4", "float32", "76", "1,152"]
+    html = net._repr_html_()
+    assert html.count("<tr>") == len(lines) - 2 and "<td>1,152</td>" in html
+    cal = n2d2py.calibrate(net, data()[0])
+    assert "calibrated on 12 stimuli" in repr(cal)
+    q = n2d2py.quantize(net, cal)
+    assert "int8" in repr(q).splitlines()[0] and " uint8 " in repr(q)
+
+
+WRONG = {
+    "E101": lambda path: n2d2py.load("gone.onnx"),
+    "E506": lambda path: n2d2py.quantize(n2d2py.load(path), bits=7),
+    "E507": lambda path: n2d2py.quantize(n2d2py.load(path)),
+    "E004": lambda path: n2d2py.calibrate(n2d2py.load(path), options=CalibrationOptions(quality="good")),
+    "E003": lambda path: n2d2py.calibrate(n2d2py.load(path), options=CalibrationOptions(stimuli=-2)),
+    "E414": lambda path: n2d2py.calibrate(n2d2py.load(path), np.zeros((3, 4, 5, 6), np.float32)),
+    "E509": lambda path: n2d2py.score(n2d2py.load(path)),
+    "E700": lambda path: n2d2py.load(path, "CUDA"),
+}
+
+
+@pytest.mark.parametrize("code", sorted(WRONG))
+def test_what_is_wrong_is_an_error_with_a_code(tmp_path, capsys, code):
+    path = model(tmp_path / "small.onnx")
+    with pytest.raises(N2D2Error) as caught:
+        WRONG[code](path)
+    assert caught.value.code == code
+    assert capsys.readouterr().out == ""
+
+
+def test_labels_that_do_not_fit_are_refused(tmp_path):
+    net, (x, y) = n2d2py.load(model(tmp_path / "small.onnx")), data()
+    for labels in (y[:5], 3, y + 0.5):
+        with pytest.raises(N2D2Error) as caught:
+            n2d2py.score(net, x, labels)
+        assert caught.value.code in ("E410", "E414")
+
+
+def test_nothing_is_printed_but_warnings(tmp_path, capfd):
+    n2d2py.export(model(tmp_path / "small.onnx"), data=data()[0], folder=tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_every_option_of_the_command_is_a_field():
+    def names(part: object, prefix: str = "") -> set[str]:
+        found = set()
+        for one in fields(part):
+            value = getattr(part, one.name)
+            found |= names(value, f"{one.name}.") if is_dataclass(value) else {prefix + one.name}
+        return found
+
+    command_only = {"describe", "memory-report", "new-operator", "calib-reload", "strict", "quiet", "verbose", "h", "v"}
+    assert {option.name for option in OPTIONS if not option.field} == command_only
+    derived = {"load.labels", "load.target", "load.extent", "load.read_data", "load.synthetic", "calibration.reload"}
+    assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "recorded"}
+
+
+def test_defaults_of_fields_are_those_of_the_command():
+    differing = {name: value for name, value in recorded(RunOptions()).items() if value != _default(name)}
+    assert differing == {"calib": -1}
+
+
+def _default(name: str) -> object:
+    (option,) = (option for option in OPTIONS if option.name == name)
+    return [] if option.repeated else option.default
+
+
+def test_what_is_recorded_survives_the_typed_options():
+    words = (
+        "-seed 4 -calib 7 -quality best -no-cle -no-unsigned -no-mixed-precision -act-rescale-per-output 0 -input-range -1:1"
+    )
+    options = run_options(parse_arguments(["net.onnx", "-export", "CPP", "-calib-data", "a/b.npz", *words.split()]))
+    assert options.calibration == CalibrationOptions(stimuli=7, quality="best", equalize=False, per_output=False)
+    assert options.quantization == QuantizationOptions(unsigned=False, mixed=False)
+    found = options.recorded
+    assert (found["calib-data"], found["input-range"], found["act-rescale-per-output"]) == ("b.npz", "-1:1", 0)
+    assert found["no-cle"] is True and found["mixed-precision"] is False and found["act-rescaling-mode"] == "Floating-point"
+    assert dict(checked(options).recorded) == found
+
+
+@needs_compiler
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
+    """The code blocks of docs/python.md, one after the other."""
+    monkeypatch.chdir(tmp_path)
+    model(Path("LeNet.onnx"))
+    x, y = data(40)
+    np.savez("digits.npz", x=x, y=y)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+    assert len(blocks) == 4
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert "int8" in capsys.readouterr().out
+    assert Path("steps/export_CPP_int8/manifest.json").is_file()

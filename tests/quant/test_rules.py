@@ -1,0 +1,136 @@
+"""Rules of the quantization, one table each: what is never negative, what 32-bit integers compute, what cannot be read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.statistics import Statistics
+from n2d2py.quant.types import nonnegative_tensors
+
+RELU, ABOVE, BELOW = Clip(0.0), Clip(0.5, 2.0), Clip(-1.0, 2.0)
+
+
+def two_inputs(op, inputs=("p", "q"), activation=None) -> Graph:
+    """y = op(p, q) of two images."""
+    graph = Graph("net")
+    for name in ("p", "q"):
+        graph.add_input(name, (1, 4, 6, 6))
+    graph.add(Node("y", op, list(inputs), ["y"], {}, activation))
+    graph.outputs = ["y"]
+    return graph
+
+
+# operator, activation; never negative when no input is, when the first is not, when none is known
+SIGNS = {
+    "sum": (ElemWise("Sum"), None, (True, False, False)),
+    "half of each": (ElemWise("Sum", (0.5, 0.5)), None, (True, False, False)),
+    "less the second": (ElemWise("Sum", (1.0, -0.5)), None, (False, False, False)),
+    "a little more": (ElemWise("Sum", (1.0, 1.0), (0.25, 0.0)), None, (True, False, False)),
+    "a little less": (ElemWise("Sum", (1.0, 1.0), (0.25, -0.125)), None, (False, False, False)),
+    "magnitudes": (ElemWise("AbsSum"), None, (True, True, True)),
+    "magnitudes, one less": (ElemWise("AbsSum", (1.0, -1.0)), None, (False, False, False)),
+    "length": (ElemWise("EuclideanSum"), None, (True, True, True)),
+    "length, one less": (ElemWise("EuclideanSum", (1.0, -1.0)), None, (False, False, False)),
+    "product": (ElemWise("Prod"), None, (True, False, False)),
+    "largest": (ElemWise("Max"), None, (True, False, False)),
+    "least": (ElemWise("Min"), None, (True, False, False)),
+    "sum, rectified": (ElemWise("Sum", (1.0, -1.0)), RELU, (True, True, True)),
+    "sum, at least a half": (ElemWise("Sum", (1.0, -1.0)), ABOVE, (True, True, True)),
+    "sum, clamped below 0": (ElemWise("Sum"), BELOW, (True, False, False)),
+    "sum, leaky": (ElemWise("Sum"), LeakyRectifier(0.1), (False, False, False)),
+    "joined": (Concat(), None, (True, False, False)),
+}
+
+
+@pytest.mark.parametrize(("op", "activation", "wanted"), SIGNS.values(), ids=SIGNS)
+def test_what_is_never_negative(op, activation, wanted):
+    graph = two_inputs(op, activation=activation)
+    found = tuple("y" in nonnegative_tensors(graph, known) for known in ({"p", "q"}, {"p"}, set()))
+    assert found == wanted
+
+
+# operator; never negative when its input is not, when that is not known
+ALONE = {
+    "max pool": (Pool("Max", (2, 2)), (True, False)),
+    "mean pool": (Pool("Average", (2, 2)), (True, False)),
+    "zeros around": (Padding((1, 1, 1, 1)), (True, False)),
+    "other shape": (Reshape((144,)), (True, False)),
+    "turned": (Transpose((0, 2, 3, 1)), (True, False)),
+    "rectified": (Activation(RELU), (True, True)),
+    "clamped from 0.5": (Activation(ABOVE), (True, True)),
+    "clamped from -1": (Activation(BELOW), (False, False)),
+    "tanh": (Activation(Tanh()), (False, False)),
+}
+
+
+@pytest.mark.parametrize(("op", "wanted"), ALONE.values(), ids=ALONE)
+def test_what_one_input_makes_never_negative(op, wanted):
+    graph = two_inputs(op, ("p",))
+    assert tuple("y" in nonnegative_tensors(graph, known) for known in ({"p"}, set())) == wanted
+
+
+PLAIN = {
+    "max pool": (Pool("Max", (2, 2), (2, 2)), None, True),
+    "mean pool": (Pool("Average", (2, 2)), None, False),
+    "identity": (Identity(), None, True),
+    "other shape": (Reshape((144,)), None, True),
+    "turned": (Transpose((0, 2, 3, 1)), None, True),
+    "max pool, rectified": (Pool("Max", (2, 2)), RELU, False),
+    "zeros around": (Padding((1, 1, 1, 1)), None, False),
+    "rectified": (Activation(RELU), None, False),
+}
+
+
+@pytest.mark.parametrize(("op", "activation", "taken"), PLAIN.values(), ids=PLAIN)
+def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
+    graph = two_inputs(op, ("p",), activation)
+    if not taken:
+        with pytest.raises((N2D2Error, ErrorList), match=r"E510.*'y' .*does not compute in 32-bit integers as they are"):
+            float_graph(graph, 32)
+        return
+    found = float_graph(graph, 32)
+    assert (found.name, found.bits, found.inputs, found.outputs) == ("net", 32, ["p", "q"], ["y"])
+    assert {str(found.type(name).dtype) for name in ("p", "y")} == {"int32"}
+    (node,) = found.nodes
+    assert (node.name, node.op, node.inputs, node.outputs) == ("y", op, ["p"], ["y"])
+    assert node.clamp == (-(2**31), 2**31 - 1)
+
+
+def test_weights_in_binary16_have_a_largest_magnitude():
+    from n2d2py.operators.fc import Fc
+
+    for largest, fits in ((65519.0, True), (-65519.0, True), (65520.0, False), (-1e6, False)):
+        graph = Graph("net")
+        graph.add_input("p", (1, 2))
+        params = {"weights": np.array([[1.0, largest]], np.float32), "bias": np.zeros(1, np.float32)}
+        graph.add(Node("y", Fc(), ["p"], ["y"], params))
+        graph.outputs = ["y"]
+        if fits:
+            stored = float_graph(graph, -16).nodes[0].params["weights"]
+            assert stored.dtype == np.float16 and stored[0, 1] == np.float16(largest)
+        else:
+            with pytest.raises(N2D2Error, match="E519.*'y'.*beyond the 65504 of binary16"):
+                float_graph(graph, -16)
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, "E501"), (b"PK\x03\x04 no archive", "E502"), (b"", "E502")])
+def test_statistics_that_cannot_be_read(tmp_path, content, code):
+    path = tmp_path / "statistics.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(N2D2Error) as caught:
+        Statistics.load(path, "key")
+    assert caught.value.code == code
