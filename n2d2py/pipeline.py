@@ -36,7 +36,7 @@ from n2d2py.stages.memory import Memory, plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
-from n2d2py.stages.quantize import QuantizedNetwork, check_imported, quantize_stage
+from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
@@ -156,7 +156,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
     path = options.folder / calibration_folder_name(network.graph.name, options.quantization.bits)
     _refuse_early(path, network, options)
     if is_quantized(network.graph):
-        check_imported(options.quantization.bits, ())
+        check_prequantized(options.quantization.bits, ())
         raise N2D2Error(
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )

@@ -1,7 +1,7 @@
 // Elements of arrays in another order, one array behind the other, and elements at computed positions.
 //
-//   arrayTake     out[o] = in at the position of the loop Axes; fill() where a TakeAxis says so
-//   arrayJoin     Outer times Length elements of one operand, into lines of Line elements, First from their start
+//   arrayIndexSelect     out[o] = in at the position of the loop Axes; fill() where a TakeAxis says so
+//   arrayConcat     Outer times Length elements of one operand, into lines of Line elements, First from their start
 //   arrayGather   out[o][j][i] = in[o][index of j][i], or with Each in[o][index of (o, j, i)][i]
 //   arrayScatter  out[index of j][i] = combined with update[j][i], in order
 //
@@ -27,13 +27,13 @@ struct Taken {
 
 // Config: planes Input, Output of one type; types Axes, Fill (static value()); enum First.
 template <class Cfg>
-N2D2_INLINE void arrayTake(const unsigned char* in, unsigned char* out) {
+N2D2_INLINE void arrayIndexSelect(const unsigned char* in, unsigned char* out) {
     const Taken<Cfg> body = {elements<typename Cfg::Input>(in), elements<typename Cfg::Output>(out)};
     Cfg::Axes::run(body, Cfg::First, 0, 0, 0);
 }
 
 template <int Outer, int Length, int Line, int First, class T>
-N2D2_INLINE void arrayJoin(const T* in, T* out) {
+N2D2_INLINE void arrayConcat(const T* in, T* out) {
     for (long o = 0; o < Outer; ++o)
         for (long i = 0; i < Length; ++i)
             out[o * Line + First + i] = in[o * Length + i];

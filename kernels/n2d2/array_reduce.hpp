@@ -163,7 +163,7 @@ N2D2_INLINE bool isBefore(T a, T b) {
 // Positions of the Count first elements in order along the middle axis of (Outer, Size, Inner), equal ones by position. Each
 // is the first of those behind the one before it: nothing is kept but the result.
 template <int Outer, int Size, int Inner, int Count, bool Largest, class T>
-N2D2_INLINE void arrayOrder(const T* in, std::int64_t* out) {
+N2D2_INLINE void arrayTopK(const T* in, std::int64_t* out) {
     for (long o = 0; o < Outer; ++o)
         for (long i = 0; i < Inner; ++i) {
             const T* line = in + o * Size * Inner + i;
@@ -186,7 +186,7 @@ N2D2_INLINE void arrayOrder(const T* in, std::int64_t* out) {
 
 // Running sums or products along the middle axis of (Outer, Size, Inner).
 template <int Outer, int Size, int Inner, bool Exclusive, bool Reverse, bool Product, class T>
-N2D2_INLINE void arrayScan(const T* in, T* out) {
+N2D2_INLINE void arrayCumSum(const T* in, T* out) {
     typedef typename WideType<T>::Type W;
     for (long o = 0; o < Outer; ++o)
         for (long i = 0; i < Inner; ++i) {

@@ -17,7 +17,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.take import take
+from n2d2py.operators.index_select import take
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter

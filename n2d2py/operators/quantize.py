@@ -150,7 +150,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
         scale = _along(_scale(node), node, stored.shape)
         zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
         builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
-        builder.grids[node.name] = np.broadcast_to(scale, stored.shape)
+        builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
         return
     kind, tensor = _type(node, np.dtype(np.uint8)), node.tensor()
     grid = grid_of(builder.graph, tensor)

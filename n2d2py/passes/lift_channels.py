@@ -1,8 +1,8 @@
 """Channels of an image that are moved as a vector are moved as channels: images keep their layout, and no transposition is left.
 
-    ArrayTake(Reshape(image)) that takes whole channels  =>  Reshape(Take(image)): a channel shuffle, a split
+    ArrayIndexSelect(Reshape(image)) that takes whole channels  =>  Reshape(IndexSelect(image)): a channel shuffle, a split
     Concat(Reshape(image), Reshape(image), ...)          =>  Reshape(Concat(image, image, ...)) for images of one size
-    Take(Take(x))                                        =>  Take(x)
+    IndexSelect(IndexSelect(x))                                        =>  IndexSelect(x)
 
 A Reshape back to an image then cancels with the one that is left (remove_layout.py).
 """
@@ -14,10 +14,10 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.take import Take
 from n2d2py.passes.base import Match, Pass
 
 __all__ = ["LiftChannels", "MergeTake"]
@@ -32,7 +32,7 @@ def _image_behind(graph: Graph, tensor: str) -> str | None:
     return producer.inputs[0] if len(graph.shape(tensor)) == 2 and len(shape) == 4 and prod(shape[2:]) > 1 else None
 
 
-def _channels_taken(op: ArrayTake, pixels: int) -> tuple[int, ...] | None:
+def _channels_taken(op: ArrayIndexSelect, pixels: int) -> tuple[int, ...] | None:
     """The channels that `op` takes from images of `pixels`, in order; None where it takes no whole ones."""
     if op.output_size() % pixels:
         return None
@@ -50,7 +50,11 @@ class LiftChannels(Pass):
     summary = "shuffles, splits and concatenations of flattened images made ones of channels"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, (ArrayTake, Concat)) or node.activation is not None or len(graph.shape(node.output)) != 2:
+        if (
+            not isinstance(node.op, (ArrayIndexSelect, Concat))
+            or node.activation is not None
+            or len(graph.shape(node.output)) != 2
+        ):
             return None
         images = [image for name in node.inputs if (image := _image_behind(graph, name)) is not None]
         if len(images) < len(node.inputs):
@@ -61,9 +65,11 @@ class LiftChannels(Pass):
         if isinstance(node.op, Concat):
             return Match((Concat(), images))
         channels = _channels_taken(node.op, prod(sizes.pop()))
-        return Match.no("it takes no whole channels") if channels is None else Match((Take((channels, None, None)), images))
+        return (
+            Match.no("it takes no whole channels") if channels is None else Match((IndexSelect((channels, None, None)), images))
+        )
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[Take | Concat, list[str]]) -> str:
+    def rewrite(self, graph: Graph, node: Node, found: tuple[IndexSelect | Concat, list[str]]) -> str:
         op, images = found
         name = f"{node.name}_channels"
         while name in graph.tensors:
@@ -76,24 +82,26 @@ class LiftChannels(Pass):
 
 
 class MergeTake(Pass):
-    """A Take of a Take is one."""
+    """A IndexSelect of a IndexSelect is one."""
 
     name = "merge-take"
-    summary = "Take layers merged"
+    summary = "IndexSelect layers merged"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Take):
+        if not isinstance(node.op, IndexSelect):
             return None
         before = graph.producer(node.inputs[0])
-        if before is None or not isinstance(before.op, Take) or before.activation is not None:
+        if before is None or not isinstance(before.op, IndexSelect) or before.activation is not None:
             return None
         return Match(before)
 
     def rewrite(self, graph: Graph, node: Node, found: Node) -> str:
-        node.op = Take(tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices, strict=True)))
+        node.op = IndexSelect(
+            tuple(_composed(first, then) for first, then in zip(found.op.indices, node.op.indices, strict=True))
+        )
         node.inputs = list(found.inputs)
         graph.prune()
-        return f"merged with the Take {found.name}"
+        return f"merged with the IndexSelect {found.name}"
 
 
 def _composed(first: tuple[int, ...] | None, then: tuple[int, ...] | None) -> tuple[int, ...] | None:

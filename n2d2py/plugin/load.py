@@ -14,7 +14,7 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.plugin import declare
-from n2d2py.plugin.places import check, enter, lists, registries
+from n2d2py.plugin.registration import check, enter, lists, registries
 from n2d2py.registry import Duplicate
 
 __all__ = ["GROUP", "isolated", "load_plugin", "load_plugins"]

@@ -15,7 +15,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
@@ -64,7 +64,7 @@ def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]
     """By the tensor whose integers they move, the layers that pad it with a constant other than 0."""
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        pads = isinstance(node.op, ArrayTake) and node.op.fill != 0 and node.output in source
+        pads = isinstance(node.op, ArrayIndexSelect) and node.op.fill != 0 and node.output in source
         if pads and any(offset < 0 for axis in node.op.offsets for offset in axis):
             found.setdefault(source[node.output], []).append(node)
     return found

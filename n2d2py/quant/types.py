@@ -12,8 +12,8 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
+from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.islands import float_tensors
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.thresholds import activation_threshold

@@ -9,7 +9,7 @@ from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
-from n2d2py.quant.imported import without_rounding
+from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
 
 __all__ = ["fuse_stage"]

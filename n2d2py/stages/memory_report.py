@@ -20,8 +20,8 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.integer.residual_add import addable
-from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params, smaller_plan
 
@@ -32,7 +32,7 @@ def report_problem(graph: Graph, bits: int) -> MemoryProblem:
     """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types
     where it comes quantized to so many."""
     if is_quantized(graph) and bits == 8:
-        return memory_problem(quantize_imported(graph, QuantOptions())[0])
+        return memory_problem(quantize_prequantized(graph, QuantOptions())[0])
     problem = memory_problem(float_graph(graph, -32))
     size = abs(bits) // 8
     return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
@@ -43,7 +43,7 @@ def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) 
     if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
         return problem
     fits = (
-        addable(quantize_imported(graph, QuantOptions())[0])
+        addable(quantize_prequantized(graph, QuantOptions())[0])
         if is_quantized(graph)
         else addable(float_graph(graph, -32), typed=False)
     )

@@ -10,8 +10,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
-from n2d2py.quant.imported import quantize_imported
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
 from n2d2py.stages.calibrate import Calibration
@@ -63,8 +63,8 @@ def quantize_stage(
     chosen = quant_options(calibrated.options, options, network.options.target)
     quality = calibrated.options.quality
     if observed is None:
-        check_imported(options.bits, given)
-        graph, real = quantize_imported(network.graph, chosen)
+        check_prequantized(options.bits, given)
+        graph, real = quantize_prequantized(network.graph, chosen)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
@@ -94,7 +94,7 @@ _WITHOUT_EFFECT = (
 """Options that choose integers, which a quantized network brings."""
 
 
-def check_imported(bits: int, given: Collection[str]) -> None:
+def check_prequantized(bits: int, given: Collection[str]) -> None:
     """Warns of options that have no effect on a network that comes quantized.
 
     Raises:

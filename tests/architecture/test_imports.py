@@ -25,7 +25,7 @@ FLOORS = (
         "n2d2py.frontend.ini.weights",
         "n2d2py.frontend.onnx.contract",
         "n2d2py.frontend.onnx.external",
-        "n2d2py.frontend.onnx.grids",
+        "n2d2py.frontend.onnx.weight_scales",
         "n2d2py.frontend.onnx.model",
         "n2d2py.frontend.onnx.skeleton",
         "n2d2py.frontend.onnx.tensors",

@@ -14,7 +14,7 @@ from support.conformance_cases import EXCLUDED, LISTED, Case, Outcome, load_case
 
 from n2d2py.errors import ErrorList, N2D2Error  # noqa: E402
 from n2d2py.frontend.onnx.contract import supported_operators  # noqa: E402
-from n2d2py.quant.islands import float_layers, insert_conversions  # noqa: E402
+from n2d2py.quant.float_fallback import float_layers, insert_conversions  # noqa: E402
 
 __all__ = ["page"]
 

@@ -60,7 +60,7 @@ def types(folder) -> dict[str, str]:
     return {info.name: info.type.name for info in n2d2py.load_simulator(folder).info.layers}
 
 
-def test_islands_and_wide_layers_of_the_parameters(tmp_path):
+def test_float_fallback_and_wide_layers_of_the_parameters(tmp_path):
     folder = mixed_export(
         tmp_path,
         "[grouped]\nQuantize=0\n[largest]\nQuantize=0\n[depthwise]\nQuantBits=16\n"

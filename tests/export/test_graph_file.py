@@ -12,16 +12,16 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
 from n2d2py.graph.forms import Aligned, Custom, Dequantized, Form, Interpolated, Moved, Real, Rescaled, Table, Weighted
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
-from n2d2py.operators.arrays.order import ArrayOrder
-from n2d2py.operators.arrays.product import ArrayProduct
-from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
-from n2d2py.operators.arrays.take import ArrayTake
-from n2d2py.operators.arrays.window import ArrayWindow
+from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
+from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
@@ -33,6 +33,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
@@ -41,7 +42,6 @@ from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.simulator import simulate
@@ -71,22 +71,22 @@ OPS = [
     Unpool((2, 2), (2, 2)),
     LRN(3, 1e-3),
     Normalize("L2"),
-    Take(((1, 0), None, (0, 0, 2))),
+    IndexSelect(((1, 0), None, (0, 0, 2))),
     DepthToSpace(2, True),
     SpaceToDepth(2),
     ArrayGather(2, 3, 4, 2, True),
     ArrayScatter(1, 3, 2, 2, combine="add"),
     ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
-    ArrayJoin(2, (1, 3), (0, -1)),
+    ArrayConcat(2, (1, 3), (0, -1)),
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
     ArrayNorm(2, 3, 1e-5),
     ArraySoftmax(2, 3, 4, True),
-    ArrayProduct((2, 3, 4), (2, 4, 5)),
+    ArrayMatMul((2, 3, 4), (2, 4, 5)),
     ArrayReduce("Sum", (2, 3), (1,)),
-    ArrayScan(1, 4, 2, reverse=True),
-    ArrayOrder(1, 4, 2, 3, False),
-    ArrayTake(6, ((0, 2), (1, 0)), -1.0),
-    ArrayWindow("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
+    ArrayCumSum(1, 4, 2, reverse=True),
+    ArrayTopK(1, 4, 2, 3, False),
+    ArrayIndexSelect(6, ((0, 2), (1, 0)), -1.0),
+    ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
     Convert(True),
     PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),
 ]

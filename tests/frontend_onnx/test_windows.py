@@ -12,7 +12,7 @@ from onnx import helper
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.arrays.window import ArrayWindow
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
@@ -65,7 +65,7 @@ def refusal(one_node):
 
 
 def windows(graph) -> list[str]:
-    return [node.op.function for node in graph.nodes if isinstance(node.op, ArrayWindow)]
+    return [node.op.function for node in graph.nodes if isinstance(node.op, ArrayConvPool)]
 
 
 PLACES = {

@@ -15,8 +15,8 @@ from support.kernel_sweep import SLOW_BUILDS, need
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.functions import Abs, Elu, Erf, Exp, Gelu, GeluTanh, HardSigmoid, HardSwish, Log, Mish, Softsign, Sqrt
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.take import Take
 
 FUNCTIONS = (
     Abs(),
@@ -61,7 +61,7 @@ def takes(sweep: Sweep) -> list[harness.Case]:
         ((1, 3, 2, 2), ((2,), (1,), (0, 0, 0))),
     ]
     return [
-        sweep.move(Take(indices), shape, kind, next(placed))
+        sweep.move(IndexSelect(indices), shape, kind, next(placed))
         for (shape, indices), kind in zip(shapes, cycle((U8, FLOAT32, S16, FLOAT64, S8)))
     ]
 

@@ -15,8 +15,8 @@ from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64
 from n2d2py.operators.functions import Tanh
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.take import Take
 
 
 def turned(channels: int, groups: int, first: int = 0, count: int | None = None) -> tuple[int, ...]:
@@ -42,10 +42,13 @@ def shuffles(sweep: Sweep) -> list[harness.Case]:
     ):
         made.append(
             sweep.move(
-                Take((turned(channels, groups, first, count), None, None)), (1, channels, 3, 5), next(kinds), next(placed)
+                IndexSelect((turned(channels, groups, first, count), None, None)),
+                (1, channels, 3, 5),
+                next(kinds),
+                next(placed),
             )
         )
-    made.append(sweep.move(Take((tuple(range(3, 290)), None, (2, 0, 1))), (1, 300, 2, 3), U8, "strided"))
+    made.append(sweep.move(IndexSelect((tuple(range(3, 290)), None, (2, 0, 1))), (1, 300, 2, 3), U8, "strided"))
     return made
 
 

@@ -85,7 +85,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     Equivalent(
         "n2d2py/operators/arrays/window/op.py",
-        "ArrayWindow._convolve",
+        "ArrayConvPool._convolve",
         "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",
         "weights.astype(wide).reshape(-2, 1, self.groups, self.outputs // self.groups, depth)",
         "NumPy takes every negative size as the one to be found.",

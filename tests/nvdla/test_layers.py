@@ -12,9 +12,9 @@ from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, SDP
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.take import Take
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
 SHAPE = (6, 14, 13)
@@ -327,7 +327,7 @@ TAKEN = {
 @pytest.mark.parametrize("last", [False, True])
 def test_chosen_channels_lines_and_columns(case, last, config, precision):
     net = Net((64, 6, 7))
-    y = net.add("t", Take(TAKEN[case]), net.conv("a", "x", 64, (1, 1), activation=RELU))
+    y = net.add("t", IndexSelect(TAKEN[case]), net.conv("a", "x", 64, (1, 1), activation=RELU))
     graph = net.done(y if last else net.conv("b", y, 5, (1, 1)))
     x = samples((64, 6, 7))
     quantized, lowered, program = compiled(graph, config, precision, x)
@@ -342,7 +342,7 @@ def test_chosen_channels_lines_and_columns(case, last, config, precision):
 def test_whole_atoms_of_channels_cost_nothing():
     net = Net((16, 6, 7))
     y = net.conv("a", "x", 64, activation=RELU)
-    graph = net.done(net.conv("b", net.add("t", Take((tuple(range(32, 64)), None, None)), y), 5))
+    graph = net.done(net.conv("b", net.add("t", IndexSelect((tuple(range(32, 64)), None, None)), y), 5))
     _, lowered, _ = compiled(graph, "nv_large", INT8, samples((16, 6, 7)))
     assert [layer.name for layer in lowered.layers] == ["a", "b"]
 
@@ -352,6 +352,6 @@ def test_whole_atoms_of_channels_cost_nothing():
 )
 def test_lines_in_another_order_are_refused(indices):
     net = Net((8, 12, 6))
-    graph = net.done(net.add("t", Take(indices), net.conv("a", "x", 8, (1, 1))))
+    graph = net.done(net.add("t", IndexSelect(indices), net.conv("a", "x", 8, (1, 1))))
     with pytest.raises(N2D2Error, match=r"E715.*lines or columns in an order of their own, or more than 8 apart"):
         compiled(graph, "nv_small", INT8, samples((8, 12, 6)))

@@ -17,6 +17,7 @@ from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
@@ -25,7 +26,6 @@ from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
-from n2d2py.operators.take import Take
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.reference.executor import run_graph
@@ -63,7 +63,7 @@ LAYERS = {
     "SpaceToDepth": (SpaceToDepth(2), [(12, 6, 10)], {}, (48, 3, 5), 0),
     "SpaceToDepth, channels first": (SpaceToDepth(3, True), [(2, 6, 9)], {}, (18, 2, 3), 0),
     "Padding": (Padding((1, 2, -3, 4)), [(12, 7, 10)], {}, (12, 5, 16), 0),
-    "Take": (Take(((1, 1, 0), None, (9, 3))), [(12, 7, 10)], {}, (3, 7, 2), 0),
+    "IndexSelect": (IndexSelect(((1, 1, 0), None, (9, 3))), [(12, 7, 10)], {}, (3, 7, 2), 0),
     "Nearest": (Resize((3, 25)), [(12, 7, 10)], {}, (12, 3, 25), 0),
     "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
     "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.take import ArrayTake
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.take import Take
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.remove_layout import RemoveReshape
 
 
-def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> ArrayTake:
+def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> ArrayIndexSelect:
     """A shuffle of the channels of a flattened image, of which `count` elements from `first` on are kept."""
     order = np.arange(channels * pixels).reshape(groups, -1, pixels).transpose(1, 0, 2).reshape(-1)
-    return ArrayTake(channels * pixels, (tuple(int(i) for i in order[first:][:count]),))
+    return ArrayIndexSelect(channels * pixels, (tuple(int(i) for i in order[first:][:count]),))
 
 
 def test_a_shuffle_of_channels_is_a_take(build, run, kinds):
@@ -29,8 +29,8 @@ def test_a_shuffle_of_channels_is_a_take(build, run, kinds):
     b.layer("last", Activation(Clip(0)), "back")
     after, _ = run(run(b.done("last"), LiftChannels())[0], RemoveReshape())
     after.prune()
-    assert kinds(after) == [("r", "Activation"), ("s_channels", "Take"), ("last", "Activation")]
-    assert after.node("s_channels").op == Take(((0, 3, 1, 4, 2, 5), None, None))
+    assert kinds(after) == [("r", "Activation"), ("s_channels", "IndexSelect"), ("last", "Activation")]
+    assert after.node("s_channels").op == IndexSelect(((0, 3, 1, 4, 2, 5), None, None))
 
 
 def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
@@ -38,18 +38,18 @@ def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
     b.layer("flat", Reshape((16,)))
     b.layer("s", shuffle(4, 2, 4), "flat")
     for name, half in (("a", range(8)), ("b", range(8, 16))):
-        b.layer(name, ArrayTake(16, (tuple(half),)), "s")
+        b.layer(name, ArrayIndexSelect(16, (tuple(half),)), "s")
     b.layer("joined", Concat(), ["b", "a"])
     after, _ = run(run(b.done("joined"), LiftChannels())[0], MergeTake())
     after.prune()
-    assert [kind for _, kind in kinds(after)] == ["Take", "Take", "Concat", "Reshape"]
+    assert [kind for _, kind in kinds(after)] == ["IndexSelect", "IndexSelect", "Concat", "Reshape"]
     assert [n.op.indices[0] for n in after.nodes[:2]] == [(0, 2), (1, 3)] and after.node("joined_channels").op == Concat()
 
 
 def test_parts_of_channels_and_images_of_two_sizes_stay(build, run, reason):
     b = build(4, 2, 2)
     b.layer("flat", Reshape((16,)))
-    b.layer("s", ArrayTake(16, (tuple(range(2, 10)),)), "flat")
+    b.layer("s", ArrayIndexSelect(16, (tuple(range(2, 10)),)), "flat")
     assert reason(run(b.done("s"), LiftChannels())[1]) == "s: it takes no whole channels"
     b = build(4, 2, 2)
     b.layer("wide", Reshape((2, 4, 2)))

@@ -27,10 +27,10 @@ from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.equalize import equalize
-from n2d2py.quant.imported import quantize_imported
-from n2d2py.quant.islands import insert_conversions
+from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types import choose_types
@@ -213,7 +213,7 @@ def quantized(name: str, chosen: str) -> QuantGraph:
     """As the stage `calibrate` does it."""
     graph, options, x = fused(name), QuantOptions(**OPTIONS[chosen]), stimuli()
     if name.startswith("quantized"):
-        return quantize_imported(graph, options)[0]
+        return quantize_prequantized(graph, options)[0]
     graph, samples = insert_conversions(graph), [x[:8], x[8:16]]
     if options.equalize and not options.per_output:
         graph = equalize(graph)

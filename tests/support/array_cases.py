@@ -13,16 +13,16 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.graph.forms import Real
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
-from n2d2py.operators.arrays.join import ArrayJoin
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
-from n2d2py.operators.arrays.order import ArrayOrder
-from n2d2py.operators.arrays.product import ArrayProduct
-from n2d2py.operators.arrays.reduce.op import REDUCTIONS, ArrayReduce, ArrayScan
-from n2d2py.operators.arrays.take import ArrayTake
-from n2d2py.operators.arrays.window import ArrayWindow
+from n2d2py.operators.arrays.reduce.op import REDUCTIONS, ArrayCumSum, ArrayReduce
+from n2d2py.operators.arrays.topk import ArrayTopK
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
@@ -200,7 +200,7 @@ class Arrays:
         else:
             axes = [np.concatenate([[-1] * self.rng.integers(3), axis, [-1] * self.rng.integers(1, 3)]) for axis in axes]
         fill = 1.0 if form == "pad" and self.rng.integers(2) else 0.0
-        op = ArrayTake(prod(dims), tuple(tuple(int(i) for i in axis) for axis in axes), fill)
+        op = ArrayIndexSelect(prod(dims), tuple(tuple(int(i) for i in axis) for axis in axes), fill)
         x = self.values(op.size, kind.dtype.name)
         x = x if kind.is_float or kind.plain else np.clip(x, kind.qmin, kind.qmax)
         return self.case(op, [x], [kind], kind, f"{form} of {dims}")
@@ -217,7 +217,7 @@ class Arrays:
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
             made.append(
                 self.case(
-                    ArrayJoin(outer, lengths, slots, result_kind(kind)),
+                    ArrayConcat(outer, lengths, slots, result_kind(kind)),
                     [self.values(outer * n, kind) for n in lengths],
                     [element(kind)] * len(lengths),
                     element(kind),
@@ -273,7 +273,7 @@ class Arrays:
                     outer, size, inner = (int(n) for n in self.rng.integers(1, 6, 3))
                     made.append(
                         self.case(
-                            ArrayScan(outer, size, inner, *flags, result_kind(kind)),
+                            ArrayCumSum(outer, size, inner, *flags, result_kind(kind)),
                             [self.values(outer * size * inner, kind)],
                             [element(kind)],
                             element(kind),
@@ -288,7 +288,7 @@ class Arrays:
 
     def order(self, kind: str, largest: bool) -> Case:
         outer, size, inner = (int(n) for n in self.rng.integers(1, 9, 3))
-        op = ArrayOrder(outer, size, inner, int(self.rng.integers(1, size, endpoint=True)), largest)
+        op = ArrayTopK(outer, size, inner, int(self.rng.integers(1, size, endpoint=True)), largest)
         x = self.values(outer * size * inner, kind, str(self.rng.choice(["", "small", "wide"])))
         x = np.round(x) if kind in REALS else x  # so that some are equal
         return self.case(op, [x], [element(kind)], element("int64"), f"{kind} {op}")
@@ -332,7 +332,7 @@ class Arrays:
         m, k, n = (int(v) for v in self.rng.integers(1, 8, 3))
         batch = self.dims(lead, 3) if lead else ()
         a, b = ((*(1 if self.rng.integers(3) == 0 else v for v in batch), *tail) for tail in ((m, k), (k, n)))
-        op = ArrayProduct(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result))
+        op = ArrayMatMul(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result))
         return self.case(
             op,
             [self.values(prod(a), left), self.values(prod(b), right)],
@@ -355,7 +355,7 @@ class Arrays:
         channels, batch = 2 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         outputs = groups * int(self.rng.integers(1, 4)) if function == "Conv" else channels
         counted = (0, 0, 0) if function == "Average" and self.rng.integers(2) else None
-        op = ArrayWindow(
+        op = ArrayConvPool(
             function,
             (batch, channels, *size),
             outputs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Graph
-from n2d2py.operators.take import Take
+from n2d2py.operators.index_select import IndexSelect
 from support.nvdla_networks import RELU, Concat, ElemWise, Net, Pool
 
 __all__ = ["random_network"]
@@ -92,7 +92,7 @@ class _Grower:
         c, h, _ = self.shape(x)
         channels = self.random.permutation(c)[: max(1, c - 2)] if self.random.integers(2) else np.arange(c // 2, c)
         rows = tuple(range(1, h)) if h > 3 and self.random.integers(2) else None
-        return self.net.add(self.name("take"), Take((tuple(int(one) for one in channels), rows, None)), x)
+        return self.net.add(self.name("take"), IndexSelect((tuple(int(one) for one in channels), rows, None)), x)
 
     def fc(self, x: str) -> str:
         return self.net.fc(self.name("fc"), x, int(self.random.integers(1, 80)))

@@ -17,10 +17,10 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.take import Take
 
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
@@ -164,7 +164,7 @@ def _flip(context: LayerContext, tensor: str) -> None:
     h, w = context.graph.shape(tensor)[2:]
     rows = tuple(reversed(range(h))) if context.values["VerticalFlip"] else None
     columns = tuple(reversed(range(w))) if context.values["HorizontalFlip"] else None
-    context.add(Take((None, rows, columns)), [tensor])
+    context.add(IndexSelect((None, rows, columns)), [tensor])
 
 
 _GRAY = (0.114, 0.587, 0.299)
@@ -189,7 +189,7 @@ def _color_space(context: LayerContext, tensor: str) -> None:
             "Transformation",
         )
     _three_channels(context, tensor, "ColorSpace")
-    context.add(Identity() if space == "BGR" else Take(((2, 1, 0), None, None)), [tensor])
+    context.add(Identity() if space == "BGR" else IndexSelect(((2, 1, 0), None, None)), [tensor])
 
 
 def _channel_extraction(context: LayerContext, tensor: str) -> None:
@@ -203,7 +203,7 @@ def _channel_extraction(context: LayerContext, tensor: str) -> None:
         )
     _three_channels(context, tensor, "CSChannel")
     if name != "Gray":
-        context.add(Take(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
+        context.add(IndexSelect(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
         return
     weights = np.array(_GRAY, np.float32).reshape(1, 3, 1, 1)
     context.add(Conv(), [tensor], {"weights": weights, "bias": np.zeros(1, np.float32)})

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from n2d2py.frontend.onnx.grids import weight_scales
 from n2d2py.frontend.onnx.tensors import Tensors
 from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.weight_scales import weight_scales
 from n2d2py.graph import Node, complete_params
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, make_operator
@@ -182,7 +182,7 @@ class Builder(Tensors):
             role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
         }
         given, unbiased = complete_params(checked)
-        grid = None if weights_at is None else self.grids.get(node.inputs[weights_at])
+        grid = None if weights_at is None else self.weight_scales.get(node.inputs[weights_at])
         if grid is not None:
             scales = weight_scales(grid, len(given["weights"]))
             given |= {} if scales is None else {"weight_scales": scales}

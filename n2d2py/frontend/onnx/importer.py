@@ -16,11 +16,11 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, grids, qoperators
+from n2d2py.frontend.onnx import folding, qoperators, weight_scales
 from n2d2py.frontend.onnx.contract import Builder, Converter, OnnxNode, Unsupported, find_array_converter, find_converter
-from n2d2py.frontend.onnx.ends import add_inputs, set_outputs
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.initial import set_initial_values
+from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.tensors import tensors_read
@@ -232,9 +232,9 @@ class _Walk:
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
-        if proto.op_type in grids.MOVES and proto.input[0] in builder.grids:
-            values = [builder.grids.get(name, value) for name, value in zip(proto.input, values, strict=True)]
-            builder.grids[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
+        if proto.op_type in weight_scales.MOVES and proto.input[0] in builder.weight_scales:
+            values = [builder.weight_scales.get(name, value) for name, value in zip(proto.input, values, strict=True)]
+            builder.weight_scales[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
         return True
 
     def _expand(self, proto: onnx.NodeProto) -> None:

@@ -82,7 +82,7 @@ class Tensors:
         whole: the first axes of inputs belong to each stimulus.
         is_batched: the first axes of inputs have a fixed size above 1: stimuli side by side.
         read: ONNX tensors that a node reads, and the model's outputs.
-        grids: the scale of each element of a constant that a DequantizeLinear gave.
+        weight_scales: the scale of each element of a constant that a DequantizeLinear gave.
         plain_integers: the network has no static scales: integers of the file are integers of a fixed type.
         integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
     """
@@ -92,7 +92,7 @@ class Tensors:
         self.graph = graph
         self.constants: dict[str, np.ndarray] = dict(model.constants)
         self.names: dict[str, str] = {}
-        self.grids: dict[str, np.ndarray] = {}
+        self.weight_scales: dict[str, np.ndarray] = {}
         self.integers: set[str] = set()
         self.arrays: dict[str, str] = {}
         self.dims: dict[str, Shape] = {}

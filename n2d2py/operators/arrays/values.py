@@ -12,8 +12,8 @@ from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, Builder, OnnxNode, U
 from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
-from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.base import Op
 
 __all__ = ["Arrays", "onnx_array"]
@@ -100,7 +100,7 @@ class Arrays:
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
         """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_lines(len(axis) for axis in offsets)
-        op = ArrayTake(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
+        op = ArrayIndexSelect(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
             positions, filled = op.positions()
             made = value.constant.reshape(-1)[positions].copy()

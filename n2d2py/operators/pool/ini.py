@@ -15,8 +15,8 @@ from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Function
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.take import Take
 
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
@@ -76,7 +76,7 @@ def _check_size(context: LayerContext, size: int, limit: int) -> None:
 def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     """A pool over the windows of several channels: `mapping` (outputs, channels), true where one feeds the other.
 
-    Outputs of the same channels are computed once. One channel for each output: Take, then the pool. Average: the
+    Outputs of the same channels are computed once. One channel for each output: IndexSelect, then the pool. Average: the
     convolution whose weights are 1 / (window * channels of the output). Max: the pool of every channel, then the
     element-wise maximum of the first channel of each output, of its second one, and so on.
 
@@ -95,7 +95,7 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
         _add(context, op, mapping, tensor, activation, None)
         return
     once = _add(context, op, rows, tensor, activation, "once")
-    context.add(Take((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
+    context.add(IndexSelect((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
 
 
 def _add(
@@ -141,5 +141,5 @@ def _add(
         ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
 
 
-def _channels(chosen: np.ndarray) -> Take:
-    return Take((tuple(chosen.tolist()), None, None))
+def _channels(chosen: np.ndarray) -> IndexSelect:
+    return IndexSelect((tuple(chosen.tolist()), None, None))

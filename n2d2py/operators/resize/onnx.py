@@ -11,8 +11,8 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import take
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.take import take
 
 _LINEAR = {
     "half_pixel": "HalfPixel",

@@ -9,7 +9,7 @@ from n2d2py.quant.forming import moved
 __all__ = ["Moving", "MovingAnything"]
 
 
-@quantizer("Padding", "Take", "DepthToSpace", "SpaceToDepth", "Dropout", "ArrayTake")
+@quantizer("Padding", "IndexSelect", "DepthToSpace", "SpaceToDepth", "Dropout", "ArrayIndexSelect")
 class Moving(Quantizer):
     """No arithmetic."""
 

@@ -100,7 +100,7 @@ def map_elements(layer: Layer) -> LayerCode:
     return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(_operands(layer))))
 
 
-@cpp("ArrayTake")
+@cpp("ArrayIndexSelect")
 def take(layer: Layer) -> LayerCode:
     """The C++ of a reordering: progressions as loops, everything else by tables."""
     op, first = layer.op, 0
@@ -130,15 +130,15 @@ def take(layer: Layer) -> LayerCode:
         "Fill": Expression(value.name, (value,)),
     }
     config = layer.config("elements in another order", types, {"First": first})
-    return layer.code("array_move", layer.call("arrayTake", config))
+    return layer.code("array_move", layer.call("arrayIndexSelect", config))
 
 
-@cpp("ArrayJoin")
+@cpp("ArrayConcat")
 def join(layer: Layer) -> LayerCode:
     """The C++ of a concatenation."""
     op, calls, first = layer.op, [], 0
     for operand, length in zip(_operands(layer), op.lengths, strict=True):
-        calls.append(Call("n2d2::arrayJoin", (op.outer, length, sum(op.lengths), first), (operand, _output(layer))))
+        calls.append(Call("n2d2::arrayConcat", (op.outer, length, sum(op.lengths), first), (operand, _output(layer))))
         first += length
     return layer.code("array_move", *calls)
 
@@ -160,19 +160,19 @@ def reduce(layer: Layer) -> LayerCode:
     return layer.code("array_reduce", layer.call(kernel, layer.config(op.function, types, {})))
 
 
-@cpp("ArrayOrder")
+@cpp("ArrayTopK")
 def order(layer: Layer) -> LayerCode:
     """The C++ of positions in order."""
     op = layer.op
-    return _run(layer, "array_reduce", "arrayOrder", (op.outer, op.size, op.inner, op.count, bool(op.largest)))
+    return _run(layer, "array_reduce", "arrayTopK", (op.outer, op.size, op.inner, op.count, bool(op.largest)))
 
 
-@cpp("ArrayScan")
+@cpp("ArrayCumSum")
 def scan(layer: Layer) -> LayerCode:
     """The C++ of running sums."""
     op = layer.op
     flags = map(bool, (op.exclusive, op.reverse, op.product))
-    return _run(layer, "array_reduce", "arrayScan", (op.outer, op.size, op.inner, *flags))
+    return _run(layer, "array_reduce", "arrayCumSum", (op.outer, op.size, op.inner, *flags))
 
 
 @cpp("ArraySoftmax")
@@ -202,15 +202,15 @@ def interpolate(layer: Layer) -> LayerCode:
     return _run(layer, "array_norm", "arrayInterpolate", sizes, operands)
 
 
-@cpp("ArrayProduct")
+@cpp("ArrayMatMul")
 def product(layer: Layer) -> LayerCode:
     """The C++ of a matrix product."""
     op = layer.op
     axes = loops(op.batch, [_broadcast(op.left)[:-2], _broadcast(op.right)[:-2]])
-    return _run(layer, "array_product", "arrayProduct", (axes, op.left[-2], op.left[-1], op.right[-1]), _operands(layer))
+    return _run(layer, "array_matmul", "arrayMatMul", (axes, op.left[-2], op.left[-1], op.right[-1]), _operands(layer))
 
 
-@cpp("ArrayWindow")
+@cpp("ArrayConvPool")
 def window(layer: Layer) -> LayerCode:
     """The C++ of a convolution or a pool of up to three axes."""
     op = layer.op
@@ -241,7 +241,7 @@ def window(layer: Layer) -> LayerCode:
     else:
         pools = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
         call = Call("n2d2::arrayPool", (config, f"n2d2::{pools[op.function]} "), (operands[0], _output(layer)))
-    return layer.code("array_product", call)
+    return layer.code("array_matmul", call)
 
 
 @cpp("ArrayGather")

@@ -5,11 +5,11 @@ from n2d2py.export.nvdla.layers import (  # noqa: F401
     deconvolution,
     elements,
     elementwise,
+    index_select,
     moves,
     normalization,
     pooling,
     resize,
-    take,
     weighted,
 )
 from n2d2py.export.nvdla.layers.moves import plan_concatenations

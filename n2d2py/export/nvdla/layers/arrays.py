@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.layers.take import choose
+from n2d2py.export.nvdla.layers.index_select import choose
 from n2d2py.export.nvdla.lower import Lowering, chw
 from n2d2py.graph import QuantNode
 
@@ -21,7 +21,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    if middle.op.kind != "ArrayTake" or not _positions(state, node, middle, last):
+    if middle.op.kind != "ArrayIndexSelect" or not _positions(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
     return True

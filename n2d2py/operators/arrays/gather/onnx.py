@@ -10,7 +10,7 @@ from n2d2py.errors import InternalError
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.take.onnx import gather_constant
+from n2d2py.operators.arrays.index_select.onnx import gather_constant
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 

@@ -1,5 +1,5 @@
 """Sums, means, extremes and their positions over axes; running sums along one."""
 
-from n2d2py.operators.arrays.reduce.op import ArrayReduce, ArrayScan
+from n2d2py.operators.arrays.reduce.op import ArrayCumSum, ArrayReduce
 
-__all__ = ["ArrayReduce", "ArrayScan"]
+__all__ = ["ArrayCumSum", "ArrayReduce"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.operators.arrays.reduce import ArrayReduce, ArrayScan
+from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 __all__ = ["reduced"]
@@ -65,7 +65,7 @@ def _scan(product: bool):
     def convert(a: Arrays) -> None:
         x = a.tensor(a.value(0))
         axis = a.node.axis_of(int(a.node.constant(1, "axis").reshape(-1)[0]), len(x.dims))
-        op = ArrayScan(
+        op = ArrayCumSum(
             prod(x.dims[:axis]),
             x.dims[axis],
             prod(x.dims[axis + 1 :]),

@@ -14,7 +14,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["REDUCTIONS", "ArrayReduce", "ArrayScan"]
+__all__ = ["REDUCTIONS", "ArrayCumSum", "ArrayReduce"]
 
 
 def _last(function):
@@ -94,7 +94,7 @@ class ArrayReduce(ArrayOp):
 
 @register
 @dataclass(frozen=True)
-class ArrayScan(ArrayOp):
+class ArrayCumSum(ArrayOp):
     """Running sums (products with `product`) along the middle axis of (outer, size, inner).
 
     `exclusive`: without the element itself; `reverse`: from the last element on.
@@ -107,7 +107,7 @@ class ArrayScan(ArrayOp):
     reverse: bool = False
     product: bool = False
     result: str = ""
-    kind: ClassVar[str] = "ArrayScan"
+    kind: ClassVar[str] = "ArrayCumSum"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (self.outer * self.size * self.inner,)

@@ -13,8 +13,8 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.order import ArrayOrder
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
@@ -89,7 +89,7 @@ def _formless(graph: Graph) -> set[str]:
 
 def _is_ordered(node: Node) -> bool:
     """Positions of extremes are the same among the integers."""
-    return isinstance(node.op, ArrayOrder) or (isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED)
+    return isinstance(node.op, ArrayTopK) or (isinstance(node.op, ArrayReduce) and node.op.function in _ORDERED)
 
 
 def _follows(node: Node, graph: Graph) -> bool:

@@ -10,8 +10,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.order import ArrayOrder
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
@@ -24,7 +24,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
-from n2d2py.quant.islands import float_layers, float_tensors, insert_conversions
+from n2d2py.quant.float_fallback import float_layers, float_tensors, insert_conversions
 
 SHAPE = (1, 3, 4, 4)
 
@@ -254,7 +254,7 @@ def test_asked_for_it_is_computed_in_floating_point():
 def test_positions_of_extremes_are_found_among_the_integers():
     """Of integers and of real numbers: nothing is converted for them."""
     found = [ArrayReduce(name, (7,), (0,), "int64") for name in ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")]
-    for op in (*found, ArrayOrder(1, 7, 1, 2)):
+    for op in (*found, ArrayTopK(1, 7, 1, 2)):
         graph = network(("y", op, "x"), inputs=["x"], shape=(1, 7))
         assert float_layers(graph) == set() and insert_conversions(graph) is graph
         graph = network(("s", Softmax(), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))

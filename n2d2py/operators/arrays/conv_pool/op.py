@@ -13,14 +13,14 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayWindow"]
+__all__ = ["ArrayConvPool"]
 
 Triple = tuple[int, int, int]
 
 
 @register
 @dataclass(frozen=True)
-class ArrayWindow(ArrayOp):
+class ArrayConvPool(ArrayOp):
     """Windows over x of (batch, channels, D, H, W): operand 0; result (batch, outputs, D', H', W').
 
     Conv: operand 1 are weights (outputs, channels / groups, kernel). Max, Average, Lp (of order `order`), and MaxIndex:
@@ -46,7 +46,7 @@ class ArrayWindow(ArrayOp):
     column_major: bool = False
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayWindow"
+    kind: ClassVar[str] = "ArrayConvPool"
 
     def operand_sizes(self) -> tuple[int, ...]:
         weights = self.outputs * (self.dims[1] // self.groups) * prod(self.kernel)

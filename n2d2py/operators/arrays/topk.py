@@ -18,12 +18,12 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["ArrayOrder"]
+__all__ = ["ArrayTopK"]
 
 
 @register
 @dataclass(frozen=True)
-class ArrayOrder(ArrayOp):
+class ArrayTopK(ArrayOp):
     """Positions (outer, count, inner) of the `count` largest elements along the middle axis of (outer, size, inner).
 
     The largest comes first (the smallest without `largest`), of equal ones the one with the lower position. What is not
@@ -36,7 +36,7 @@ class ArrayOrder(ArrayOp):
     count: int
     largest: bool = True
     result: str = "int64"
-    kind: ClassVar[str] = "ArrayOrder"
+    kind: ClassVar[str] = "ArrayTopK"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return (self.outer * self.size * self.inner,)
@@ -67,14 +67,14 @@ def _top(a: Arrays) -> None:
         raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
     outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])
     dims = (*x.dims[:axis], count, *x.dims[axis + 1 :])
-    found = a.add(ArrayOrder(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
+    found = a.add(ArrayTopK(outer, size, inner, count, bool(a.node.attribute("largest", 1))), [x], dims, label="order")
     if a.node.outputs[0]:
         values = ArrayGather(outer, size, inner, count, True, a.slots([x, found]), x.kind)
         a.bind(a.add(values, [x, found], dims, label="values"))
     a.bind(found, 1)
 
 
-@onnx_emitter("ArrayOrder")
+@onnx_emitter("ArrayTopK")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))

@@ -1,5 +1,5 @@
 """Convolutions and pools over up to three axes, with weights that may be computed in the network."""
 
-from n2d2py.operators.arrays.window.op import ArrayWindow
+from n2d2py.operators.arrays.conv_pool.op import ArrayConvPool
 
-__all__ = ["ArrayWindow"]
+__all__ = ["ArrayConvPool"]

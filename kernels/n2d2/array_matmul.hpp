@@ -1,10 +1,10 @@
 // Matrix products, convolutions and pools of arrays, sums in double (of integers in 64 bits) in one order.
 //
-//   arrayProduct  out[...][m][n] = sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
-//   arrayWindow   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
+//   arrayMatMul  out[...][m][n] = sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
+//   arrayConvPool   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
 //                 maximum, its position, average, p-norm. What lies outside the input is left out.
-#ifndef N2D2_ARRAY_PRODUCT_HPP
-#define N2D2_ARRAY_PRODUCT_HPP
+#ifndef N2D2_ARRAY_MATMUL_HPP
+#define N2D2_ARRAY_MATMUL_HPP
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
@@ -40,7 +40,7 @@ struct ProductBody {
 };
 
 template <class Axes, int M, int K, int N, class A, class B, class R>
-N2D2_INLINE void arrayProduct(const A* a, const B* b, R* out) {
+N2D2_INLINE void arrayMatMul(const A* a, const B* b, R* out) {
     const ProductBody<M, K, N, A, B, R> body = {a, b, out};
     Axes::run(body, 0, 0, 0, 0);
 }
@@ -204,4 +204,4 @@ N2D2_INLINE void arrayPool(const A* in, R* out) {
 
 }  // namespace n2d2
 
-#endif  // N2D2_ARRAY_PRODUCT_HPP
+#endif  // N2D2_ARRAY_MATMUL_HPP

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, onnx_array
-from n2d2py.operators.arrays.window import ArrayWindow
 
 __all__ = ["convolved"]
 
@@ -66,12 +66,12 @@ def window(
     column_major: bool = False,
     result: str | None = None,
 ) -> Value:
-    """An ArrayWindow whose result has the axes of x."""
+    """An ArrayConvPool whose result has the axes of x."""
     if min(size) < 1:
         raise Unsupported("its result has no elements")
     operands = [a.tensor(x)] if weights is None else [x, weights]
     dims = (x.dims[0], x.dims[1], *_three(x.dims[2:]))
-    op = ArrayWindow(
+    op = ArrayConvPool(
         function,
         dims,
         outputs,

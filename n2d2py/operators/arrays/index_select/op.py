@@ -12,12 +12,12 @@ import numpy as np
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayTake"]
+__all__ = ["ArrayIndexSelect"]
 
 
 @register
 @dataclass(frozen=True)
-class ArrayTake(ArrayOp):
+class ArrayIndexSelect(ArrayOp):
     """y[i, j, ...] = x[offsets[0][i] + offsets[1][j] + ...] of `size` elements; `fill` where an offset is negative.
 
     Transpositions, slices, gathering by constant indices, repetition and padding are all of this form.
@@ -26,7 +26,7 @@ class ArrayTake(ArrayOp):
     size: int
     offsets: tuple[tuple[int, ...], ...]
     fill: float = 0.0
-    kind: ClassVar[str] = "ArrayTake"
+    kind: ClassVar[str] = "ArrayIndexSelect"
     moves_values: ClassVar[bool] = True
 
     def operand_sizes(self) -> tuple[int, ...]:

@@ -19,12 +19,12 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Take", "take"]
+__all__ = ["IndexSelect", "take"]
 
 
 @register
 @dataclass(frozen=True)
-class Take(Op):
+class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
     Attributes:
@@ -33,7 +33,7 @@ class Take(Op):
     """
 
     indices: tuple[tuple[int, ...] | None, ...]
-    kind: ClassVar[str] = "Take"
+    kind: ClassVar[str] = "IndexSelect"
     moves_values: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -45,7 +45,7 @@ class Take(Op):
         if not fits:
             raise N2D2Error(
                 "E243",
-                f"Take '{node.name}' takes positions that an input of {'x'.join(map(str, shape[1:]))} does not have",
+                f"IndexSelect '{node.name}' takes positions that an input of {'x'.join(map(str, shape[1:]))} does not have",
                 where=node.location,
                 remedy="check the layer before it",
             )
@@ -93,7 +93,7 @@ def take(
     indices: list[tuple[int, ...] | None] = [None] * (len(shape) - 1)
     for axis, positions in chosen.items():
         indices[permutation[axis] - 1] = positions
-    op = Take(tuple(indices))
+    op = IndexSelect(tuple(indices))
     if source == tensor:
         return builder.layer(node, op, [tensor], part=part, output=output)
     inner = builder.layer(node, op, [source], part=f"{part or output or 'taken'}_channels")
@@ -202,7 +202,7 @@ def _expand(node: OnnxNode, builder: Builder) -> None:
     take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})
 
 
-@onnx_emitter("Take")
+@onnx_emitter("IndexSelect")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     chosen = [(axis, taken) for axis, taken in enumerate(node.op.indices, 1) if taken is not None]
     x = node.inputs[0]

@@ -3,8 +3,8 @@
 //   out[y][x][c] = Epilogue(in[Lines::at(y)][Columns::at(x)][Taken::at(c)])
 //
 // Input and output are disjoint. Config: planes Input, Output; types Lines, Columns, Taken, Epilogue, Isa.
-#ifndef N2D2_TAKE_HPP
-#define N2D2_TAKE_HPP
+#ifndef N2D2_INDEX_SELECT_HPP
+#define N2D2_INDEX_SELECT_HPP
 
 #include <cstring>
 
@@ -72,7 +72,7 @@ struct TurnsOf<TakeTurns<First, Groups, Step> > {
 };
 
 template <class Cfg, class Isa = typename Cfg::Isa>
-struct Take {
+struct IndexSelect {
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef TakeChannels<typename Cfg::Taken> Chosen;
@@ -102,10 +102,10 @@ struct Take {
 };
 
 template <class Cfg>
-N2D2_INLINE void take(const unsigned char* in, unsigned char* out) {
-    Take<Cfg>::run(in, out);
+N2D2_INLINE void indexSelect(const unsigned char* in, unsigned char* out) {
+    IndexSelect<Cfg>::run(in, out);
 }
 
 }  // namespace n2d2
 
-#endif  // N2D2_TAKE_HPP
+#endif  // N2D2_INDEX_SELECT_HPP

@@ -14,14 +14,14 @@ from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize
-from n2d2py.quant.complete import complete
 from n2d2py.quant.contract import LayerTypes, prequantize_layer
+from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
 
-__all__ = ["quantize_imported", "without_rounding"]
+__all__ = ["quantize_prequantized", "without_rounding"]
 
 
-def quantize_imported(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
+def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
     """The integer network of a fused graph with Quantize layers, and the float graph with one behind every layer.
 
     Raises:

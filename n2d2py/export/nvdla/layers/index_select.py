@@ -17,7 +17,7 @@ LARGEST_STEP = 8
 """Stride of a convolution."""
 
 
-@lowering("Take")
+@lowering("IndexSelect")
 def _take(state: Lowering, node: QuantNode) -> None:
     if node.activation is not None:
         raise refuse(node, "chosen positions with an activation", "put the activation before it")

@@ -14,9 +14,9 @@ from n2d2py.graph import Node
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.quantize import Quantize, is_quantized
 from n2d2py.passes import fuse
-from n2d2py.quant.complete import real_range
-from n2d2py.quant.imported import quantize_imported, without_rounding
+from n2d2py.quant.insert_requantize import real_range
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.prequantized import quantize_prequantized, without_rounding
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
@@ -25,7 +25,7 @@ pytest.importorskip("onnxruntime")
 
 def typed(model: Model):
     graph, _ = fuse(import_onnx(model.proto()), integer=True)
-    return quantize_imported(graph, QuantOptions(unsigned=True))
+    return quantize_prequantized(graph, QuantOptions(unsigned=True))
 
 
 def check(model: Model, output: str, *, count: int = 8, apart: int = 0):

@@ -12,12 +12,12 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayProduct"]
+__all__ = ["ArrayMatMul"]
 
 
 @register
 @dataclass(frozen=True)
-class ArrayProduct(ArrayOp):
+class ArrayMatMul(ArrayOp):
     """left @ right: (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
 
     Sums are made in float64 (integers: int64) in the order of K.
@@ -27,7 +27,7 @@ class ArrayProduct(ArrayOp):
     right: tuple[int, ...]
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
-    kind: ClassVar[str] = "ArrayProduct"
+    kind: ClassVar[str] = "ArrayMatMul"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return prod(self.left), prod(self.right)

@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.operators.arrays.product import ArrayProduct
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce.onnx import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
@@ -24,7 +24,7 @@ def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> 
     if x.dims[-1] != y.dims[-2]:
         raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
-    op = ArrayProduct(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
+    op = ArrayMatMul(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
     made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
     dims = list(made.dims)
     if len(right.dims) == 1:

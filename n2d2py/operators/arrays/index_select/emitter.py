@@ -9,7 +9,7 @@ from n2d2py.operators.arrays.emitting import typed
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
-@onnx_emitter("ArrayTake")
+@onnx_emitter("ArrayIndexSelect")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op, x = node.op, node.inputs[0]
     positions, filled = op.positions()

@@ -18,19 +18,19 @@ from n2d2py.operators.base import register
 from n2d2py.operators.concat import Concat
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["ArrayJoin"]
+__all__ = ["ArrayConcat"]
 
 
 @register
 @dataclass(frozen=True)
-class ArrayJoin(ArrayOp):
+class ArrayConcat(ArrayOp):
     """`outer` times: lengths[0] elements of operand 0, lengths[1] of operand 1, ..."""
 
     outer: int
     lengths: tuple[int, ...]
     slots: tuple[int, ...] = (0,)
     result: str = ""
-    kind: ClassVar[str] = "ArrayJoin"
+    kind: ClassVar[str] = "ArrayConcat"
 
     def operand_sizes(self) -> tuple[int, ...]:
         return tuple(self.outer * length for length in self.lengths)
@@ -66,7 +66,7 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
     inner = prod(first[axis + 1 :])
     if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
         return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
-    op = ArrayJoin(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
+    op = ArrayConcat(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
     return a.add(op, values, dims, label="joined")
 
 
@@ -77,7 +77,7 @@ def _concat(a: Arrays) -> None:
     a.bind(join(a, a.values(), axis))
 
 
-@onnx_emitter("ArrayJoin")
+@onnx_emitter("ArrayConcat")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     shapes = tuple((op.outer, length) for length in op.lengths)

@@ -14,8 +14,8 @@ from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.take import ArrayTake
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose
 
@@ -139,7 +139,7 @@ def _constant_output(builder: Builder, name: str) -> str:
     size = builder.graph.shape(first)[1]
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
-    builder.graph.add(Node(one, ArrayTake(size, ((0,),)), [first], [one], location=builder.model.place(name)))
+    builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
     made = name if name not in builder.graph.tensors else builder.fresh(name)
     if value.constant is None:
         raise InternalError(f"{name} is no constant")

@@ -15,7 +15,7 @@ _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", 
 """Rank -> what each axis after the batch is in memory."""
 
 
-@cpp("Take")
+@cpp("IndexSelect")
 def lower(layer: Layer) -> LayerCode:
     """The C++ of a layer that takes chosen positions.
 
@@ -32,7 +32,7 @@ def lower(layer: Layer) -> LayerCode:
     names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
     types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
-    return layer.code("take", layer.call("take", layer.config("chosen positions", types, {"Serial": 0})))
+    return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
 
 
 def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
