@@ -10,8 +10,6 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
-
-#include <atomic>
 #endif
 
 namespace n2d2 {
@@ -81,27 +79,33 @@ struct Team {
 // A thread that has waited for them much longer than it worked does without them for ten times as long as it waited.
 template <class = void>
 struct Patience {
-    static std::atomic<unsigned> resumes;  // in milliseconds, which overflow; 0: waiting pays
+    static unsigned resumes;  // in milliseconds, which overflow; 0: waiting pays
 
     static unsigned milliseconds(double seconds) { return static_cast<unsigned>(static_cast<unsigned long long>(seconds * 1000)); }
 
     static bool lost() {
-        const unsigned until = resumes.load(std::memory_order_relaxed);
+        unsigned until;
+#pragma omp atomic read
+        until = resumes;
         if (until == 0)
             return false;
         if (static_cast<int>(until - milliseconds(omp_get_wtime())) > 0)
             return true;
-        resumes.store(0, std::memory_order_relaxed);
+#pragma omp atomic write
+        resumes = 0;
         return false;
     }
 
     static void add(double worked, double waited) {
-        if (waited > worked + 0.0002)  // more than shares differ, or a thread takes to wake up
-            resumes.store(milliseconds(omp_get_wtime() + 10 * waited) | 1, std::memory_order_relaxed);
+        if (waited <= worked + 0.0002)  // shares differ, a thread takes that long to wake up
+            return;
+        const unsigned until = milliseconds(omp_get_wtime() + 10 * waited) | 1;
+#pragma omp atomic write
+        resumes = until;
     }
 };
 template <class Unused>
-std::atomic<unsigned> Patience<Unused>::resumes(0);
+unsigned Patience<Unused>::resumes = 0;
 
 // A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The work is a
 // function of its own, which both ways call: it is compiled once.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.inputs import Pixels
+from n2d2py.graph.inputs import PixelMap
 
 __all__ = ["find_pixels"]
 
@@ -15,7 +15,7 @@ _GRAY = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in a gray value."""
 
 
-def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pixels | None:
+def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> PixelMap | None:
     """The affine map from bytes to values, where `run` has one for each channel.
 
     Args:
@@ -55,4 +55,4 @@ def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pi
         expected = np.eye(3)[list(order)] if len(reach) == 3 else np.array([_GRAY])
         if not np.allclose(shares, expected, rtol=0, atol=0.01):
             return None
-    return Pixels(tuple((reach / 255).tolist()), tuple(black.tolist()), order if len(reach) == 3 else (0,))
+    return PixelMap(tuple((reach / 255).tolist()), tuple(black.tolist()), order if len(reach) == 3 else (0,))

@@ -22,7 +22,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
-from n2d2py.graph.inputs import Pixels
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini import Document, Schema
 
 __all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
@@ -178,7 +178,7 @@ class StimuliProvider:
                     write_matrix(folder / name / file, data)
 
     @cached_property
-    def pixels(self) -> Pixels | None:
+    def pixels(self) -> PixelMap | None:
         """What the way of the Test set makes of a byte of a picture, where that is the same everywhere in it."""
         trace = self._trace("Test") or self._trace("Validation")
         return find_pixels(lambda image: self._pipelines["Test"].run(image, "a picture"), trace[0].image) if trace else None

@@ -11,7 +11,7 @@ from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export.stimuli import StoredStimuli
 from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import Pixels
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -81,7 +81,7 @@ class ExportRequest:
     layer_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
-    pixels: Pixels | None = None
+    pixels: PixelMap | None = None
 
     @property
     def memory_plan(self) -> MemoryPlan:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.quant import QuantGraph
 
-__all__ = ["Pixels", "split_inputs", "stimulus_shape"]
+__all__ = ["PixelMap", "split_inputs", "stimulus_shape"]
 
 
 @dataclass(frozen=True)
-class Pixels:
+class PixelMap:
     """How bytes of a picture become the real values of the network's input, channel by channel: factor * byte + offset.
 
     Attributes:

@@ -24,7 +24,7 @@ from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
-from n2d2py.graph.inputs import Pixels, stimulus_shape
+from n2d2py.graph.inputs import PixelMap, stimulus_shape
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
@@ -53,7 +53,7 @@ class DataSet:
     value_range: tuple[float, float] | None = None
     steps: tuple[str, ...] = ()
     origin: str = ""
-    pixels: Pixels | None = None
+    pixels: PixelMap | None = None
     noise: Callable[[int], Stimuli] | None = None
 
     def get(self, name: str) -> Stimuli | None:
@@ -262,7 +262,7 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]]) -> DataSet
         sets["Test"] = stimuli
     (low, high), channels = input_range, next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
     pictures = channels in (1, 3) and given.arrays is None and given.path.is_dir()
-    pixels = Pixels(((high - low) / 255,) * channels, (low,) * channels, tuple(range(channels))) if pictures else None
+    pixels = PixelMap(((high - low) / 255,) * channels, (low,) * channels, tuple(range(channels))) if pictures else None
     return DataSet(
         sets, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=f"given {input_range}", pixels=pixels
     )

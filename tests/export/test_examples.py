@@ -12,12 +12,12 @@ from support.export_networks import Builder, chain, request, write_export
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import Pixels
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.simulator import quantize_inputs, simulate
 
-NORMALIZED = Pixels((0.0171, 0.0175, 0.0174), (-2.1, -2.0, -1.8), (2, 1, 0))
+NORMALIZED = PixelMap((0.0171, 0.0175, 0.0174), (-2.1, -2.0, -1.8), (2, 1, 0))
 
 
 def gray(zero_point: int) -> QuantGraph:
@@ -45,7 +45,7 @@ def fitted(picture: np.ndarray, high: int, wide: int) -> np.ndarray:
     return made
 
 
-def expected(graph: QuantGraph, picture: np.ndarray, pixels: Pixels) -> np.ndarray:
+def expected(graph: QuantGraph, picture: np.ndarray, pixels: PixelMap) -> np.ndarray:
     """Real scores of the simulator for a picture (H, W, C), red, green, blue or gray."""
     _, count, high, wide = graph.shape("env")
     if picture.shape[2] < count:
@@ -75,7 +75,7 @@ def scores(folder: Path, program: str, picture: np.ndarray) -> np.ndarray:
         (chain(True), NORMALIZED),
         pytest.param(chain(False), NORMALIZED, marks=pytest.mark.slow),
         pytest.param(chain(True), None, marks=pytest.mark.slow),
-        pytest.param(gray(-5), Pixels((1 / 255,), (-0.5,), (0,)), marks=pytest.mark.slow),
+        pytest.param(gray(-5), PixelMap((1 / 255,), (-0.5,), (0,)), marks=pytest.mark.slow),
     ],
     ids=["normalized", "float", "assumed", "gray"],
 )
@@ -83,7 +83,7 @@ def test_a_picture_to_scores(graph, pixels, tmp_path):
     need("g++", "gcc", "make")
     folder = write_export(tmp_path / "out", request(graph, pixels=pixels))
     make(folder, "OPT=-O2", "examples")
-    used = pixels or Pixels((1 / 255,) * 3, (0.0,) * 3, (0, 1, 2))
+    used = pixels or PixelMap((1 / 255,) * 3, (0.0,) * 3, (0, 1, 2))
     assert ("THIS IS ASSUMED" in (folder / "examples" / "camera.h").read_text()) == (pixels is None)
     rng = np.random.default_rng(4)
     found = []

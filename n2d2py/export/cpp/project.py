@@ -25,7 +25,7 @@ from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
-from n2d2py.graph.inputs import Pixels
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 
@@ -135,7 +135,7 @@ class Project:
     def _pixels(self) -> dict[str, Any]:
         """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
-        known = self.request.pixels or Pixels((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
         origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
         return {
