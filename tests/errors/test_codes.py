@@ -14,6 +14,10 @@ from n2d2py.error_codes import CODES, FAMILIES, errors_page
 PACKAGE = Path(n2d2py.__file__).parent
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
+    "E007": {"options", "pipeline", "stages"},
+    "E122": {"export", "ini"},
+    "E216": {"frontend", "operators"},
+    "E229": {"frontend", "operators"},
     "E208": {"frontend", "operators"},
     "E209": {"frontend", "operators"},
     "E210": {"frontend", "operators"},
