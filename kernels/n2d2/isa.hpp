@@ -53,7 +53,7 @@
 #define N2D2_SSE41 1
 #define N2D2_ISA_NAME "sse4"
 #define N2D2_ISA_TAG Sse41
-#define N2D2_ISA_SPEED 8
+#define N2D2_ISA_SPEED 4
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)

@@ -29,6 +29,7 @@ struct Rows {
 struct Member {
     int self;
     int threads;
+    double* waited;  // seconds at barriers, of the thread that waits for the others; null for the others
 
     // Where the share of thread `self` of `count` pieces begins; it ends where that of the next begins.
     N2D2_INLINE long begin(long count, int thread) const { return count * thread / threads; }
@@ -54,7 +55,10 @@ struct Member {
     N2D2_INLINE void wait() const {
 #if defined(_OPENMP)
         if (threads > 1) {
+            const double began = waited ? omp_get_wtime() : 0;
 #pragma omp barrier
+            if (waited)
+                *waited += omp_get_wtime() - began;
         }
 #endif
     }
@@ -65,29 +69,70 @@ template <bool Parallel>
 struct Team {
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
-        const Member only = {0, 1};
+        const Member only = {0, 1, nullptr};
         body(only);
     }
 };
 
 #if defined(_OPENMP)
+// Whether to wait for a team. Where other programs hold the processors, the others of a team come milliseconds late to every layer.
+// A thread that has waited for them much longer than it worked does without them for ten times as long as it waited.
+template <class = void>
+struct Patience {
+    static unsigned resumes;  // in milliseconds, which overflow; 0: waiting pays
+
+    static unsigned milliseconds(double seconds) { return static_cast<unsigned>(static_cast<unsigned long long>(seconds * 1000)); }
+
+    static bool lost() {
+        unsigned until;
+#pragma omp atomic read
+        until = resumes;
+        if (until == 0)
+            return false;
+        if (static_cast<int>(until - milliseconds(omp_get_wtime())) > 0)
+            return true;
+#pragma omp atomic write
+        resumes = 0;
+        return false;
+    }
+
+    static void add(double worked, double waited) {
+        if (waited <= worked + 0.0002)  // shares differ, a thread takes that long to wake up
+            return;
+        const unsigned until = milliseconds(omp_get_wtime() + 10 * waited) | 1;
+#pragma omp atomic write
+        resumes = until;
+    }
+};
+template <class Unused>
+unsigned Patience<Unused>::resumes = 0;
+
 // A parallel region costs a third of a microsecond even for a team of one, so with one thread there is none. The work is a
 // function of its own, which both ways call: it is compiled once.
 template <>
 struct Team<true> {
     template <class Body>
-    static N2D2_NOINLINE void member(int self, int threads, const Body& body) {
-        const Member one = {self, threads};
+    static N2D2_NOINLINE void member(int self, int threads, double* waited, const Body& body) {
+        const Member one = {self, threads, waited};
         body(one);
     }
     template <class Body>
     static N2D2_INLINE void run(const Body& body) {
-        if (omp_get_max_threads() == 1) {
-            member(0, 1, body);
+        if (omp_get_max_threads() == 1 || Patience<>::lost()) {
+            member(0, 1, nullptr, body);
             return;
         }
+        const double began = omp_get_wtime();
+        double done = began, waited = 0;
 #pragma omp parallel
-        member(omp_get_thread_num(), omp_get_num_threads(), body);
+        {
+            const int self = omp_get_thread_num();
+            member(self, omp_get_num_threads(), self == 0 ? &waited : nullptr, body);
+            if (self == 0)
+                done = omp_get_wtime();
+        }
+        const double worked = done - began - waited;
+        Patience<>::add(worked, waited + omp_get_wtime() - done);
     }
 };
 #endif

@@ -16,11 +16,13 @@ from n2d2py.data.environment import Environment, read_environment
 from n2d2py.data.matrices import write_matrix
 from n2d2py.data.pipeline import Pipeline, TracePoint, size_text
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
+from n2d2py.data.pixels import find_pixels
 from n2d2py.data.statistics import Statistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import write_text
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini import Document, Schema
 
 __all__ = ["Environment", "PipelinePoint", "StimuliProvider", "build_provider", "provider_schemas", "read_environment"]
@@ -174,6 +176,12 @@ class StimuliProvider:
                 if data is not None:
                     (folder / name).mkdir(parents=True, exist_ok=True)
                     write_matrix(folder / name / file, data)
+
+    @cached_property
+    def pixels(self) -> PixelMap | None:
+        """What the way of the Test set makes of a byte of a picture, where that is the same everywhere in it."""
+        trace = self._trace("Test") or self._trace("Validation")
+        return find_pixels(lambda image: self._pipelines["Test"].run(image, "a picture"), trace[0].image) if trace else None
 
     @cached_property
     def value_range(self) -> Range | None:

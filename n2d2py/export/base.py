@@ -11,6 +11,7 @@ from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export.stimuli import StoredStimuli
 from n2d2py.export.writer import Manifest
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -68,6 +69,7 @@ class ExportRequest:
         layer_parameters: raw parameters of single layers, by layer name.
         options: the options of the run that shape the export, for the manifest and the README.
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
+        pixels: how a picture of bytes becomes the input, where the data are such pictures and that is known.
     """
 
     graph: QuantGraph
@@ -79,6 +81,7 @@ class ExportRequest:
     layer_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
+    pixels: PixelMap | None = None
 
     @property
     def memory_plan(self) -> MemoryPlan:

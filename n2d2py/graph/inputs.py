@@ -1,8 +1,9 @@
-"""Stimuli of networks with several inputs: one vector for all of them, in the order of the network."""
+"""What is known of a network's inputs: one vector for the stimuli of several, and what a byte of a picture means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,20 @@ if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.quant import QuantGraph
 
-__all__ = ["split_inputs", "stimulus_shape"]
+__all__ = ["PixelMap", "split_inputs", "stimulus_shape"]
+
+
+@dataclass(frozen=True)
+class PixelMap:
+    """How bytes of a picture become the real values of the network's input, channel by channel: factor * byte + offset.
+
+    Attributes:
+        order: for each channel of the input, which one of a red, green, blue picture it is.
+    """
+
+    factors: tuple[float, ...]
+    offsets: tuple[float, ...]
+    order: tuple[int, ...]
 
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:

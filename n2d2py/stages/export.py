@@ -98,6 +98,7 @@ def export_request(
         params.as_dict(),
         options=recorded,
         hashes=network.hashes(),
+        pixels=network.data.pixels,
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 

@@ -24,7 +24,7 @@ from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
 from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
-from n2d2py.graph.inputs import stimulus_shape
+from n2d2py.graph.inputs import PixelMap, stimulus_shape
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
@@ -44,6 +44,7 @@ class DataSet:
         value_range: range of the real values when it is known without looking, else None.
         steps: the pipeline in words, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
+        pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
 
@@ -52,6 +53,7 @@ class DataSet:
     value_range: tuple[float, float] | None = None
     steps: tuple[str, ...] = ()
     origin: str = ""
+    pixels: PixelMap | None = None
     noise: Callable[[int], Stimuli] | None = None
 
     def get(self, name: str) -> Stimuli | None:
@@ -224,7 +226,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         written = write_pre_samples(provider, wanted, folder / "pre_samples")
         log.notice("written: %d files in %s", len(written), folder / "pre_samples")
     provider.write_statistics(folder)
-    data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps))
+    data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps), provider.pixels)
     if options.data is None:
         return data
     name = given_data(options.data, options.labels).name
@@ -258,7 +260,12 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]]) -> DataSet
     sets = {"Validation": stimuli}
     if (stimuli.labels >= 0).all():
         sets["Test"] = stimuli
-    return DataSet(sets, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=f"given {input_range}")
+    (low, high), channels = input_range, next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
+    pictures = channels in (1, 3) and given.arrays is None and given.path.is_dir()
+    pixels = PixelMap(((high - low) / 255,) * channels, (low,) * channels, tuple(range(channels))) if pictures else None
+    return DataSet(
+        sets, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=f"given {input_range}", pixels=pixels
+    )
 
 
 def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:

@@ -62,7 +62,7 @@ def test_compiled(network, monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-@pytest.mark.parametrize("name", ["div", "y1", "index", "size_t", "log2f", "net_t"])
+@pytest.mark.parametrize("name", ["div", "y1", "index", "size_t", "log2f", "net_t", "features"])
 def test_networks_called_like_the_library(network, monkeypatch, capsys, name):
     monkeypatch.chdir(network)
     (network / "net.onnx").rename(network / f"{name}.onnx")

@@ -234,7 +234,9 @@ def test_odd_names_are_no_trouble(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("namespace", ["arena", "layers", "root", "Input", "copies", "bench", "entry", "Bytes"])
+@pytest.mark.parametrize(
+    "namespace", ["arena", "layers", "root", "Input", "copies", "bench", "entry", "Bytes", "Network", "forward", "fc"]
+)
 def test_any_namespace_compiles(namespace, tmp_path):
     need("g++")
     out = write_export(tmp_path / "out", request(chain(True), parameters={"Namespace": namespace, "OpenMP": False}))

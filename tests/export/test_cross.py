@@ -27,16 +27,24 @@ def need_target(name: str) -> None:
     need(f"{FOREIGN[name].prefix}g++", FOREIGN[name].emulator[0])
 
 
+def run(name: str, *words: str | Path, cwd: Path) -> str:
+    """What a program for a target prints."""
+    environment = {**os.environ, "WINEDEBUG": "-all"}
+    done = subprocess.run([*FOREIGN[name].runner, *words], cwd=cwd, check=True, stdout=subprocess.PIPE, env=environment)
+    return done.stdout.decode()
+
+
 def outputs(folder: Path, name: str, optimise: str) -> bytes:
-    """-outputs of the export, built for a target and run by QEMU."""
+    """-outputs of the export, built for a target and run by QEMU or Wine."""
     subprocess.run(
         ["make", "-j2", f"TARGET={name}", f"OPT={optimise}", "OPENMP=0", "CXXFLAGS=-Werror"],
         cwd=folder,
         check=True,
         stdout=subprocess.PIPE,
     )
-    emulator = [*FOREIGN[name].emulator, "-L", FOREIGN[name].root]
-    subprocess.run([*emulator, "bin/run_export", "-outputs", "all.bin"], cwd=folder, check=True, stdout=subprocess.PIPE)
+    run(
+        name, "bin/run_export.exe" if FOREIGN[name].system == "Windows" else "bin/run_export", "-outputs", "all.bin", cwd=folder
+    )
     return (folder / "all.bin").read_bytes()
 
 
@@ -116,20 +124,54 @@ def test_test_networks(exported, network, name):
 
 
 @pytest.mark.slow
-def test_cmake_toolchain(tmp_path):
+@pytest.mark.parametrize("name", ["aarch64-dot", "windows-x86-64-v3"])
+def test_cmake_toolchain(name, tmp_path):
     need("cmake")
-    need_target("aarch64-dot")
+    need_target(name)
     made = request(chain(True), count=3)
     folder = write_export(tmp_path / "out", made)
     for words in (
-        ["cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-dot.cmake"],
+        ["cmake", "-B", "build", f"-DCMAKE_TOOLCHAIN_FILE=cmake/{name}.cmake"],
         ["cmake", "--build", "build"],
         ["ctest", "--test-dir", "build", "--output-on-failure"],
     ):
         done = subprocess.run(words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout
     flags = (folder / "build").rglob("flags.make")
-    assert any("-march=armv8.2-a+dotprod" in file.read_text() for file in flags)
+    assert any(FOREIGN[name].flags[0] in file.read_text() for file in flags)
+
+
+LOADER = """
+#include "Digits_1.h"
+#include <stdio.h>
+int main(void) {
+    puts(Digits_1_isa());
+    printf("%d\\n", Digits_1_layer_count());
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_windows_library(tmp_path):
+    """`make lib` makes a DLL that needs the system's only and shows the interface only; the program uses two threads."""
+    name = "windows-x86-64"
+    need_target(name)
+    folder = write_export(tmp_path / "out", request(chain(True), count=2))
+    make = ["make", "-j2", f"TARGET={name}", "OPT=-O1", "CXXFLAGS=-Werror", "lib", "test"]
+    environment = {**os.environ, "WINEDEBUG": "-all", "OMP_NUM_THREADS": "2"}
+    printed = subprocess.run(make, cwd=folder, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    assert "Score: 50.00%" in printed
+    assert {path.name for path in (folder / "lib").iterdir()} == {"Digits_1.dll", "libDigits_1.a", "libDigits_1.dll.a"}
+    (folder / "use.c").write_text(LOADER)
+    words = ["-Iinclude", "use.c", "lib/libDigits_1.dll.a", "-o", "lib/use.exe"]
+    subprocess.run([f"{FOREIGN[name].prefix}gcc", *words], cwd=folder, check=True)
+    assert run(name, "lib/use.exe", cwd=folder).split() == ["portable", "3"]
+    headers = [f"{FOREIGN[name].prefix}objdump", "-p", "lib/Digits_1.dll"]
+    listed = subprocess.run(headers, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert {line.split()[-1].lower() for line in listed.splitlines() if "DLL Name" in line} <= {"kernel32.dll", "msvcrt.dll"}
+    table = listed.split("[Ordinal/Name Pointer] Table")[1].split("\n\n")[0].splitlines()[1:]
+    assert table and all("Digits_1" in line for line in table)
 
 
 def test_makefile_and_toolchain_files_agree(tmp_path):

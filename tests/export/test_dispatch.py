@@ -175,9 +175,11 @@ void GOMP_parallel(void (*f)(void*), void* data, unsigned threads, unsigned flag
 }
 """)
     subprocess.run(["gcc", "-shared", "-fPIC", "spy.c", "-o", "spy.so", "-ldl"], cwd=tmp_path, check=True)
-    for options, threads, regions in ((("OPENMP=0",), "2", False), ((), "1", False), ((), "2", True)):
+    for options, threads, regions in ((("OPENMP=0",), "2", False), ((), "", False), ((), "1", False), ((), "2", True)):
         make(out, "OPT=-O1", "CXXFLAGS=-DN2D2_PARALLEL_WORK=0 -Werror", *options)
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        if threads:
+            monkeypatch.setenv("OMP_NUM_THREADS", threads)
         monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "spy.so"))
         done = run_export(out, "-outputs", "all.bin")
         monkeypatch.delenv("LD_PRELOAD")
@@ -186,15 +188,34 @@ void GOMP_parallel(void (*f)(void*), void* data, unsigned threads, unsigned flag
 
 
 @pytest.mark.slow
-def test_threads_and_instruction_set_of_the_interface(tmp_path):
+def test_threads_and_instruction_set_of_the_interface(tmp_path, monkeypatch):
+    """One thread unless it is asked for more; the teams of the caller keep their size."""
     need("g++")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     out = write_export(tmp_path / "out", request(chain(True)))
     make(out, "OPT=-O1", "lib", "ARCH=", "CXXFLAGS=-DN2D2_ISA_PORTABLE")
     library = ctypes.CDLL(str(next((out / "lib").glob("*.so"))))
     prefix = next((out / "lib").glob("*.so")).stem[3:]
     threads, set_threads, isa = (getattr(library, f"{prefix}_{name}") for name in ("threads", "set_threads", "isa"))
     isa.restype = ctypes.c_char_p
-    set_threads(1)
     assert threads() == 1 and isa() == b"portable"
     set_threads(2)
     assert threads() in (1, 2)
+    set_threads(0)
+    assert threads() == 1
+    (tmp_path / "teams.cpp").write_text("""#include <omp.h>
+#include <cstdio>
+#include "Digits_1.hpp"
+static Digits_1::input_t in[Digits_1::Input::Elements];
+static Digits_1::output_t out[Digits_1::Output::Elements];
+int main() {
+    omp_set_num_threads(3);
+    std::printf("%d", Digits_1_threads());
+    Digits_1_set_threads(2);
+    Digits_1::forward(in, out);
+    std::printf(" %d %d\\n", Digits_1_threads(), omp_get_max_threads());
+}
+""")
+    words = ["-std=c++11", "-fopenmp", "teams.cpp", f"-I{out}/include", f"{out}/lib/libDigits_1.a", "-o", "teams"]
+    if subprocess.run(["g++", *words], cwd=tmp_path).returncode == 0:
+        assert subprocess.run([tmp_path / "teams"], check=True, text=True, stdout=subprocess.PIPE).stdout == "1 2 3\n"

@@ -202,6 +202,7 @@ _TABLE = (
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
         has=_PANELS | {WINOGRAD, FLOATS},
+        speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),
         present='supports("sse4.1")',
@@ -312,22 +313,28 @@ def tagged(tag: str) -> InstructionSet:
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor to build for. `processor` as CMake calls it, `flags` of the compiler, `prefix` of its name, `emulator` and its
-    arguments, which runs the programs elsewhere."""
+    """A processor to build for. `processor` and `system` as CMake calls them, `flags` of the compiler, `prefix` of its name,
+    `emulator` and its arguments, which runs the programs elsewhere."""
 
     name: str
     processor: str
     flags: tuple[str, ...]
     prefix: str = ""
     emulator: tuple[str, ...] = ()
+    system: str = "Linux"
 
     @property
     def root(self) -> str:
-        """Where the libraries for the emulator are."""
+        """Where the libraries for it are."""
         return f"/usr/{self.prefix[:-1]}" if self.prefix else ""
 
+    @property
+    def runner(self) -> tuple[str, ...]:
+        """The command before the name of a program; empty for what runs by itself."""
+        return (*self.emulator, "-L", self.root) if self.emulator and self.system == "Linux" else self.emulator
 
-_AARCH64, _ARM = "aarch64-linux-gnu-", "arm-linux-gnueabihf-"
+
+_AARCH64, _ARM, _MINGW = "aarch64-linux-gnu-", "arm-linux-gnueabihf-", "x86_64-w64-mingw32-"
 
 TARGETS = (
     Processor("x86-64", "x86_64", ("-march=x86-64",)),
@@ -340,4 +347,6 @@ TARGETS = (
     Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
+    Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),
+    Processor("windows-x86-64-v3", "x86_64", ("-march=x86-64-v3",), _MINGW, ("wine",), "Windows"),
 )

@@ -1,4 +1,5 @@
-"""Names that C's library declares outside of any namespace, which a namespace of the same name would contradict."""
+"""Names that C's library declares outside of any namespace, which a namespace of the same name would contradict, and those of its
+headers, which `include/<namespace>.h` would hide."""
 
 from __future__ import annotations
 
@@ -35,13 +36,24 @@ _MATHEMATICS = frozenset(
     y0 y1 yn
     """.split()
 )
+_HEADERS = frozenset(
+    """
+    aio alloca ar argz asm assert byteswap complex cpio crypt ctype cxxabi dirent dlfcn elf endian envz err errno error execinfo
+    fcntl features fenv float fmtmsg fnmatch fpu_control fstab fts ftw getopt glob grp gshadow iconv ifaddrs inttypes io iso646
+    langinfo libgen libintl limits link locale malloc math mcheck memory mntent monetary mqueue netdb nl_types nss obstack omp
+    paths poll printf process proc_service pthread pty pwd regex regexp resolv sched search semaphore setjmp sgtty shadow signal
+    spawn stab stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings stropts syscall sysexits
+    syslog tar termio termios tgmath thread_db threads time ttyent uchar ucontext ulimit unistd utime utmp utmpx values wait
+    wchar wctype windows wordexp
+    """.split()
+)
 _TYPE = re.compile(r"[fl]|f\d+x?")
 """What follows the name of a function of real numbers for another type."""
 
 
 def is_library_name(name: str) -> bool:
-    """Whether C's library, or POSIX's part of it, may declare `name`."""
-    known = name in _FUNCTIONS or name in _MATHEMATICS
+    """Whether C's library, or POSIX's part of it, may declare `name`, or have a header of that name."""
+    known = name in _FUNCTIONS or name in _MATHEMATICS or name.lower() in _HEADERS
     return (
         known
         or any(name.startswith(base) and _TYPE.fullmatch(name[len(base) :]) for base in _MATHEMATICS)

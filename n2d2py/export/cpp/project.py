@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import n2d2py
 from n2d2py import resources
 from n2d2py.export.base import ExportRequest
@@ -23,11 +25,14 @@ from n2d2py.export.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.export.stimuli import write_stimuli
 from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
-from n2d2py.graph.shapes import height, width
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 
 __all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
 
+API_VERSION = 2
+"""Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = (
     "dispatch",
@@ -36,6 +41,7 @@ _OWN_FILES = (
     "mem_info",
     "transfer",
     "forward",
+    "threads",
     "network",
     "trace",
     "arena",
@@ -90,22 +96,55 @@ class Project:
 
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
-        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "include/network.hpp", "dnn/stack.awk"]
+        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "dnn/stack.awk"]
         once += [
             f"dnn/include/{stem}.hpp"
-            for stem in ("env", "mem_info", "transfer", "forward", "guard", *(("dispatch",) if self.dispatch else ()))
+            for stem in (
+                "env",
+                "mem_info",
+                "transfer",
+                "forward",
+                "threads",
+                "guard",
+                *(("dispatch",) if self.dispatch else ()),
+            )
         ]
         once += [
             f"dnn/src/{stem}.cpp"
             for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")
         ]
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
-        return [(name, name) for name in once] + [("include/network.h", f"include/{self.namespace}.h")]
+        if self.picture:
+            once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
+        if self.namespace.lower() != "network":  # whose interface has this name already
+            once.append("include/network.hpp")
+        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        return [(name, name) for name in once] + interface
 
     @property
     def dispatch(self) -> bool:
         """Whether the binary holds the layers for several instruction sets."""
         return bool(self.request.parameters.get("RuntimeDispatch", False))
+
+    @property
+    def picture(self) -> bool:
+        """Whether the network takes one picture, gray or of three colours."""
+        shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
+        return len(self.graph.inputs) == 1 and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
+
+    def _pixels(self) -> dict[str, Any]:
+        """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
+        count = channels(self.graph.shape(self.graph.inputs[0]))
+        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
+        return {
+            "factors": factors,
+            "offsets": offsets,
+            "order": known.order,
+            "origin": origin,
+            "assumed": not self.request.pixels,
+        }
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
@@ -200,6 +239,8 @@ class Project:
             "ns": self.namespace,
             "guard": self.namespace,
             "api": f"{self.namespace}_API",
+            "api_version": API_VERSION,
+            "kernel_namespace": f"n2d2_{self.namespace}",
             "dispatch": self.dispatch,
             "variants": dispatched(),
             "families": FAMILIES,
@@ -225,6 +266,8 @@ class Project:
                 one: constants + sum(code.added_bytes for code in transformed if one in code.winograd_sets)
                 for one in dict.fromkeys(one for code in transformed for one in code.winograd_sets)
             },
+            "picture": self.picture,
+            "pixels": self._pixels(),
             "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
             "parameters": ", ".join(
                 [f"const {p.typedef}* {p.variable}" for p in self.inputs] + [f"{p.typedef}* {p.variable}" for p in self.outputs]

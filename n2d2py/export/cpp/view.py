@@ -81,6 +81,11 @@ class PortView:
         return self.type.cpp
 
     @property
+    def c_type(self) -> str:
+        """Its type in C."""
+        return self.type.cpp.removeprefix("std::")
+
+    @property
     def real(self) -> str:
         """C++ type of the real numbers that it stands for."""
         return "double" if self.type.is_float and self.type.bits == 64 else "float"

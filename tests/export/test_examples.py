@@ -1,0 +1,108 @@
+"""The examples of the export, in C and in C++: pictures of any size to the scores that the simulator gives for them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.export_build import make, need
+from support.export_networks import Builder, chain, request, write_export
+
+from n2d2py.arithmetic import NumType
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.quant.simulator import quantize_inputs, simulate
+
+NORMALIZED = PixelMap((0.0171, 0.0175, 0.0174), (-2.1, -2.0, -1.8), (2, 1, 0))
+
+
+def gray(zero_point: int) -> QuantGraph:
+    """conv - fc on a gray picture of signed bytes."""
+    build = Builder("gray", (1, 1, 6, 9), True, seed=3)
+    kind = NumType(8, signed=True, scale=1 / 64, zero_point=zero_point)
+    build.tensor("env", (1, 1, 6, 9), kind)
+    conv = build.weighted("conv", Conv(), "env", (4, 1, 3, 3), NumType(8, signed=False, scale=1 / 128))
+    return build.finish(build.weighted("fc", Fc(), conv, (3, 4 * 4 * 7), NumType(8, scale=0.0625)))
+
+
+def fitted(picture: np.ndarray, high: int, wide: int) -> np.ndarray:
+    """The middle of a picture (H, W, C) with the shape (high, wide); means of the pixels under each, rounded half up."""
+    height, width, channels = picture.shape
+    lines = height if height * wide <= width * high else max(1, width * high // wide)
+    columns = width if height * wide > width * high else max(1, height * wide // high)
+    top, left = (height - lines) // 2, (width - columns) // 2
+    made = np.zeros((high, wide, channels), np.int64)
+    for y in range(high):
+        for x in range(wide):
+            y0, x0 = top + y * lines // high, left + x * columns // wide
+            y1, x1 = top + (y + 1) * lines // high, left + (x + 1) * columns // wide
+            part = picture[y0 : max(y1, y0 + 1), x0 : max(x1, x0 + 1)].astype(np.int64).reshape(-1, channels)
+            made[y, x] = (2 * part.sum(0) + len(part)) // (2 * len(part))
+    return made
+
+
+def expected(graph: QuantGraph, picture: np.ndarray, pixels: PixelMap) -> np.ndarray:
+    """Real scores of the simulator for a picture (H, W, C), red, green, blue or gray."""
+    _, count, high, wide = graph.shape("env")
+    if picture.shape[2] < count:
+        picture = np.repeat(picture, count, axis=2)
+    if picture.shape[2] > count:
+        picture = ((picture.astype(np.int64) @ [77, 150, 29] + 128) >> 8)[..., None]
+    values = fitted(picture, high, wide)[..., list(pixels.order)].astype(np.float64)
+    real = (values * np.float32(pixels.factors).astype(np.float64) + np.float32(pixels.offsets)).astype(np.float32)
+    scores = simulate(graph, quantize_inputs(graph, [np.moveaxis(real, 2, 0)[None]]))[graph.outputs[0]][0]
+    kind = graph.type(graph.outputs[0])
+    return (kind.dequantize(scores) if not kind.is_float else scores).ravel()
+
+
+def scores(folder: Path, program: str, picture: np.ndarray) -> np.ndarray:
+    height, width, channels = picture.shape
+    header = f"P{6 if channels == 3 else 5}\n# made by a test\n{width} {height}\n255\n"
+    (folder / "picture.ppm").write_bytes(header.encode() + picture.tobytes())
+    done = subprocess.run([folder / "bin" / program, "picture.ppm"], cwd=folder, text=True, check=True, stdout=subprocess.PIPE)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [int(index) for index, _ in lines] == list(range(len(lines)))
+    return np.array([float(value) for _, value in lines])
+
+
+@pytest.mark.parametrize(
+    "graph, pixels",
+    [
+        (chain(True), NORMALIZED),
+        pytest.param(chain(False), NORMALIZED, marks=pytest.mark.slow),
+        pytest.param(chain(True), None, marks=pytest.mark.slow),
+        pytest.param(gray(-5), PixelMap((1 / 255,), (-0.5,), (0,)), marks=pytest.mark.slow),
+    ],
+    ids=["normalized", "float", "assumed", "gray"],
+)
+def test_a_picture_to_scores(graph, pixels, tmp_path):
+    need("g++", "gcc", "make")
+    folder = write_export(tmp_path / "out", request(graph, pixels=pixels))
+    make(folder, "OPT=-O2", "examples")
+    used = pixels or PixelMap((1 / 255,) * 3, (0.0,) * 3, (0, 1, 2))
+    assert ("THIS IS ASSUMED" in (folder / "examples" / "camera.h").read_text()) == (pixels is None)
+    rng = np.random.default_rng(4)
+    found = []
+    for height, width, channels in ((12, 10, 3), (31, 97, 3), (480, 41, 3), (5, 4, 3), (1, 1, 3), (40, 33, 1)):
+        picture = rng.integers(0, 256, (height, width, channels), np.uint8)
+        wanted = expected(graph, picture, used)
+        for program in ("camera_c", "camera_cpp"):
+            np.testing.assert_allclose(scores(folder, program, picture), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
+        found.append(wanted)
+    assert len({tuple(one) for one in found}) == len(found)  # pictures matter
+    refused = subprocess.run([folder / "bin" / "camera_c", folder / "Makefile"], text=True, capture_output=True)
+    assert refused.returncode == 2 and "usage: camera_c" in refused.stderr
+
+
+def test_what_takes_no_picture_has_no_example(tmp_path):
+    build = Builder("vector", (1, 300), True)
+    folder = write_export(
+        tmp_path / "out", request(build.finish(build.weighted("fc", Fc(), "env", (5, 300), NumType(8, scale=0.1))))
+    )
+    assert not (folder / "examples").exists() and "make examples" not in (folder / "README.md").read_text()
+    printed = subprocess.run(["make", "examples"], cwd=folder, text=True, capture_output=True, check=True).stdout
+    assert "does not take one picture" in printed
