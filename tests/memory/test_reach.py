@@ -31,11 +31,8 @@ def meets(a: range, b: range, distance: int) -> bool:
 
 def safe_elements(source: list[range], output: list[range], distance: int, backwards: bool) -> bool:
     """No element is stored over one that is read later."""
-    order = range(len(source) - 1, -1, -1) if backwards else range(len(source))
-    for at, i in enumerate(order):
-        if any(meets(output[i], source[j], distance) for j in list(order)[at + 1 :]):
-            return False
-    return True
+    order = list(range(len(source)))[:: -1 if backwards else 1]
+    return not any(meets(output[i], source[j], distance) for at, i in enumerate(order) for j in order[at + 1 :])
 
 
 def limits(safe, span: int) -> tuple[int, int]:
@@ -64,7 +61,7 @@ def test_pointwise_operators(seed):
         for t, part, stride, size in zip(tensors, parts, strides, sizes, strict=True)
     ]
     found = reach(OpSpec("a", "add", ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1])
-    source, output = (sum(places(t, s, p), []) for t, s, p in zip(tensors, strides, parts, strict=True))
+    source, output = (list(itertools.chain(*places(t, s, p))) for t, s, p in zip(tensors, strides, parts, strict=True))
     whole = [form.bytes for form in forms]
 
     def safe(distance: int, backwards: bool) -> bool:

@@ -34,6 +34,7 @@ TOLERATED = (
 )
 """What the check of the standard refuses although the import lists it better, or does not need it."""
 
+_TYPE = TensorProto.DataType
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is given, and its declaration."""
 _SHAPING = 1 << 12
@@ -141,7 +142,7 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
             return f"its num_outputs are {attribute.i}, it has {len(node.output)} outputs"
         if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
             return f"its attribute {attribute.name} is not finite"
-        if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
+        if attribute.name in _TYPES and attribute.i not in _TYPE.values()[_TYPES[attribute.name] :]:
             return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
         words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
         text = attribute.s.decode(errors="replace")
@@ -224,9 +225,8 @@ class Validator:
         """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
         builder = self._builder
         if name in builder.constants:
-            array = builder.constants[name]
-            known = {"float32": "float", "float64": "double"}
-            return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
+            dtype = builder.constants[name].dtype
+            return "string" if dtype.kind in "OUS" else _TYPE.Name(helper.np_dtype_to_tensor_dtype(dtype)).lower()
         return (builder.kind_of(name) or None) if builder.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:
@@ -248,7 +248,7 @@ class Validator:
             if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
                 kind = "float" if "float" in allowed else kind
             chosen.setdefault(parameter.type_str, kind)
-            element = TensorProto.DataType.Value(kind.upper())
+            element = _TYPE.Value(kind.upper())
             if name in builder.constants:
                 array = builder.constants[name]
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
