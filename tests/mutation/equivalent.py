@@ -28,6 +28,13 @@ class Equivalent:
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "n2d2py/frontend/ini/layers/pool.py",
+        "_build",
+        "np.array_equal(mapping, np.eye(count, dtype=bool))",
+        "np.array_equal(np.eye(count, dtype=bool), mapping)",
+        "Equality has no order.",
+    ),
+    Equivalent(
         "n2d2py/frontend/ini/network.py",
         "_ordered",
         "sorted(layers, key=lambda layer: layer.level or 0)",
@@ -40,13 +47,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "exponent.constant.reshape(-1)",
         "exponent.constant.reshape(-2)",
         "NumPy takes every negative size as the one to be found.",
-    ),
-    Equivalent(
-        "n2d2py/frontend/onnx/converters/activation.py",
-        "_clip",
-        "given.reshape(-1)[0]",
-        "given.reshape(-1)[-1]",
-        "`optional_constant` gives one value, which is the first and the last.",
     ),
     Equivalent(
         "n2d2py/frontend/onnx/converters/arithmetic.py",
@@ -63,11 +63,53 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "A limit lies at 0 or above it, and where it is 0 the gate is 0 in either form.",
     ),
     Equivalent(
+        "n2d2py/frontend/onnx/ends.py",
+        "_constant_output",
+        "ArrayMap('Right', (value.size,), ((1,), (value.size,)), (0, -1), value.kind)",
+        "ArrayMap('Right', (value.size,), ((1,), (value.size,)), (0, -2), value.kind)",
+        "Every negative slot stands for a constant.",
+    ),
+    Equivalent(
         "n2d2py/frontend/onnx/importer.py",
         "_Walk._fold",
         "proto.attribute[0].t",
         "proto.attribute[-1].t",
         "A Constant whose first attribute is `value` has no other.",
+    ),
+    Equivalent(
+        "n2d2py/memory/access.py",
+        "faults",
+        "(height, width, sources[0].channels)",
+        "(height, width, sources[-1].channels)",
+        "A pad of several tensors is refused before, so the first is the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/access.py",
+        "faults",
+        "(sources[0].height * factors[0], sources[0].width * factors[1], sources[0].channels)",
+        "(sources[0].height * factors[0], sources[0].width * factors[1], sources[-1].channels)",
+        "An upsample of several tensors is refused before, so the first is the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/case.py",
+        "Case.__init__",
+        "op['inputs'][0] in self.outside",
+        "op['inputs'][-1] in self.outside",
+        "A reshape has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/case.py",
+        "Case.__init__",
+        "self.outside.add(op['inputs'][0])",
+        "self.outside.add(op['inputs'][-1])",
+        "A reshape has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/modes.py",
+        "budget_curve",
+        "budget >= points[-1][0]",
+        "budget >= points[-0][0]",
+        "Only time is saved: a budget that the last point keeps gives that point again, and points that are not smaller are left out.",
     ),
     Equivalent(
         "n2d2py/memory/picture.py",
@@ -84,6 +126,20 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "The legend draws its marks in a place and size of its own.",
     ),
     Equivalent(
+        "n2d2py/memory/replay.py",
+        "Replay._store_times",
+        "out.reshape(-1)[latest_first]",
+        "out.reshape(-2)[latest_first]",
+        "NumPy takes every negative size as the one to be found.",
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/map.py",
+        "",
+        "np.broadcast(a, b).shape",
+        "np.broadcast(b, a).shape",
+        "Two shapes have one common shape, whichever is first.",
+    ),
+    Equivalent(
         "n2d2py/operators/arrays/window.py",
         "ArrayWindow._convolve",
         "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",
@@ -91,11 +147,32 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "NumPy takes every negative size as the one to be found.",
     ),
     Equivalent(
+        "n2d2py/operators/deconv.py",
+        "Deconv.run",
+        "inputs[0]",
+        "inputs[-1]",
+        "A transposed convolution has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/functions.py",
+        "_clip",
+        "given.reshape(-1)[0]",
+        "given.reshape(-1)[-1]",
+        "`optional_constant` gives one value, which is the first and the last.",
+    ),
+    Equivalent(
         "n2d2py/operators/pool.py",
         "Pool.run_integer",
         "graph.type(node.inputs[0])",
         "graph.type(node.inputs[-1])",
         "A pool has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/unpool.py",
+        "Unpool._positions",
+        "-np.inf if z.dtype.kind == 'f' else int(z.min()) - 1",
+        "-np.inf if z.dtype.kind == 'f' else int(z.min()) - 2",
+        "Either is below all values.",
     ),
     Equivalent(
         "n2d2py/quant/channels.py",
