@@ -88,3 +88,26 @@ def test_what_is_no_such_operator(body, others, words):
         import_onnx(built(body, **others))
     error = getattr(caught.value, "errors", [caught.value])[0]
     assert error.code == "E310" and words in error.what
+
+
+@pytest.mark.parametrize("rows", [None, 3, np.array(5, np.int8), np.array([5], np.int8)])
+@pytest.mark.parametrize("columns", [None, 4])
+def test_products_of_integers_less_their_zero_points(rows, columns):
+    """One zero point, or one for each row of the left and each column of the right operand."""
+    rng = np.random.default_rng(1)
+    held = {"w": rng.integers(-9, 10, (5, 4)).astype(np.int8)}
+    left = rng.integers(-9, 10, 3).astype(np.int8) if isinstance(rows, int) else rows
+    if left is not None:
+        held["a"] = left
+    if columns is not None:
+        held["b"] = rng.integers(-9, 10, columns).astype(np.int8)
+    inputs = f"q, w, {'a' if left is not None else ''}, {'b' if columns is not None else ''}".rstrip(", ")
+    text = f"{{ q = Cast <to = 3> (x)\n i = MatMulInteger ({inputs})\n y = Cast <to = 1> (i) }}"
+    model = parser.parse_model(HEADER.replace("N,4,6,6", "1,3,5") + text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items())
+    x = rng.integers(-9, 10, (1, 3, 5)).astype(F)
+    zero = np.zeros(1) if left is None else left.astype(int).reshape(-1, 1) if left.size > 1 else left.astype(int)
+    wanted = (x - zero) @ (held["w"].astype(int) - held.get("b", np.zeros(1)).astype(int))
+    (found,) = run_graph(import_onnx(model), {"x": x}).values()
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
