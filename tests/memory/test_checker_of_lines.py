@@ -92,6 +92,14 @@ def loop(steps: Steps) -> None:
     of(steps, "rows", "conv0")[0]["loop"] = "whc"
 
 
+def loop_of_whole_steps(steps: Steps) -> None:
+    of(steps, "rows", "conv0")[0]["loop"] = "-hwc"
+
+
+def loop_of_partial_results(steps: Steps) -> None:
+    of(steps, "in_rows")[1]["loop"] = "-h-w-c"
+
+
 def unit(steps: Steps) -> None:
     of(steps, "rows", "conv0")[0]["unit"] = "line"
 
@@ -121,6 +129,8 @@ FAULTS: dict[Callable[[Steps], None], tuple[str, str]] = {
     other_partial_results: ("overwritten", "partial results are lost before line 4 of conv1.y is added"),
     less_scratch: ("scratch", "needs 64 bytes of scratch, has 63"),
     loop: ("unsupported", "the loop order whc is not checked; known: hwc, hcw"),
+    loop_of_whole_steps: ("unsupported", "the loop order -hwc is not checked; known: hwc, hcw"),
+    loop_of_partial_results: ("unsupported", "the loop order -h-w-c is not checked; known: hwc, hcw"),
     unit: ("unsupported", "the store unit line is not checked"),
     back_in_time: ("clock", "after clock"),
     nothing_runs: ("schedule", "fc3: never runs"),
