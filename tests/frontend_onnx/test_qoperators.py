@@ -111,3 +111,15 @@ def test_products_of_integers_less_their_zero_points(rows, columns):
     wanted = (x - zero) @ (held["w"].astype(int) - held.get("b", np.zeros(1)).astype(int))
     (found,) = run_graph(import_onnx(model), {"x": x}).values()
     np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
+def test_a_convolution_of_the_first_operator_set_that_has_it():
+    """Its weights have a scale each, although the roundings of that set have no axis."""
+    model = built(BODIES["convolution"])
+    newer = import_onnx(model)
+    model.opset_import[0].version = 10
+    older = import_onnx(model)
+    assert [str(node.op) for node in older.nodes] == [str(node.op) for node in newer.nodes]
+    x = np.random.default_rng(3).normal(size=(1, 4, 6, 6))
+    (found,), (wanted,) = (run_graph(graph, {"x": x}).values() for graph in (older, newer))
+    np.testing.assert_array_equal(found, wanted)

@@ -56,6 +56,8 @@ _WORDS = {
     "SpaceToDepth.mode": ("DCR", "CRD"),
 }
 """Values of attributes that are texts, of one operator or of all that have it; converters check others themselves."""
+_ROUNDING_BY_AXIS = 13
+"""The first operator set whose QuantizeLinear and DequantizeLinear have an axis."""
 _WILD = 1 << 24
 """Numbers beyond it make no sense in shapes."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
@@ -83,7 +85,8 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 def _version(operator: str, opset: int) -> int:
     """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
-    before that does not, or the first one after."""
+    before that does not, or the first one after. Roundings have an axis, as those that `qoperators` makes do."""
+    opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
         return opset
