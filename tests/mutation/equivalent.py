@@ -49,6 +49,27 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "NumPy takes every negative size as the one to be found.",
     ),
     Equivalent(
+        "n2d2py/frontend/onnx/arrays/norms.py",
+        "_softmax",
+        "a.builder.guard_batch(a.node, 0, axis, 'normalises over', flattens)",
+        "a.builder.guard_batch(a.node, -1, axis, 'normalises over', flattens)",
+        "A softmax has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/converters/activation.py",
+        "_prelu",
+        "float(slope.flat[0])",
+        "float(slope.flat[-1])",
+        "It is read where all slopes are equal.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/converters/activation.py",
+        "_prelu",
+        "slope == slope.flat[0]",
+        "slope == slope.flat[-1]",
+        "All are equal to the first one exactly if all are equal to the last one.",
+    ),
+    Equivalent(
         "n2d2py/frontend/onnx/converters/arithmetic.py",
         "_affine",
         "vector is None and source != tensor",
@@ -131,6 +152,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "out.reshape(-1)[latest_first]",
         "out.reshape(-2)[latest_first]",
         "NumPy takes every negative size as the one to be found.",
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/base.py",
+        "ArrayOp.typed",
+        "values.astype(kind_dtype(self.result, self.real(inputs)), copy=False)",
+        "values.astype(kind_dtype(self.result, self.real(inputs)), copy=True)",
+        "A copy has the same values; nobody writes to the result of an operator.",
     ),
     Equivalent(
         "n2d2py/operators/arrays/map.py",
