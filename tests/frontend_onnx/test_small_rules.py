@@ -256,3 +256,16 @@ def test_constants_of_every_type(kind, reader):
         import_onnx(built).verify()
     except (N2D2Error, ErrorList) as error:
         assert "E099" not in str(error)
+
+
+@pytest.mark.parametrize("index", [2, -1])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
+def test_one_element_of_an_axis(model, shape, index):
+    """Of a sequence a vector is left; of a vector one number, which is a vector of one."""
+    dims, rest = (",".join(map(str, each)) for each in (shape, shape[1:]))
+    signature = f"float[N,{dims}] x => float[N{',' if rest else ''}{rest}] y"
+    graph = import_onnx(model(signature, "y = Gather <axis = 1> (x, i)", i=np.array(index)))
+    x = np.random.default_rng(0).normal(size=(3, *shape)).astype(F)
+    (found,) = run_graph(graph, {"x": x}).values()
+    np.testing.assert_array_equal(found, x[:, index].reshape(3, *(shape[1:] or (1,))))
+    assert graph.nodes[0].op.kind == ("ArrayTake" if len(shape) == 1 else "Take")
