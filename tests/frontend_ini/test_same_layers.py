@@ -68,6 +68,11 @@ LAYERS = [
         "Rescale\nWidth=4\nHeight=3", "Rescale\nWidth=0\nHeight=3", "Flip\nHorizontalFlip=1", "Flip\nVerticalFlip=1", "RangeAffine\nFirstOperator=Multiplies\nFirstValue=2", "RangeAffine\nFirstOperator=Minus\nFirstValue=1 2 3 4\nSecondOperator=Divides\nSecondValue=2",
         "RangeClipping\nRangeMin=0\nRangeMax=1", "RangeClipping\nRangeMin=1\nRangeMax=0", "RangeClipping", "PadCrop\nWidth=10\nHeight=4", "Affine\nFirstOperator=Plus\nFirstValue=1", "Nothing", "ColorSpace\nColorSpace=BGR", "Reshape\nNbRows=6\nNbCols=8")),
     "Type=Unpool\nNbOutputs=4\nPooling=Max\nPoolSize=2\nStride=2\nArgMax=sp", "Type=Unpool\nNbOutputs=4\nPooling=Average\nPoolSize=2", "Type=Anchor", "Type=RP", "Type=Nothing\nNbOutputs=4", "NbOutputs=4", "Type=Conv", "Type=Distance\nNbOutputs=4", "Type=FMP\nNbOutputs=4\nScalingRatio=2",
+    *(f"Type=Fc\nNbOutputs=60\nWeightsFiller={name}{more}" for name, mores in (
+        ("HeFiller", ("", "\nWeightsFiller.VarianceNorm=Average", "\nWeightsFiller.VarianceNorm=FanOut", "\nWeightsFiller.Scaling=3", "\nWeightsFiller.MeanNorm=2")),
+        ("XavierFiller", ("", "\nWeightsFiller.VarianceNorm=Average\nWeightsFiller.Scaling=4", "\nWeightsFiller.Distribution=Normal\nWeightsFiller.Scaling=4")),
+        ("NormalFiller", ("", "\nWeightsFiller.Mean=3\nWeightsFiller.StdDev=2")), ("UniformFiller", ("", "\nWeightsFiller.Min=1\nWeightsFiller.Max=5")),
+        ("ConstantFiller", ("", "\nWeightsFiller.Value=0.5")), ("OtherFiller", ("",))) for more in mores),
 ]  # fmt: skip
 """The keys of a section "y" behind a provider of 8 columns, 6 lines, 4 channels."""
 
