@@ -76,6 +76,7 @@ def test_prelu_per_channel(one_node, check, slope, expected):
         ({"strides": [2, 2], "auto_pad": "SAME_UPPER"}, (3, 4, 3, 3)),
         ({"strides": [2, 2], "auto_pad": "VALID"}, (3, 4, 2, 2)),
         ({"strides": [3, 2], "output_shape": [14, 11], "kernel_shape": [3, 3]}, (3, 4, 3, 3)),
+        ({"strides": [2, 2], "output_shape": [11, 13]}, (3, 4, 3, 3)),
     ],
 )
 def test_transposed_convolutions(one_node, check, attributes, weights):
@@ -88,6 +89,13 @@ def test_one_dimension(one_node, check, operator, shape):
     constants = {"w": np.random.default_rng(0).normal(size=shape).astype(F)}
     graph = check(one_node(operator, ["N", 3, 11], constants, strides=[2], pads=[1, 0]), batch=2)
     assert len(kinds(graph)) == 3 and graph.nodes[-1].name == "y"
+
+
+@pytest.mark.parametrize("attributes", [{"output_padding": [1]}, {"output_shape": [20]}, {"auto_pad": "SAME_UPPER"}])
+def test_transposed_convolutions_of_one_dimension(one_node, check, attributes):
+    constants = {"w": np.random.default_rng(0).normal(size=(3, 4, 3)).astype(F)}
+    graph = check(one_node("ConvTranspose", ["N", 3, 11], constants, strides=[2], **attributes), batch=2)
+    assert kinds(graph) == ["Reshape", "Deconv", "Reshape"]
 
 
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])

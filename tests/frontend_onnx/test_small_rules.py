@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.resize import Resize
+from n2d2py.reference.executor import run_graph
 
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"
@@ -175,3 +176,96 @@ def test_a_constant_that_is_scaled_by_computed_gains(model, check):
     values = np.random.default_rng(0).normal(size=(1, 6)).astype(F)
     body = "s = Squeeze(x, a)\n y = LayerNormalization<axis = 1>(c, s)"
     check(model("float[1,6] x => float[1,6] y", body, c=values, a=np.array([0])))
+
+
+def test_an_inner_graph_reads_what_nothing_else_does(model):
+    """A node whose result only a branch, and a branch of a branch, reads; and one that nobody reads."""
+    inner = parser.parse_graph("inner () => (float[N,4] w) { w = Add (a, b) }")
+    branch = parser.parse_graph("branch () => (float[N,4] v) { v = If (yes) }")
+    branch.node[0].attribute.extend(helper.make_attribute(f"{name}_branch", inner) for name in ("then", "else"))
+    built = model(
+        "float[N,4] x => float[N,4] y", "a = Relu (x)\n b = Sigmoid (x)\n n = Tanh (x)\n y = If (yes)", yes=np.array(True)
+    )
+    built.graph.node[-1].attribute.extend(helper.make_attribute(f"{name}_branch", branch) for name in ("then", "else"))
+    graph = import_onnx(built)
+    assert [node.name for node in graph.nodes][:2] == ["a", "b"] and "n" not in graph.tensors
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(F)
+    (found,) = run_graph(graph, {"x": x}).values()
+    np.testing.assert_allclose(found, np.maximum(x, 0) + 1 / (1 + np.exp(-x)), rtol=1e-6)
+
+
+def test_a_fill_value_without_elements_is_zero(one_node):
+    for shape in ([1, 2, 3, 4], [1, 2, 3, 4, 2]):
+        pads = np.zeros(2 * len(shape), np.int64)
+        pads[[1, 2]] = 1, 2
+        graph = import_onnx(one_node("Pad", shape, {"p": pads, "v": np.zeros(0, F)}, opset=18))
+        x = np.random.default_rng(0).normal(size=shape).astype(F)
+        (found,) = run_graph(graph, {"x": x.reshape(graph.shape("x"))}).values()
+        wanted = np.pad(x, [(0, 0), (1, 0), (2, 0), *[(0, 0)] * (len(shape) - 3)])
+        np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
+@pytest.mark.parametrize("block", [2, 3])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_of_several_sizes_without_a_batch(model, check, block, mode):
+    c, h, w = 2 * block * block, 3, 2
+    body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = {block}, mode = "{mode}">(c)\n y = Reshape(d, t)'
+    dims = {"s": np.array([2, c, h, w]), "t": np.array([1, 2 * c * h * w])}
+    check(model(f"float[1,{2 * c * h * w}] x => float[1,N] y", body, **dims))
+
+
+def test_weights_in_eight_bits_of_floating_point(one_node):
+    built = one_node("Add", ["N", 4], {})
+    stored = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [4], [1.0, 2.0, 0.5, -1.0])
+    built.graph.initializer.extend([stored, numpy_helper.from_array(np.array(0.5, F), "s")])
+    built.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w", "s"], ["d"]))
+    built.graph.node[1].input.append("d")
+    built.opset_import[0].version = 21
+    with pytest.raises(N2D2Error) as caught:
+        import_onnx(built)
+    assert caught.value.code == "E310" and "its integers are of type float8_e4m3fn" in caught.value.what
+    assert caught.value.remedy.startswith("quantize weights to 8 bits")
+
+
+TYPES = [name for name in TensorProto.DataType.keys() if name not in ("UNDEFINED", "STRING")]
+READERS = {
+    "Add": ["x", "w"],
+    "Concat": ["x", "w"],
+    "Gather": ["x", "w"],
+    "MatMul": ["x", "w"],
+    "Where": ["w", "x", "x"],
+    "Cast": ["w"],
+    "DequantizeLinear": ["w", "s"],
+    "QuantizeLinear": ["x", "s", "w"],
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_constants_of_every_type(kind, reader):
+    """Each is taken or refused: none is a defect of the tool."""
+    stored = helper.make_tensor("w", TensorProto.DataType.Value(kind), [4], [1, 0, 1, 0])
+    attributes = {"Concat": {"axis": 0}, "Cast": {"to": 1}}.get(reader, {})
+    nodes = [helper.make_node(reader, READERS[reader], ["y"], **attributes), helper.make_node("Identity", ["y"], ["z"])]
+    constants = [stored, numpy_helper.from_array(np.array(0.5, F), "s")]
+    outputs = [onnx.ValueInfoProto(name="z")]
+    outputs[0].type.tensor_type.elem_type = 1
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [4])], outputs, constants)
+    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    try:
+        import_onnx(built).verify()
+    except (N2D2Error, ErrorList) as error:
+        assert "E099" not in str(error)
+
+
+@pytest.mark.parametrize("index", [2, -1])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
+def test_one_element_of_an_axis(model, shape, index):
+    """Of a sequence a vector is left; of a vector one number, which is a vector of one."""
+    dims, rest = (",".join(map(str, each)) for each in (shape, shape[1:]))
+    signature = f"float[N,{dims}] x => float[N{',' if rest else ''}{rest}] y"
+    graph = import_onnx(model(signature, "y = Gather <axis = 1> (x, i)", i=np.array(index)))
+    x = np.random.default_rng(0).normal(size=(3, *shape)).astype(F)
+    (found,) = run_graph(graph, {"x": x}).values()
+    np.testing.assert_array_equal(found, x[:, index].reshape(3, *(shape[1:] or (1,))))
+    assert graph.nodes[0].op.kind == ("ArrayIndexSelect" if len(shape) == 1 else "IndexSelect")

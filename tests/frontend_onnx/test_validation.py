@@ -105,6 +105,28 @@ def test_words_of_other_operator_sets(opset, kind, body):
     assert caught.value.code == "E314"
 
 
+def test_a_node_that_nobody_reads_is_not_looked_at():
+    graph = import_onnx(parser.parse_model(HEADER + "{ y = Relu (x)\n q = Nothing (x)\n r = Relu (nowhere) }"))
+    assert [node.name for node in graph.nodes] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("constants", "body", "name"),
+    [
+        ("", "a = Relu (x)\n a = Abs (x)\n y = Relu (a)", "a"),
+        ("", "x = Relu (x)\n y = Relu (x)", "x"),
+        ("<float[1] c = {1}>", "c = Relu (x)\n y = Add (x, c)", "c"),
+        ("", "y, y = Split <axis = 1> (x)", "y"),
+    ],
+)
+def test_tensors_that_are_written_twice(constants, body, name):
+    """Also where the check of the whole model ends before, at an operator that it does not know."""
+    for before in ("", UNKNOWN):
+        error = refusal(f"{constants} {{ {before}{body} }}")
+        assert error.code == "E302" and ("written twice" in error.what or name in error.what)
+    assert f"the tensor '{name}' is written twice" in error.what
+
+
 def test_a_stumbling_converter_is_a_defect_that_names_the_node(monkeypatch):
     def stumble(*_):
         raise IndexError("x")

@@ -10,6 +10,7 @@ from support.memory_networks import Net
 
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.format import graph_json, map_json
+from n2d2py.memory.plan import MemoryPlan, Plane, Step
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
@@ -92,6 +93,14 @@ def loop(steps: Steps) -> None:
     of(steps, "rows", "conv0")[0]["loop"] = "whc"
 
 
+def loop_of_whole_steps(steps: Steps) -> None:
+    of(steps, "rows", "conv0")[0]["loop"] = "-hwc"
+
+
+def loop_of_partial_results(steps: Steps) -> None:
+    of(steps, "in_rows")[1]["loop"] = "-h-w-c"
+
+
 def unit(steps: Steps) -> None:
     of(steps, "rows", "conv0")[0]["unit"] = "line"
 
@@ -121,6 +130,8 @@ FAULTS: dict[Callable[[Steps], None], tuple[str, str]] = {
     other_partial_results: ("overwritten", "partial results are lost before line 4 of conv1.y is added"),
     less_scratch: ("scratch", "needs 64 bytes of scratch, has 63"),
     loop: ("unsupported", "the loop order whc is not checked; known: hwc, hcw"),
+    loop_of_whole_steps: ("unsupported", "the loop order -hwc is not checked; known: hwc, hcw"),
+    loop_of_partial_results: ("unsupported", "the loop order -h-w-c is not checked; known: hwc, hcw"),
     unit: ("unsupported", "the store unit line is not checked"),
     back_in_time: ("clock", "after clock"),
     nothing_runs: ("schedule", "fc3: never runs"),
@@ -161,3 +172,67 @@ def test_a_wrong_plane_has_its_fault(change, kind, words):
     change(memory["tensors"])
     faults = check_map(graph, memory)
     assert any(fault.kind == kind and words in str(fault) for fault in faults), [str(fault) for fault in faults][:3]
+
+
+def one_operator(kind: str) -> Net:
+    """x -> one operator of a kind, with x dying at it."""
+    net = Net(8, 8, 4)
+    {
+        "conv": lambda: net.conv(net.input, 4, 3),
+        "strided": lambda: net.conv(net.input, 8, 2, 2, 0),
+        "pool": lambda: net.pool(net.input, (2, 2), (1, 1)),
+        "pad": lambda: net._add("pad", (net.input,), (10, 10, 4), pads=[1, 1, 1, 1]),
+        "upsample": lambda: net.upsample(net.input, 2),
+        "window": lambda: net._add(
+            "window",
+            (net.input,),
+            (8, 8, 4),
+            lines=[[[max(0, y - 1), y + 1] for y in range(8)]],
+            columns=[[[x, x + 1] for x in range(8)]],
+        ),
+        "fc": lambda: net.fc(net.input, 64),
+        "softmax": lambda: net.softmax(net.input),
+        "copy": lambda: net._add("copy", (net.input,), (8, 8, 4)),
+        "add": lambda: net.add(net.input, net.input),
+    }[kind]()
+    return net
+
+
+# kind; by how many bytes its output may begin before its input, at least; whether it may begin where that does
+OVER = {
+    "conv": (64, False),
+    "strided": (32, False),
+    "pool": (28, False),
+    "pad": (136, False),  # its ninth line, 360 bytes on, reads the eighth, which begins after 224
+    "upsample": (800, False),  # its last line ends after 1,024 bytes, and reads what begins after 224
+    "window": (64, False),
+    "fc": (64, False),
+    "softmax": (256, False),
+    "copy": (256, False),
+    "add": (0, True),
+}
+
+
+@pytest.mark.parametrize(("kind", "before", "at_once"), [(kind, *rule) for kind, rule in OVER.items()])
+def test_how_far_an_output_lies_over_its_input(kind, before, at_once):
+    """Line by line, element by element, or not at all; one byte closer is a fault."""
+    problem = one_operator(kind).done()
+    graph, output = graph_json(problem), problem.outputs[0]
+    y = problem.tensors[output]
+
+    def faults(distance: int) -> set[str]:
+        start = 1024
+        planes = {
+            "input": Plane(start, 4, 4, 8, 8, -1, 0),
+            output: Plane(start - distance, y.pixel_bytes, y.pixel_bytes, y.width, y.height, 0, 1),
+        }
+        plan = MemoryPlan("test", 4096, planes, (Step(problem.ops[0].name, 0),))
+        return {fault.kind for fault in check_map(graph, map_json(plan))}
+
+    assert faults(before) == set()
+    assert (faults(0) == set()) is at_once
+    if before:
+        assert faults(before - 1) == {"overwritten"}
+    assert faults(-256) == set()  # behind the input
+    if kind != "add":
+        assert faults(-4) == {"overwritten"}

@@ -32,7 +32,7 @@ def meets(a: range, b: range, distance: int) -> bool:
 
 def safe_elements(source: list[range], output: list[range], distance: int, backwards: bool) -> bool:
     """No element is stored over one that is read later."""
-    order = range(len(source) - 1, -1, -1) if backwards else range(len(source))
+    order = list(range(len(source)))[:: -1 if backwards else 1]
     return not any(meets(output[i], source[j], distance) for at, i in enumerate(order) for j in order[at + 1 :])
 
 

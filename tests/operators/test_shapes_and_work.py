@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from n2d2py.operators.arrays.join import ArrayConcat
+from n2d2py.operators.arrays.order import ArrayTopK
+from n2d2py.operators.arrays.product import ArrayMatMul
+from n2d2py.operators.arrays.take import ArrayIndexSelect
+from n2d2py.operators.arrays.window import ArrayConvPool
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.gather import ArrayScatter
+from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.base import Op
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
@@ -141,3 +150,80 @@ def test_what_a_pool_can_add(added, fits):
         with pytest.raises(N2D2Error) as caught:
             layer(op, inputs, {})
         assert caught.value.code == "E205" and "12x3x4 and " + "x".join(map(str, added)) in caught.value.what
+
+
+# operator, sizes of the inputs, multiply-accumulates
+ARRAYS = {
+    "ArrayNorm": (ArrayNorm(3, 8, 1e-5), (24,), 24, 48),
+    "ArrayNorm, means": (ArrayNorm(3, 8, 1e-5, True, "mean"), (24,), 3, 48),
+    "ArraySoftmax": (ArraySoftmax(2, 4, 3), (24,), 24, 24),
+    "ArrayTopK": (ArrayTopK(2, 4, 3, 2), (24,), 12, 48),
+    "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
+    "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
+    "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
+    "ArrayIndexSelect": (ArrayIndexSelect(24, ((0, 12, -1), (5,))), (24,), 3, 0),
+    "ArrayIndexSelect of one": (ArrayIndexSelect(1, ()), (1,), 1, 0),
+    "ArrayConcat": (ArrayConcat(2, (3, 4), (0, 1)), (6, 8), 14, 0),
+    "ArrayConvPool, Conv": (
+        ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),
+        (200, 72),
+        144,
+        144 * 12,
+    ),
+    "ArrayConvPool, Max": (
+        ArrayConvPool("Max", (2, 4, 1, 5, 5), 4, (1, 2, 2), (1, 2, 2), (1, 2, 2), (0, 0, 0), (1, 1, 1), slots=(0,)),
+        (200,),
+        32,
+        128,
+    ),
+}
+
+
+@pytest.mark.parametrize(("op", "sizes", "output", "macs"), ARRAYS.values(), ids=ARRAYS)
+def test_operators_on_arrays(op, sizes, output, macs):
+    graph = layer(op, [(size,) for size in sizes], {})
+    assert graph.shape("y") == (1, output)
+    feeds = {f"x{index}": np.random.default_rng(1).normal(size=(3, size)) for index, size in enumerate(sizes)}
+    assert run_graph(graph, feeds)["y"].shape == (3, output)
+    assert op.macs([(1, size) for size in sizes], (1, output), graph.node("y")) == macs
+
+
+@pytest.mark.parametrize("sizes", [(23, 20), (24, 19), (20, 24)])
+def test_arrays_of_other_sizes_are_refused(sizes):
+    with pytest.raises(N2D2Error) as caught:
+        layer(ArrayMatMul((3, 2, 4), (1, 4, 5)), [(size,) for size in sizes], {})
+    wanted, given = next(pair for pair in zip((24, 20), sizes, strict=True) if pair[0] != pair[1])
+    assert caught.value.code == "E208" and f"needs an array of {wanted} elements, not {given}" in caught.value.what
+
+
+@pytest.mark.parametrize("combine", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("each", [False, True])
+def test_scattered_values(combine, each):
+    """Of lines, or one by one; positions count from the end where they are negative, and stay within the axis."""
+    outer, size, inner = 2, 3, 2
+    rng = np.random.default_rng(5)
+    x = rng.integers(1, 9, (2, outer * size * inner)).astype(np.float64)
+    indices = np.array([[0, -1, 9, -9, 1, 2, -2, 0]] * 2, np.float64)
+    function = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[combine]
+    wanted = x.reshape(2, outer, size, inner).copy()
+    lines = [0, 2, 2, 0, 1, 2, 1, 0]
+    if each:
+        updates = rng.integers(1, 9, (2, 8)).astype(np.float64)
+        op = ArrayScatter(outer, size, inner, 2, (outer, inner), True, combine)
+        for n in range(2):
+            for at, line in enumerate(lines):  # (outer, count, inner) of positions
+                o, i = at // 4, at % 2
+                wanted[n, o, line, i] = function(wanted[n, o, line, i], updates[n, at])
+        sizes = (outer * size * inner, 8, 8)
+    else:
+        op = ArrayScatter(1, size * outer, inner, 8, combine=combine)
+        updates = rng.integers(1, 9, (2, 16)).astype(np.float64)
+        wanted = x.reshape(2, 1, size * outer, inner).copy()
+        for n in range(2):
+            for at, line in enumerate([0, 5, 5, 0, 1, 2, 4, 0]):
+                piece = updates[n, 2 * at : 2 * at + 2]
+                wanted[n, 0, line] = function(wanted[n, 0, line], piece)
+        sizes = (outer * size * inner, 8, 16)
+    graph = layer(op, [(count,) for count in sizes], {})
+    found = run_graph(graph, {"x0": x, "x1": indices, "x2": updates})["y"]
+    np.testing.assert_array_equal(found, wanted.reshape(2, -1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
@@ -58,3 +59,33 @@ def test_parts_of_channels_and_images_of_two_sizes_stay(build, run, reason):
     b.layer("f2", Reshape((16,)), "x")
     b.layer("joined", Concat(), ["f1", "f2"])
     assert reason(run(b.done("joined"), LiftChannels())[1]) == "joined: its images differ in size"
+
+
+TAKES = {
+    "all": (list(range(16)), (0, 1, 2, 3)),
+    "the last two": (list(range(8, 16)), (2, 3)),
+    "one twice": ([*range(4, 8), *range(4, 8)], (1, 1)),
+    "the other way round": ([*range(12, 16), *range(8, 12), *range(4, 8), *range(4)], (3, 2, 1, 0)),
+    "pixels the other way round": (list(range(3, -1, -1)), None),
+    "from the second pixel on": (list(range(1, 5)), None),
+    "two pixels of a channel, two of another": ([0, 1, 6, 7], None),
+    "half a channel": ([0, 1], None),
+    "a channel and a half": (list(range(6)), None),
+    "a channel with a filled pixel": ([0, 1, 2, -1], None),
+    "every other pixel": ([0, 2, 4, 6], None),
+}
+
+
+@pytest.mark.parametrize(("positions", "channels"), TAKES.values(), ids=TAKES)
+def test_whole_channels_alone_are_lifted(build, run, positions, channels):
+    """Of an image of four channels of four pixels; results are compared in each case."""
+    b = build(4, 2, 2)
+    b.layer("flat", Reshape((16,)))
+    b.layer("t", ArrayIndexSelect(16, (tuple(positions),)), "flat")
+    after, report = run(b.done("t"), LiftChannels())
+    if channels is None:
+        assert after.node("t").op.kind == "ArrayIndexSelect" and not report.counts
+    else:
+        assert after.node("t_channels").op == IndexSelect((channels, None, None)) and after.node("t").op == Reshape(
+            (len(positions),)
+        )

@@ -10,12 +10,17 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.compare import decibels
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import Statistics
 from n2d2py.quant.types import nonnegative_tensors
@@ -47,6 +52,9 @@ SIGNS = {
     "product": (ElemWise("Prod"), None, (True, False, False)),
     "largest": (ElemWise("Max"), None, (True, False, False)),
     "least": (ElemWise("Min"), None, (True, False, False)),
+    "product of any weights": (ElemWise("Prod", (-1.0, 1.0)), None, (True, False, False)),
+    "largest of any weights": (ElemWise("Max", (-1.0, 1.0)), None, (True, False, False)),
+    "least of any weights": (ElemWise("Min", (1.0, -1.0)), None, (True, False, False)),
     "sum, rectified": (ElemWise("Sum", (1.0, -1.0)), RELU, (True, True, True)),
     "sum, at least a half": (ElemWise("Sum", (1.0, -1.0)), ABOVE, (True, True, True)),
     "sum, clamped below 0": (ElemWise("Sum"), BELOW, (True, False, False)),
@@ -110,8 +118,6 @@ def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
 
 
 def test_weights_in_binary16_have_a_largest_magnitude():
-    from n2d2py.operators.fc import Fc
-
     for largest, fits in ((65519.0, True), (-65519.0, True), (65520.0, False), (-1e6, False)):
         graph = Graph("net")
         graph.add_input("p", (1, 2))
@@ -134,3 +140,31 @@ def test_statistics_that_cannot_be_read(tmp_path, content, code):
     with pytest.raises(N2D2Error) as caught:
         Statistics.load(path, "key")
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("signal", "error", "wanted"),
+    [(100.0, 1.0, 20.0), (1.0, 1.0, 0.0), (1e-4, 1e-6, 20.0), (1e-4, 1.0, -40.0), (1.0, 0.0, np.inf), (0.0, 0.0, np.inf)],
+)
+def test_decibels(signal, error, wanted):
+    assert decibels(signal, error) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_sums_of_weights_stay_within_their_bits(bits):
+    """Weights that could leave 32 bits become coarser, by no more than that takes; with 16 bits sums have 64."""
+    graph, count = Graph("net"), 140_000
+    graph.add_input("p", (1, count))
+    weights = np.ones((2, count), np.float32)
+    weights[1] /= 128
+    graph.add(Node("y", Fc(), ["p"], ["y"], {"weights": weights, "bias": np.zeros(2, np.float32)}))
+    graph.outputs = ["y"]
+    histograms = {name: Histogram() for name in ("p", "y")}
+    histograms["p"].add(np.array([0.0, 1.0], np.float32))
+    histograms["y"].add(np.array([0.0, 1e5], np.float32))
+    node = quantize(graph, histograms, QuantOptions(bits=bits))[0].nodes[0]
+    stored = np.abs(node.params["weights"].astype(np.int64)).max(axis=1)
+    if bits == 8:
+        assert 2**31 * 0.98 < node.bound < 2**31 and stored.tolist() == [60, 60]
+    else:
+        assert node.bound > 2**40 and stored.tolist() == [32767, 32767]

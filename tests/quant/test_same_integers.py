@@ -109,6 +109,17 @@ NETWORKS = {
         "c = Gemm <transB = 1> (r, w_8_16, b_8)\n u = Mul (b, c)\n y = Gemm <transB = 1> (u, w_6_8, b_6)",
         ["default", "16 bits", "adaptive rounding", "fixed point, reduced range", "single shift, a scale for each layer"],
     ),
+    "pairs": (
+        "a = Conv (x, w_8_4_3_3, b_8)\n r = Relu (a)\n c = Conv (r, w_4_8_1_1, b_4)\n s = Relu (c)\n"
+        "d = Conv <group = 4> (s, w_4_1_3_3, b_4)\n t = Relu (d)\n e = Conv (t, w_6_4_1_1)\n f = Flatten (e)\n"
+        "g = Gemm <transB = 1> (f, w_8_96, b_8)\n h = Relu (g)\n y = Gemm <transB = 1> (h, w_3_8, b_3)",
+        ["default", "a scale for each layer", "single shift, a scale for each layer", "corrected", "adaptive rounding"],
+    ),
+    "multiplied": (
+        "a = Conv (x, w_4_4_1_1, b_4)\n r = Relu (a)\n c = Conv <group = 4> (r, w_8_1_3_3, b_8)\n s = Relu (c)\n"
+        "d = Conv <group = 2> (s, w_6_4_1_1)\n t = Clip (d, zero, six)\n y = Conv <group = 6> (t, w_6_1_1_1, b_6)",
+        ["default", "a scale for each layer", "corrected"],
+    ),
     "filled": (
         "a = Conv (x, w_4_4_1_1, b_4)\n r = Relu (a)\n f = Flatten (r)\n p = Pad (f, ends, zero)\n q = Pad (f, ends, far)\n"
         "c = Conv (x, w_4_4_1_1)\n s = Relu (c)\n g = Flatten (s)\n o = Pad (g, ends, minus)\n t = Concat <axis = 1> (p, q, o)\n"

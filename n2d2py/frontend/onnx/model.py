@@ -344,7 +344,7 @@ def _inputs(
                 where=Location(path),
                 remedy="export the model with the shapes of its inputs",
             )
-        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in tensor.shape.dim]
+        dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _kind(proto.graph, value.name, tensor.elem_type)
         if len(dims) > 1:
             batches.append(dims[0])

@@ -42,6 +42,8 @@ _WORDS = {
     "SpaceToDepth.mode": ("DCR", "CRD"),
 }
 """Values of attributes that are texts, of one operator or of all that have it; converters check others themselves."""
+_ROUNDING_BY_AXIS = 13
+"""The first operator set whose QuantizeLinear and DequantizeLinear have an axis."""
 
 
 def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
@@ -66,7 +68,8 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 def definition_version(operator: str, opset: int) -> int:
     """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
-    before that does not, or the first one after."""
+    before that does not, or the first one after. Roundings have an axis, as those that `qoperators` makes do."""
+    opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
         return opset

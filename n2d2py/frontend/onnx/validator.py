@@ -94,9 +94,10 @@ class Validator:
         """The type of an ONNX tensor as the standard calls it; None for real numbers of the network, and where unknown."""
         tensors = self._tensors
         if name in tensors.constants:
-            array = tensors.constants[name]
-            known = {"float32": "float", "float64": "double"}
-            return "string" if array.dtype.kind in "OUS" else known.get(array.dtype.name, array.dtype.name)
+            dtype = tensors.constants[name].dtype
+            return (
+                "string" if dtype.kind in "OUS" else TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(dtype)).lower()
+            )
         return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:

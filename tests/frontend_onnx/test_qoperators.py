@@ -1,0 +1,125 @@
+"""Operators that read and write integers, one by one, against ONNX Runtime; what cannot be read as one is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.executor import run_graph
+
+F = np.float32
+HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[N,4,6,6] x) => (float[N] y) '
+rng = np.random.default_rng(2)
+CONSTANTS = {
+    "s": np.array(0.0517, F),
+    "z": np.array(3, np.int8),
+    "t": np.array(0.0373, F),
+    "o": np.array(-7, np.int8),
+    "w": rng.integers(-90, 91, (6, 4, 3, 3)).astype(np.int8),
+    "sw": np.array([0.01, 0.02, 0.005, 0.01, 0.015, 0.0125], F),
+    "zw": np.zeros(6, np.int8),
+    "b": rng.integers(-900, 901, 6).astype(np.int32),
+    "m": rng.integers(-90, 91, (6, 5)).astype(np.int8),
+    "g": rng.integers(-90, 91, (5, 144)).astype(np.int8),
+    "s1": np.array(0.01, F),
+    "z1": np.array(0, np.int8),
+    "b5": rng.integers(-900, 901, 5).astype(np.int32),
+    "flat": np.array([0, -1]),
+}
+BODIES = {
+    "convolution": "r = QLinearConv <pads = [1,1,1,1]> (q, s, z, w, sw, zw, t, o, b)",
+    "convolution without bias": "r = QLinearConv <strides = [2,1]> (q, s, z, w, sw, zw, t, o)",
+    "product of matrices": "r = QLinearMatMul (q, s, z, m, s1, z1, t, o)",
+    "dense": "v = Reshape (q, flat)\n r = com.microsoft.QGemm <transB = 1> (v, s, z, g, s1, z1, b5, t, o)",
+    "dense without bias": "v = Reshape (q, flat)\n r = com.microsoft.QGemm <transB = 1> (v, s, z, g, s1, z1, , t, o)",
+    "sum": "u = QuantizeLinear (x, t, o)\n r = com.microsoft.QLinearAdd (q, s, z, u, t, o, t, o)",
+    "product": "u = QuantizeLinear (x, t, o)\n r = com.microsoft.QLinearMul (q, s, z, u, t, o, t, o)",
+    "sigmoid": "r = com.microsoft.QLinearSigmoid (q, s, z, s1, o)\n",
+    "leaky": "r = com.microsoft.QLinearLeakyRelu <alpha = 0.25> (q, s, z, t, o)",
+    "mean of all": "r = com.microsoft.QLinearGlobalAveragePool (q, s, z, t, o)",
+    "mean pool": "r = com.microsoft.QLinearAveragePool <kernel_shape = [2,2], strides = [2,2]> (q, s, z, t, o)",
+    "joined": "u = QuantizeLinear (x, t, o)\n r = com.microsoft.QLinearConcat <axis = 1> (t, o, q, s, z, u, t, o)",
+}
+
+
+def built(body: str, **others: np.ndarray) -> onnx.ModelProto:
+    step = "s1, o" if "Sigmoid" in body else "t, o"
+    text = f"{{ q = QuantizeLinear (x, s, z)\n {body}\n y = DequantizeLinear (r, {step}) }}"
+    model = parser.parse_model(HEADER + text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    words = text.replace("(", " ").replace(")", " ").replace(",", " ").split()
+    held = {**CONSTANTS, **others}
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items() if name in words)
+    return model
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_as_onnx_runtime_computes(case):
+    import onnxruntime
+
+    model = built(BODIES[case])
+    x = np.random.default_rng(3).normal(size=(2, 4, 6, 6)).astype(F)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": x})
+    (found,) = run_graph(import_onnx(model), {"x": x.astype(np.float64)}).values()
+    step = 0.01 if "Sigmoid" in BODIES[case] else 0.0373
+    away = np.abs(found - wanted) / step
+    assert found.shape == wanted.shape and away.max() < 1.01 and (away > 0.01).mean() < 0.02
+    assert len(np.unique(wanted)) > 6
+
+
+@pytest.mark.parametrize(
+    "body, others, words",
+    [
+        (BODIES["convolution"], {"b": np.zeros(5, np.int32)}, "its scales do not fit its bias"),
+        (BODIES["mean of all"].replace("Pool (", "Pool <channels_last = 1> ("), {}, "its tensors are in the order NHWC"),
+        ("d = Abs (x)\n r = QLinearConv (q, s, z, w, sw, zw, t, o, d)", {}, "its bias or its scales are not constant"),
+        ("r = com.microsoft.QLinearMul (q, s, z, q, , z, t, o)", {}, "it has 8 inputs, which are too few"),
+    ],
+)
+def test_what_is_no_such_operator(body, others, words):
+    with pytest.raises(N2D2Error) as caught:
+        import_onnx(built(body, **others))
+    error = getattr(caught.value, "errors", [caught.value])[0]
+    assert error.code == "E310" and words in error.what
+
+
+@pytest.mark.parametrize("rows", [None, 3, np.array(5, np.int8), np.array([5], np.int8)])
+@pytest.mark.parametrize("columns", [None, 4])
+def test_products_of_integers_less_their_zero_points(rows, columns):
+    """One zero point, or one for each row of the left and each column of the right operand."""
+    rng = np.random.default_rng(1)
+    held = {"w": rng.integers(-9, 10, (5, 4)).astype(np.int8)}
+    left = rng.integers(-9, 10, 3).astype(np.int8) if isinstance(rows, int) else rows
+    if left is not None:
+        held["a"] = left
+    if columns is not None:
+        held["b"] = rng.integers(-9, 10, columns).astype(np.int8)
+    inputs = f"q, w, {'a' if left is not None else ''}, {'b' if columns is not None else ''}".rstrip(", ")
+    text = f"{{ q = Cast <to = 3> (x)\n i = MatMulInteger ({inputs})\n y = Cast <to = 1> (i) }}"
+    model = parser.parse_model(HEADER.replace("N,4,6,6", "1,3,5") + text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in held.items())
+    x = rng.integers(-9, 10, (1, 3, 5)).astype(F)
+    zero = np.zeros(1) if left is None else left.astype(int).reshape(-1, 1) if left.size > 1 else left.astype(int)
+    wanted = (x - zero) @ (held["w"].astype(int) - held.get("b", np.zeros(1)).astype(int))
+    (found,) = run_graph(import_onnx(model), {"x": x}).values()
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
+def test_a_convolution_of_the_first_operator_set_that_has_it():
+    """Its weights have a scale each, although the roundings of that set have no axis."""
+    model = built(BODIES["convolution"])
+    newer = import_onnx(model)
+    model.opset_import[0].version = 10
+    older = import_onnx(model)
+    assert [str(node.op) for node in older.nodes] == [str(node.op) for node in newer.nodes]
+    x = np.random.default_rng(3).normal(size=(1, 4, 6, 6))
+    (found,), (wanted,) = (run_graph(graph, {"x": x}).values() for graph in (older, newer))
+    np.testing.assert_array_equal(found, wanted)
