@@ -14,6 +14,7 @@ from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -76,3 +77,6 @@ def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.n
     shape = writer.graph.shape(node.inputs[0])
     scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
     writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
+
+
+memory_access("Affine")(pointwise)

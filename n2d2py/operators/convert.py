@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -55,3 +56,6 @@ class Convert(Op):
 @onnx_emitter("Convert")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
+
+
+memory_access("Convert")(pointwise)

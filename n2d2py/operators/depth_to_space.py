@@ -11,6 +11,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -117,3 +118,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     order = [0, 1, 3, 5, 2, 4] if op.channels_first else [0, 3, 5, 1, 2, 4]
     turned = writer.emit("Transpose", [split], perm=order)
     writer.emit("Reshape", [turned, writer.constant([0, c * b * b, h // b, w // b])], output)
+
+
+memory_access("DepthToSpace", "SpaceToDepth")(whole)

@@ -15,6 +15,7 @@ from n2d2py.frontend.onnx.tensors import element_name
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -88,3 +89,6 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Identity", "Dropout")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
+
+
+memory_access("Identity", "Dropout")(same_order)

@@ -13,6 +13,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
@@ -211,3 +212,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
     if not chosen:
         writer.emit("Identity", node.inputs, output)
+
+
+memory_access("IndexSelect")(whole)

@@ -16,6 +16,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
@@ -138,3 +139,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("LRN", [x], output, **settings)
     else:
         writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)
+
+
+memory_access("LRN")(whole)

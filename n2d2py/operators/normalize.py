@@ -13,6 +13,7 @@ from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -64,3 +65,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = node.inputs[0]
     norm = writer.emit(f"Reduce{node.op.norm}", [x], axes=[1], keepdims=1)
     writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)
+
+
+memory_access("Normalize")(whole)

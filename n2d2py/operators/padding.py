@@ -12,9 +12,10 @@ from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import check_lines
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import Access, PoolWindow, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import take
@@ -137,3 +138,9 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Padding")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.pad(node.inputs[0], node.op.pads, 0.0, output)
+
+
+@memory_access("Padding")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """A window of one pixel."""
+    return PoolWindow((1, 1), pads=node.op.pads, mode="padding")

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, Whole, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.emitter import emit_pool
@@ -66,3 +67,9 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     pooled = writer.fresh(f"{output}_pooled")
     emit_pool(writer, Node(node.name, node.op.pool, node.inputs[:1], [pooled]), pooled)
     writer.emit("Add", [pooled, node.inputs[1]], output)
+
+
+@memory_access("PoolSum")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """Stores its result past the caches where that lies with the caller."""
+    return Whole(prefers_caller=True)

@@ -12,6 +12,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.identity import Dropout, Identity
@@ -175,3 +176,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
+
+
+memory_access("Quantize")(pointwise)

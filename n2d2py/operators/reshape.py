@@ -16,6 +16,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -153,3 +154,6 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Reshape")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Reshape", [node.inputs[0], writer.constant([0, *node.op.dims])], output)
+
+
+memory_access("Reshape")(same_order)

@@ -17,6 +17,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -119,3 +120,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     grouped = writer.emit("Reshape", [node.inputs[0], writer.constant([0, shape[1] // size, size, *shape[2:]])])
     result = writer.emit(kind, [grouped], axis=2)
     writer.emit("Reshape", [result, writer.constant([0, *shape[1:]])], output)
+
+
+memory_access("Softmax")(whole)

@@ -15,6 +15,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -113,3 +114,6 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Transpose")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Transpose", node.inputs, output, perm=list(node.op.perm))
+
+
+memory_access("Transpose")(whole)

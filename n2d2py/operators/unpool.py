@@ -13,9 +13,10 @@ from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.deconv.op import spread_extent
@@ -173,3 +174,20 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     window = {"kernel_shape": list(op.kernel), "strides": list(op.stride)}
     _, places = writer.emit_all("MaxPool", [z], 2, **window)
     writer.emit("MaxUnpool", [x, places], output, **window)
+
+
+@memory_access("Unpool")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """A position is looked for in the windows of the pool that hold it, and in all that these windows cover."""
+    op, tables = node.op, []
+    pooled, covered = (graph.shape(name)[2:] for name in node.inputs)
+    for outputs, windows, size, k, s, p in zip(
+        graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads[:2], strict=True
+    ):
+        first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
+        stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
+        over = [
+            (max(0, f * s - p), min(size, (t - 1) * s - p + k)) if f < t else (0, 0) for f, t in zip(first, stop, strict=True)
+        ]
+        tables.append((tuple(zip(first, stop, strict=True)), tuple(over)))
+    return LineTable(tables[0], tables[1])

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
 from n2d2py.operators.arrays.values import Arrays, onnx_array
@@ -88,3 +89,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
     flat(writer, writer.emit("Concat", parts, axis=2), output)
+
+
+memory_access("ArrayConcat")(whole)

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, shaped
 from n2d2py.operators.arrays.gather import ArrayGather
@@ -80,3 +81,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
     _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
     flat(writer, made, output)
+
+
+memory_access("ArrayTopK")(whole)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -70,3 +71,6 @@ class ArrayIndexSelect(ArrayOp):
         if kind.is_float or kind.plain:
             return kind.dtype.type(self.fill)
         return kind.quantize(np.array([self.fill]))[0]
+
+
+memory_access("ArrayIndexSelect")(whole)
