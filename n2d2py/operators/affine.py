@@ -16,6 +16,8 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Affine", "gain_and_shift"]
@@ -80,3 +82,15 @@ def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.n
 
 
 memory_access("Affine")(pointwise)
+
+
+@quantizer("Affine")
+class AffineQuantizer(WeightedQuantizer):
+    """A scale for each channel."""
+
+    per_output = True
+
+    def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """Signs, with the gains as scales."""
+        weights = node.params["weights"].astype(np.float64)
+        return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)

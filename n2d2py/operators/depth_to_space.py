@@ -13,6 +13,8 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["DepthToSpace", "SpaceToDepth"]
@@ -121,3 +123,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("DepthToSpace", "SpaceToDepth")(whole)
+
+
+quantizer("DepthToSpace", "SpaceToDepth")(Moving)

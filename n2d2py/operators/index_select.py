@@ -18,6 +18,8 @@ from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["IndexSelect", "take"]
@@ -215,3 +217,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("IndexSelect")(whole)
+
+
+quantizer("IndexSelect")(Moving)

@@ -21,6 +21,8 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import take
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Padding"]
@@ -144,3 +146,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
     """A window of one pixel."""
     return PoolWindow((1, 1), pads=node.op.pads, mode="padding")
+
+
+quantizer("Padding")(Moving)

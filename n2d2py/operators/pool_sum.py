@@ -15,6 +15,7 @@ from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.emitter import emit_pool
 from n2d2py.operators.windows import Pads
+from n2d2py.quant.contract import Quantizer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["PoolSum"]
@@ -73,3 +74,14 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
     """Stores its result past the caches where that lies with the caller."""
     return Whole(prefers_caller=True)
+
+
+@quantizer("PoolSum")
+class PoolSumQuantizer(Quantizer):
+    """Integers without scales alone."""
+
+    def refuses(self, node: Node) -> str | None:
+        return node.op.kind
+
+    def plain(self, node: Node) -> bool:
+        return True

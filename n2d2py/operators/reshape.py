@@ -18,6 +18,8 @@ from n2d2py.graph.shapes import Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Reshape"]
@@ -157,3 +159,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("Reshape")(same_order)
+
+
+quantizer("Reshape")(MovingAnything)

@@ -18,6 +18,8 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Transpose", "channels_first"]
@@ -117,3 +119,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("Transpose")(whole)
+
+
+quantizer("Transpose")(MovingAnything)

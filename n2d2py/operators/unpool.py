@@ -22,6 +22,8 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.deconv.op import spread_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import moved
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__ = ["Unpool"]
@@ -191,3 +193,16 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
         ]
         tables.append((tuple(zip(first, stop, strict=True)), tuple(over)))
     return LineTable(tables[0], tables[1])
+
+
+@quantizer("Unpool")
+class UnpoolQuantizer(Quantizer):
+    """No arithmetic; overlapping windows would need sums beyond the range of the type."""
+
+    remedy = "use a stride of the size of the window, set Quantize=0 for it, or export in floating point with -nbbits -32"
+
+    def refuses(self, node: Node) -> str | None:
+        return "Unpool with overlapping windows" if node.op.overlaps else None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        return moved(node, types)

@@ -33,6 +33,13 @@ FLOORS = (
         "n2d2py.frontend.onnx.validation",
         "n2d2py.frontend.onnx.windows",
         "n2d2py.reference.contract",
+        "n2d2py.quant.contract",
+        "n2d2py.quant.forming",
+        "n2d2py.quant.histogram",
+        "n2d2py.quant.options",
+        "n2d2py.quant.thresholds",
+        "n2d2py.quant.weighted",
+        "n2d2py.quant.weights",
         "n2d2py.memory.access",
         "n2d2py.memory.problem",
         "n2d2py.memory.plan",
@@ -249,7 +256,7 @@ def test_an_exporter_knows_no_frontend_and_no_data():
     assert wrong == []
 
 
-@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py"])
+@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py", "quant/weighted.py"])
 def test_the_contract_of_quantizers_knows_no_operator(file):
     found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
     assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}

@@ -12,6 +12,8 @@ import numpy as np
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 
 __all__ = ["ArrayIndexSelect"]
 
@@ -74,3 +76,6 @@ class ArrayIndexSelect(ArrayOp):
 
 
 memory_access("ArrayIndexSelect")(whole)
+
+
+quantizer("ArrayIndexSelect")(Moving)
