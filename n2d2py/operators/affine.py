@@ -8,6 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.selection import pack, vectors
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -94,3 +98,13 @@ class AffineQuantizer(WeightedQuantizer):
         """Signs, with the gains as scales."""
         weights = node.params["weights"].astype(np.float64)
         return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
+
+
+@cpp("Affine")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of an affine layer."""
+    layer, selection = layer.pointwise(), vectors(layer)
+    packed = pack(layer, selection, layer.values("weights"))
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("gain and shift per channel", types, {"Serial": layer.serial}, selection)
+    return layer.code("affine", layer.call("affine", config, constants=packed.arguments), selection=selection)

@@ -8,6 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import make_rescale
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import converting_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.graph.shapes import Shape
@@ -77,3 +80,12 @@ class ConvertQuantizer(Quantizer):
             rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
             return formed(node, Rescaled(), activation_clamp(node, y), rescale)
         return rescaled(node, types, np.array([x.scale / y.scale]), peak(x))
+
+
+@cpp("Convert")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a conversion between number types."""
+    layer = layer.pointwise()
+    types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
+    config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})
+    return layer.code("copy", layer.call("copy", config))

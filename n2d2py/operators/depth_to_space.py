@@ -8,6 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
@@ -126,3 +129,15 @@ memory_access("DepthToSpace", "SpaceToDepth")(whole)
 
 
 quantizer("DepthToSpace", "SpaceToDepth")(Moving)
+
+
+@cpp("DepthToSpace", "SpaceToDepth")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a DepthToSpace or a SpaceToDepth."""
+    op = layer.apart().op
+    config = layer.config(
+        f"{op.kind} with blocks of {op.block}",
+        {**layer.planes, "Epilogue": moving_epilogue(layer)},
+        {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0},
+    )
+    return layer.code("depth_to_space", layer.call(op.kind[0].lower() + op.kind[1:], config))

@@ -9,6 +9,9 @@ import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import normalisation
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
@@ -142,3 +145,15 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("LRN")(whole)
+
+
+@cpp("LRN")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a local response normalisation.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    op = layer.op
+    parameters = {"alpha": op.alpha, "beta": op.beta, "k": op.k}
+    return normalisation(layer, "lrn", f"response normalisation over {op.size} channels", parameters, {"Window": op.size})

@@ -7,6 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import normalisation
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -68,3 +71,15 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("Normalize")(whole)
+
+
+@cpp("Normalize")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a normalisation to length 1.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    norm = layer.op.norm
+    power = 1 if norm == "L1" else 2
+    return normalisation(layer, "normalize", f"{norm} normalisation", {"smallest": SMALLEST_NORM}, {"Power": power})

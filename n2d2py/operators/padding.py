@@ -8,6 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
@@ -149,3 +152,11 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
 
 
 quantizer("Padding")(Moving)
+
+
+@cpp("Padding")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a padding or a crop."""
+    top, left = layer.op.pads[:2]
+    zero = layer.inputs[0].zero_point
+    return move(layer, "padding", {"PadTop": top, "PadLeft": left, "InputZero": zero, "Serial": layer.serial})

@@ -7,7 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, Whole, memory_access
@@ -85,3 +88,34 @@ class PoolSumQuantizer(Quantizer):
 
     def plain(self, node: Node) -> bool:
         return True
+
+
+STREAMED = 1 << 18
+"""Bytes from which a result in the caller's buffer is stored past the caches: more than half of a usual second level."""
+
+
+@cpp("PoolSum")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a pool with a sum."""
+    plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
+    if layer.serial or (layer.integer and not plain):
+        raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")
+    size = int(np.prod(layer.output_shape)) * layer.output.bytes
+    op, (first, other) = layer.op, layer.input_planes
+    pooled = op.pool.output_shapes([layer.input_shape], layer.node)[0]
+    config = layer.config(
+        f"max pool {op.kernel[0]} x {op.kernel[1]} and sum",
+        {
+            "Input": first,
+            "Other": other,
+            "Output": layer.output_plane,
+            "Epilogue": f"n2d2::Moved<{layer.output.cpp}>" if plain else epilogue(layer),
+        },
+        {
+            **window(op.kernel, op.stride, op.pads),
+            "PooledHeight": pooled[2],
+            "PooledWidth": pooled[3],
+            "Streaming": size >= STREAMED and layer.external,
+        },
+    )
+    return layer.code("pool_sum", layer.call("poolSum", config, inputs=layer.bases))

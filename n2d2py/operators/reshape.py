@@ -9,6 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import image_axes, move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -162,3 +165,15 @@ memory_access("Reshape")(same_order)
 
 
 quantizer("Reshape")(MovingAnything)
+
+
+@cpp("Reshape")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a reshape that is not a view.
+
+    Raises:
+        N2D2Error: E703 for a tensor of more than three axes after the batch.
+    """
+    for shape in (layer.apart().input_shape, layer.output_shape):
+        image_axes(layer, shape)
+    return move(layer, "reshape", {"Serial": 0})

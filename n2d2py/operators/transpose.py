@@ -8,6 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import image_axes, move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -122,3 +125,17 @@ memory_access("Transpose")(whole)
 
 
 quantizer("Transpose")(MovingAnything)
+
+
+@cpp("Transpose")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a transposition.
+
+    Raises:
+        N2D2Error: E703 for a tensor of more than three axes after the batch.
+    """
+    axes = image_axes(layer, layer.apart().input_shape)
+    along = {0: 0, 1: 1, 2: 2}
+    for axis, source in zip(axes, layer.op.perm[1:], strict=True):
+        along[axis] = axes[source - 1]
+    return move(layer, "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})

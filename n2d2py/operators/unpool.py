@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
@@ -206,3 +209,19 @@ class UnpoolQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         return moved(node, types)
+
+
+@cpp("Unpool")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of an unpooling layer; its second input is what the pool read."""
+    op, first, kind = layer.op, layer.inputs[0], layer.output
+    if layer.integer and (first.bits, first.signed, first.zero_point) != (kind.bits, kind.signed, kind.zero_point):
+        raise InternalError(f"{layer.name} moves values, but its tensors have different types")
+    # What the pool read only says where the values go; its type may be another.
+    stored = moving_epilogue(replace(layer, inputs=(first,)), clamped=True)
+    config = layer.config(
+        f"unpooling {op.kernel[0]} x {op.kernel[1]}",
+        {"Input": layer.input_planes[0], "Pooled": layer.input_planes[1], "Output": layer.output_plane, "Epilogue": stored},
+        {**window(op.kernel, op.stride, op.pads), "OutputZero": kind.zero_point, "Serial": layer.serial},
+    )
+    return layer.code("unpool", layer.call("unpool", config, inputs=layer.bases))

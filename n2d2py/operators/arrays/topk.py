@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
@@ -15,6 +17,7 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, shaped
 from n2d2py.operators.arrays.gather import ArrayGather
+from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -84,3 +87,10 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("ArrayTopK")(whole)
+
+
+@cpp("ArrayTopK")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of positions in order."""
+    op = layer.op
+    return kernel_call(layer, "array_reduce", "arrayTopK", (op.outer, op.size, op.inner, op.count, bool(op.largest)))
