@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import channels, height, width
 from n2d2py.registry import Registry
 
 __all__ = [
@@ -33,6 +34,9 @@ __all__ = [
     "Whole",
     "Window",
     "memory_access",
+    "pointwise",
+    "same_order",
+    "whole",
 ]
 
 
@@ -310,7 +314,7 @@ class Arrival(Access):
 
 
 Accessing = Callable[[QuantNode, QuantGraph], Access]
-MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.memory.layouts")
+MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.operators.catalog")
 """How layers go through memory, by operator kind."""
 
 
@@ -323,3 +327,21 @@ def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
         return function
 
     return register
+
+
+def whole(node: QuantNode, graph: QuantGraph) -> Access:
+    """The access of an operator any element of whose output may read all of the inputs."""
+    return Whole()
+
+
+def pointwise(node: QuantNode, graph: QuantGraph) -> Access:
+    """The access of an operator that works element by element."""
+    return Pointwise()
+
+
+def same_order(node: QuantNode, graph: QuantGraph) -> Access:
+    """A view where the elements keep their order in HWC memory, else a copy."""
+    shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
+    first, second = ((channels(s), height(s), width(s)) for s in shapes)
+    kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
+    return View() if kept else Whole()

@@ -8,13 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.selection import pack, vectors
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Affine", "gain_and_shift"]
@@ -76,3 +83,28 @@ def gain_and_shift(writer: OnnxWriter, node: Node, gain: np.ndarray, shift: np.n
     shape = writer.graph.shape(node.inputs[0])
     scaled = writer.emit("Mul", [node.inputs[0], writer.per_channel(gain, shape)])
     writer.emit("Add", [scaled, writer.per_channel(shift, shape)], output)
+
+
+memory_access("Affine")(pointwise)
+
+
+@quantizer("Affine")
+class AffineQuantizer(WeightedQuantizer):
+    """A scale for each channel."""
+
+    per_output = True
+
+    def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """Signs, with the gains as scales."""
+        weights = node.params["weights"].astype(np.float64)
+        return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
+
+
+@cpp("Affine")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of an affine layer."""
+    layer, selection = layer.pointwise(), vectors(layer)
+    packed = pack(layer, selection, layer.values("weights"))
+    types = {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("gain and shift per channel", types, {"Serial": layer.serial}, selection)
+    return layer.code("affine", layer.call("affine", config, constants=packed.arguments), selection=selection)

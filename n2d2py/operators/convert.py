@@ -7,9 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.graph import Node
+from n2d2py.arithmetic import make_rescale
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import converting_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import activation_clamp, formed, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Convert"]
@@ -55,3 +63,29 @@ class Convert(Op):
 @onnx_emitter("Convert")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
+
+
+memory_access("Convert")(pointwise)
+
+
+@quantizer("Convert")
+class ConvertQuantizer(Quantizer):
+    """To floating point: no constants. From it: factor 1 / s_y in float32. Between integers: factor s_x / s_y."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y = types.inputs[0], types.output
+        if y.is_float:
+            return formed(node, Real(), None)
+        if x.is_float:
+            rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
+            return formed(node, Rescaled(), activation_clamp(node, y), rescale)
+        return rescaled(node, types, np.array([x.scale / y.scale]), peak(x))
+
+
+@cpp("Convert")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a conversion between number types."""
+    layer = layer.pointwise()
+    types = {**layer.planes, "Epilogue": converting_epilogue(layer)}
+    config = layer.config(f"{layer.inputs[0].name} to {layer.output.name}", types, {"Serial": layer.serial})
+    return layer.code("copy", layer.call("copy", config))

@@ -8,10 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["DepthToSpace", "SpaceToDepth"]
@@ -117,3 +123,21 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     order = [0, 1, 3, 5, 2, 4] if op.channels_first else [0, 3, 5, 1, 2, 4]
     turned = writer.emit("Transpose", [split], perm=order)
     writer.emit("Reshape", [turned, writer.constant([0, c * b * b, h // b, w // b])], output)
+
+
+memory_access("DepthToSpace", "SpaceToDepth")(whole)
+
+
+quantizer("DepthToSpace", "SpaceToDepth")(Moving)
+
+
+@cpp("DepthToSpace", "SpaceToDepth")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a DepthToSpace or a SpaceToDepth."""
+    op = layer.apart().op
+    config = layer.config(
+        f"{op.kind} with blocks of {op.block}",
+        {**layer.planes, "Epilogue": moving_epilogue(layer)},
+        {"Block": op.block, "ChannelsFirst": op.channels_first, "Serial": 0},
+    )
+    return layer.code("depth_to_space", layer.call(op.kind[0].lower() + op.kind[1:], config))

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.common import copy
+from n2d2py.export.cpp.layer import cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
@@ -15,7 +17,10 @@ from n2d2py.frontend.onnx.tensors import element_name
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving, MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Dropout", "Identity"]
@@ -88,3 +93,13 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Identity", "Dropout")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
+
+
+memory_access("Identity", "Dropout")(same_order)
+
+
+quantizer("Identity")(MovingAnything)
+quantizer("Dropout")(Moving)
+
+
+cpp("Identity")(copy)

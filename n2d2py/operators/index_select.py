@@ -9,14 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Expression
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["IndexSelect", "take"]
@@ -211,3 +218,52 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
     if not chosen:
         writer.emit("Identity", node.inputs, output)
+
+
+memory_access("IndexSelect")(whole)
+
+
+quantizer("IndexSelect")(Moving)
+
+
+_AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", "columns")}
+"""Rank -> what each axis after the batch is in memory."""
+
+
+@cpp("IndexSelect")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a layer that takes chosen positions.
+
+    Raises:
+        N2D2Error: E703 for a tensor of more than three axes after the batch.
+    """
+    rank = len(layer.input_shape)
+    if rank not in _AXES:
+        raise layer.beyond_axes(layer.input_shape)
+    taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
+    for role, positions in zip(_AXES[rank], layer.apart().op.indices, strict=True):
+        if positions is not None:
+            taken[role] = _positions(layer, role, positions)
+    names = {"Lines": "lines", "Columns": "columns", "Taken": "channels"}
+    types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
+    types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
+    return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
+
+
+def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
+    """The C++ type that gives the positions."""
+    steps = set(np.diff(positions).tolist())
+    if len(steps) <= 1:
+        return Expression(f"n2d2::TakeRange<{positions[0]}, {steps.pop() if steps else 1}>")
+    if role == "channels" and (turns := _turns(positions)):
+        return Expression("n2d2::TakeTurns<{}, {}, {}>".format(*turns))
+    table = layer.array(role, np.array(positions), "std::int32_t")
+    return Expression.of(f"n2d2::TakeTable<{table}>", table)
+
+
+def _turns(positions: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(first, groups, step) where the positions are those of `groups` runs, `step` apart, taken in turn: a channel shuffle."""
+    first, step = positions[0], positions[1] - positions[0]
+    groups = next((i for i, p in enumerate(positions) if p != first + i * step), len(positions))
+    made = tuple(first + i % groups * step + i // groups for i in range(len(positions)))
+    return (first, groups, step) if made == tuple(positions) else None

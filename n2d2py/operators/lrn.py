@@ -9,6 +9,9 @@ import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import normalisation
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS
@@ -16,6 +19,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
@@ -138,3 +142,18 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("LRN", [x], output, **settings)
     else:
         writer.emit("Reshape", [writer.emit("LRN", [x], **settings), writer.constant([0, *shape[1:]])], output)
+
+
+memory_access("LRN")(whole)
+
+
+@cpp("LRN")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a local response normalisation.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    op = layer.op
+    parameters = {"alpha": op.alpha, "beta": op.beta, "k": op.k}
+    return normalisation(layer, "lrn", f"response normalisation over {op.size} channels", parameters, {"Window": op.size})

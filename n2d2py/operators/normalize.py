@@ -7,12 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import normalisation
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
@@ -64,3 +68,18 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = node.inputs[0]
     norm = writer.emit(f"Reduce{node.op.norm}", [x], axes=[1], keepdims=1)
     writer.emit("Div", [x, writer.emit("Max", [norm, writer.constant(SMALLEST_NORM)])], output)
+
+
+memory_access("Normalize")(whole)
+
+
+@cpp("Normalize")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a normalisation to length 1.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    norm = layer.op.norm
+    power = 1 if norm == "L1" else 2
+    return normalisation(layer, "normalize", f"{norm} normalisation", {"smallest": SMALLEST_NORM}, {"Power": power})

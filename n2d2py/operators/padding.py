@@ -8,18 +8,24 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import check_lines
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import Access, PoolWindow, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import take
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Padding"]
@@ -137,3 +143,20 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Padding")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.pad(node.inputs[0], node.op.pads, 0.0, output)
+
+
+@memory_access("Padding")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """A window of one pixel."""
+    return PoolWindow((1, 1), pads=node.op.pads, mode="padding")
+
+
+quantizer("Padding")(Moving)
+
+
+@cpp("Padding")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a padding or a crop."""
+    top, left = layer.op.pads[:2]
+    zero = layer.inputs[0].zero_point
+    return move(layer, "padding", {"PadTop": top, "PadLeft": left, "InputZero": zero, "Serial": layer.serial})

@@ -7,13 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, Whole, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.emitter import emit_pool
 from n2d2py.operators.windows import Pads
+from n2d2py.quant.contract import Quantizer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["PoolSum"]
@@ -66,3 +71,51 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     pooled = writer.fresh(f"{output}_pooled")
     emit_pool(writer, Node(node.name, node.op.pool, node.inputs[:1], [pooled]), pooled)
     writer.emit("Add", [pooled, node.inputs[1]], output)
+
+
+@memory_access("PoolSum")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """Stores its result past the caches where that lies with the caller."""
+    return Whole(prefers_caller=True)
+
+
+@quantizer("PoolSum")
+class PoolSumQuantizer(Quantizer):
+    """Integers without scales alone."""
+
+    def refuses(self, node: Node) -> str | None:
+        return node.op.kind
+
+    def plain(self, node: Node) -> bool:
+        return True
+
+
+STREAMED = 1 << 18
+"""Bytes from which a result in the caller's buffer is stored past the caches: more than half of a usual second level."""
+
+
+@cpp("PoolSum")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a pool with a sum."""
+    plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
+    if layer.serial or (layer.integer and not plain):
+        raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")
+    size = int(np.prod(layer.output_shape)) * layer.output.bytes
+    op, (first, other) = layer.op, layer.input_planes
+    pooled = op.pool.output_shapes([layer.input_shape], layer.node)[0]
+    config = layer.config(
+        f"max pool {op.kernel[0]} x {op.kernel[1]} and sum",
+        {
+            "Input": first,
+            "Other": other,
+            "Output": layer.output_plane,
+            "Epilogue": f"n2d2::Moved<{layer.output.cpp}>" if plain else epilogue(layer),
+        },
+        {
+            **window(op.kernel, op.stride, op.pads),
+            "PooledHeight": pooled[2],
+            "PooledWidth": pooled[3],
+            "Streaming": size >= STREAMED and layer.external,
+        },
+    )
+    return layer.code("pool_sum", layer.call("poolSum", config, inputs=layer.bases))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,12 +10,18 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.elemwise.integer import dequantized
+from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.resize import Resize
+from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Quantize", "grid_of", "is_quantized", "moved_from"]
@@ -175,3 +181,20 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
+
+
+memory_access("Quantize")(pointwise)
+
+
+@quantizer("Quantize")
+class QuantizeQuantizer(Quantizer):
+    """Calibrated networks have none."""
+
+    def refuses(self, node: Node) -> str | None:
+        return node.op.kind
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """Integers of one type to those of another: a table, or the real numbers of a wide type rounded again."""
+        if types.inputs[0].bits == 8:
+            return prequantize_layer(replace(node, op=Activation(Clip())), types)
+        return dequantized(replace(node, op=ElemWise("Sum")), types)

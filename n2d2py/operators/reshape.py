@@ -9,6 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import image_axes, move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -16,7 +19,10 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, elements, n2d2_dims
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, same_order
 from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Reshape"]
@@ -153,3 +159,21 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Reshape")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Reshape", [node.inputs[0], writer.constant([0, *node.op.dims])], output)
+
+
+memory_access("Reshape")(same_order)
+
+
+quantizer("Reshape")(MovingAnything)
+
+
+@cpp("Reshape")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a reshape that is not a view.
+
+    Raises:
+        N2D2Error: E703 for a tensor of more than three axes after the batch.
+    """
+    for shape in (layer.apart().input_shape, layer.output_shape):
+        image_axes(layer, shape)
+    return move(layer, "reshape", {"Serial": 0})

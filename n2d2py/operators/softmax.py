@@ -9,6 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.functions import exp, log
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -17,6 +20,7 @@ from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -119,3 +123,21 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     grouped = writer.emit("Reshape", [node.inputs[0], writer.constant([0, shape[1] // size, size, *shape[2:]])])
     result = writer.emit(kind, [grouped], axis=2)
     writer.emit("Reshape", [result, writer.constant([0, *shape[1:]])], output)
+
+
+memory_access("Softmax")(whole)
+
+
+@cpp("Softmax")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a softmax.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    if layer.integer:
+        raise layer.no_integers("remove it, its argument has the same largest element, or export with -nbbits -32")
+    group = layer.apart().op.group_size or channels(layer.input_shape)
+    types = {**layer.planes, "Epilogue": epilogue(layer)}
+    config = layer.config(f"softmax over {group} channels", types, {"Group": group, "Log": layer.op.log})
+    return layer.code("softmax", layer.call("softmax", config))

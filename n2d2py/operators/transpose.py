@@ -8,6 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import image_axes, move
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
@@ -15,8 +18,11 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["Transpose", "channels_first"]
@@ -113,3 +119,23 @@ def _from_ini(context: LayerContext) -> None:
 @onnx_emitter("Transpose")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Transpose", node.inputs, output, perm=list(node.op.perm))
+
+
+memory_access("Transpose")(whole)
+
+
+quantizer("Transpose")(MovingAnything)
+
+
+@cpp("Transpose")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a transposition.
+
+    Raises:
+        N2D2Error: E703 for a tensor of more than three axes after the batch.
+    """
+    axes = image_axes(layer, layer.apart().input_shape)
+    along = {0: 0, 1: 1, 2: 2}
+    for axis, source in zip(axes, layer.op.perm[1:], strict=True):
+        along[axis] = axes[source - 1]
+    return move(layer, "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})

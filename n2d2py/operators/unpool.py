@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import moving_epilogue
+from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, read_mapping
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.deconv.op import spread_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import moved
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 __all__ = ["Unpool"]
@@ -173,3 +179,49 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     window = {"kernel_shape": list(op.kernel), "strides": list(op.stride)}
     _, places = writer.emit_all("MaxPool", [z], 2, **window)
     writer.emit("MaxUnpool", [x, places], output, **window)
+
+
+@memory_access("Unpool")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """A position is looked for in the windows of the pool that hold it, and in all that these windows cover."""
+    op, tables = node.op, []
+    pooled, covered = (graph.shape(name)[2:] for name in node.inputs)
+    for outputs, windows, size, k, s, p in zip(
+        graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads[:2], strict=True
+    ):
+        first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
+        stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
+        over = [
+            (max(0, f * s - p), min(size, (t - 1) * s - p + k)) if f < t else (0, 0) for f, t in zip(first, stop, strict=True)
+        ]
+        tables.append((tuple(zip(first, stop, strict=True)), tuple(over)))
+    return LineTable(tables[0], tables[1])
+
+
+@quantizer("Unpool")
+class UnpoolQuantizer(Quantizer):
+    """No arithmetic; overlapping windows would need sums beyond the range of the type."""
+
+    remedy = "use a stride of the size of the window, set Quantize=0 for it, or export in floating point with -nbbits -32"
+
+    def refuses(self, node: Node) -> str | None:
+        return "Unpool with overlapping windows" if node.op.overlaps else None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        return moved(node, types)
+
+
+@cpp("Unpool")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of an unpooling layer; its second input is what the pool read."""
+    op, first, kind = layer.op, layer.inputs[0], layer.output
+    if layer.integer and (first.bits, first.signed, first.zero_point) != (kind.bits, kind.signed, kind.zero_point):
+        raise InternalError(f"{layer.name} moves values, but its tensors have different types")
+    # What the pool read only says where the values go; its type may be another.
+    stored = moving_epilogue(replace(layer, inputs=(first,)), clamped=True)
+    config = layer.config(
+        f"unpooling {op.kernel[0]} x {op.kernel[1]}",
+        {"Input": layer.input_planes[0], "Pooled": layer.input_planes[1], "Output": layer.output_plane, "Epilogue": stored},
+        {**window(op.kernel, op.stride, op.pads), "OutputZero": kind.zero_point, "Serial": layer.serial},
+    )
+    return layer.code("unpool", layer.call("unpool", config, inputs=layer.bases))

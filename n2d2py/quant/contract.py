@@ -84,7 +84,7 @@ class Quantizer:
         return quantize_layer(node, types)
 
 
-QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.quant.quantizers.catalog")
+QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.operators.catalog")
 """The quantizers by operator kind."""
 
 

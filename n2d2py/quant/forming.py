@@ -12,10 +12,12 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Form, Moved, Rescaled
 from n2d2py.operators.functions import ChannelClip, Clip
-from n2d2py.quant.contract import LayerTypes
+from n2d2py.quant.contract import LayerTypes, Quantizer
 from n2d2py.quant.options import QuantOptions
 
 __all__ = [
+    "Moving",
+    "MovingAnything",
     "activation_clamp",
     "common_multipliers",
     "file_clamp",
@@ -144,3 +146,17 @@ def common_multipliers(factors: np.ndarray, bits: int) -> tuple[list[int], float
     common = gcd(*whole)
     power = common & -common
     return [v // power for v in whole], float(unit * power)
+
+
+class Moving(Quantizer):
+    """The integer form of operators that move values: no arithmetic."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        return moved(node, types)
+
+
+class MovingAnything(Moving):
+    """No arithmetic, of integers without scales neither."""
+
+    def plain(self, node: Node) -> bool:
+        return True

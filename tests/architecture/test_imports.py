@@ -33,6 +33,30 @@ FLOORS = (
         "n2d2py.frontend.onnx.validation",
         "n2d2py.frontend.onnx.windows",
         "n2d2py.reference.contract",
+        "n2d2py.quant.contract",
+        "n2d2py.quant.forming",
+        "n2d2py.quant.histogram",
+        "n2d2py.quant.options",
+        "n2d2py.quant.thresholds",
+        "n2d2py.quant.weighted",
+        "n2d2py.quant.weights",
+        "n2d2py.memory.access",
+        "n2d2py.memory.problem",
+        "n2d2py.memory.plan",
+        "n2d2py.export.cpp.byte_sums",
+        "n2d2py.export.cpp.code",
+        "n2d2py.export.cpp.common",
+        "n2d2py.export.cpp.environment",
+        "n2d2py.export.cpp.epilogue",
+        "n2d2py.export.cpp.identifiers",
+        "n2d2py.export.cpp.isa",
+        "n2d2py.export.cpp.layer",
+        "n2d2py.export.cpp.library_names",
+        "n2d2py.export.cpp.parts",
+        "n2d2py.export.cpp.selection",
+        "n2d2py.export.cpp.text",
+        "n2d2py.export.cpp.variants",
+        "n2d2py.export.cpp.winograd",
     ),
     ("n2d2py.operators",),
     ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference", "n2d2py.nvdla"),
@@ -246,7 +270,7 @@ def test_an_exporter_knows_no_frontend_and_no_data():
     assert wrong == []
 
 
-@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py"])
+@pytest.mark.parametrize("file", ["quant/contract.py", "quant/forming.py", "quant/weighted.py"])
 def test_the_contract_of_quantizers_knows_no_operator(file):
     found = {one.module for one in IMPORTS if one.file == file and room(one.module) == "operators"}
     assert found <= {"n2d2py.operators.base", "n2d2py.operators.functions"}

@@ -12,8 +12,8 @@ from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, plain_type
 from n2d2py.cli import main
-from n2d2py.export.cpp.layers import pool_sum
 from n2d2py.graph import Graph, Node
+from n2d2py.operators import pool_sum
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool

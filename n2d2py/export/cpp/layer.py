@@ -282,7 +282,7 @@ class Layer:
 
 LayerFunction = Callable[[Layer], LayerCode]
 F = TypeVar("F", bound=LayerFunction)
-LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.export.cpp.layers")
+LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
 """The C++ forms by operator kind."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic.interpolated import interpolate
 from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.functions import Function
 
@@ -38,3 +39,6 @@ class Activation(Op):
             found = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
             return [found.astype(output.dtype)]
         return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]
+
+
+memory_access("Activation")(pointwise)

@@ -8,11 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Call
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.lowering import output_pointer, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import Concat
@@ -88,3 +93,16 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
     flat(writer, writer.emit("Concat", parts, axis=2), output)
+
+
+memory_access("ArrayConcat")(whole)
+
+
+@cpp("ArrayConcat")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a concatenation."""
+    op, calls, first = layer.op, [], 0
+    for operand, length in zip(pointers(layer), op.lengths, strict=True):
+        calls.append(Call("n2d2::arrayConcat", (op.outer, length, sum(op.lengths), first), (operand, output_pointer(layer))))
+        first += length
+    return layer.code("array_move", *calls)

@@ -8,12 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, shaped
 from n2d2py.operators.arrays.gather import ArrayGather
+from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -80,3 +84,13 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
     _, made = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
     flat(writer, made, output)
+
+
+memory_access("ArrayTopK")(whole)
+
+
+@cpp("ArrayTopK")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of positions in order."""
+    op = layer.op
+    return kernel_call(layer, "array_reduce", "arrayTopK", (op.outer, op.size, op.inner, op.count, bool(op.largest)))

@@ -12,6 +12,7 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 
 __all__ = ["ElemWise"]
@@ -106,3 +107,6 @@ class ElemWise(Op):
         ]
         combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
         return reduce(combine, terms)
+
+
+memory_access("ElemWise")(pointwise)

@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import exact_float, matmul_sums
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape, elements
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 
 __all__ = ["Fc"]
@@ -49,3 +50,6 @@ class Fc(Op):
         acc = matmul_sums(x, node.params["weights"], node.bound)
         acc = acc + node.params["bias"].astype(exact_float(node.bound))
         return [node.requantize(acc, graph.type(node.output))]
+
+
+memory_access("Fc")(whole)

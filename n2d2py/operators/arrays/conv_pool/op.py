@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -129,3 +130,6 @@ class ArrayConvPool(ArrayOp):
         for k in range(depth):
             total += matrix[..., k, None] * columns[..., k, None, :]
         return total
+
+
+memory_access("ArrayConvPool")(whole)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -98,3 +99,6 @@ class ArrayScatter(ArrayOp):
                     piece = updates[n][position * self.inner : (position + 1) * self.inner]
                     result[n, 0, line] = apply(result[n, 0, line], piece)
         return self.typed(result, inputs)
+
+
+memory_access("ArrayGather", "ArrayScatter")(whole)

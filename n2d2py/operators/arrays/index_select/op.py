@@ -9,8 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
 
 __all__ = ["ArrayIndexSelect"]
 
@@ -70,3 +73,9 @@ class ArrayIndexSelect(ArrayOp):
         if kind.is_float or kind.plain:
             return kind.dtype.type(self.fill)
         return kind.quantize(np.array([self.fill]))[0]
+
+
+memory_access("ArrayIndexSelect")(whole)
+
+
+quantizer("ArrayIndexSelect")(Moving)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -50,3 +51,6 @@ class ArrayInterpolate(ArrayOp):
             lines = [line[tap] for line in self.positions]
             total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
         return self.typed(total, inputs)
+
+
+memory_access("ArrayInterpolate")(whole)

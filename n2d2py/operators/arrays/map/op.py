@@ -11,6 +11,7 @@ import numpy as np
 
 from n2d2py.arithmetic import functions as exact
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.base import register
 
@@ -176,3 +177,6 @@ class ArrayMap(ArrayOp):
 
     def _cut(self, values: np.ndarray) -> np.ndarray:
         return values != 0 if self.result == "bool" else _held(values, kind_dtype(self.result))
+
+
+memory_access("ArrayMap")(whole)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -52,3 +53,6 @@ class ArrayMatMul(ArrayOp):
         for k in range(self.left[-1]):
             total += a[..., :, k, None] * b[..., k, None, :]
         return self.typed(total, inputs)
+
+
+memory_access("ArrayMatMul")(whole)

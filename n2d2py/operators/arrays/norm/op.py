@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -82,3 +83,6 @@ class ArraySoftmax(ArrayOp):
             total = sequential_sum(powers)[..., None]
             values = shifted - exact.log(total) if self.log else powers / total
         return self.typed(np.moveaxis(values, 3, 2), inputs)
+
+
+memory_access("ArrayNorm", "ArraySoftmax")(whole)

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
@@ -124,3 +125,6 @@ class ArrayCumSum(ArrayOp):
             first = np.full_like(total[:, :, :1], 1 if self.product else 0)
             total = np.concatenate([first, total[:, :, :-1]], axis=2)
         return self.typed(total[:, :, ::-1] if self.reverse else total, inputs)
+
+
+memory_access("ArrayReduce", "ArrayCumSum")(whole)

@@ -9,8 +9,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.common import copy
 from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.layers.moves import copy
 from n2d2py.export.cpp.selection import table
 
 __all__ = ["lower"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +12,7 @@ from n2d2py.arithmetic import FloatRescale, FractionRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
-from n2d2py.operators.affine import Affine
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.fc import Fc
-from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.contract import LayerTypes, Quantizer
 from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
 from n2d2py.quant.weights import quantize_weights
 
@@ -31,15 +28,34 @@ _FRACTION = 1e-3
 """A bias that is nearer to an integer has no fraction."""
 
 
-@quantizer("Conv", "Deconv", "Fc", "Affine")
 class WeightedQuantizer(Quantizer):
-    """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y."""
+    """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y.
+
+    Attributes:
+        per_output: whether each output has a scale of its own, whatever the options say.
+        zero_point_in_bias: whether b_q takes up the input's zero point, which pads are filled with.
+    """
+
+    per_output: ClassVar[bool] = False
+    zero_point_in_bias: ClassVar[bool] = True
+
+    def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
+        """(C, H, W) of an output's weights where kernels multiply them as bytes in the order H, W, C; else None."""
+        return None
+
+    def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """(integers, scales (O)) of a layer of a prequantized network.
+
+        Raises:
+            N2D2Error: E514 for weights that the file does not quantize.
+        """
+        return _file_weights(node)
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         options, x = types.options, types.inputs[0]
-        per_output = options.per_output or isinstance(node.op, Affine)
+        per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
-        limit, order = 2**31 - 1 if bits == 8 else _WIDE_SUMS, _reduced_order(node, types, bits)
+        limit, order = 2**31 - 1 if bits == 8 else _WIDE_SUMS, self._reduced_order(node, types, bits)
         quantize = partial(
             quantize_weights,
             node.params["weights"],
@@ -70,7 +86,7 @@ class WeightedQuantizer(Quantizer):
                 result.widened,
             )
         bias = result.bias
-        if x.zero_point and not isinstance(node.op, Deconv):
+        if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums
         form = _form(result.weights, bias, result.bound)
@@ -79,7 +95,7 @@ class WeightedQuantizer(Quantizer):
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """As `quantize`, with the input's zero point in b_q; what b_q leaves is a fraction of the sum."""
         x = types.inputs[0]
-        integers, scales = _file_weights(node)
+        integers, scales = self.file_weights(node)
         steps = np.float32(x.scale) * scales
         real = node.params["bias"].astype(np.float64) / (np.float64(x.scale) * scales.astype(np.float64))
         bias = np.rint(real)
@@ -87,7 +103,7 @@ class WeightedQuantizer(Quantizer):
         rows = integers.reshape(len(bias), -1).astype(np.int64)
         bias = bias.astype(np.int64)
         reach = peak(x)
-        if x.zero_point and not isinstance(node.op, Deconv):
+        if x.zero_point and self.zero_point_in_bias:
             bias = bias - x.zero_point * rows.sum(axis=1)
             reach = max(x.qmax, -x.qmin)
         bound = int((np.abs(rows).sum(axis=1) * reach + np.abs(bias)).max())
@@ -98,30 +114,20 @@ class WeightedQuantizer(Quantizer):
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
         return formed(node, _form(integers, bias, bound), file_clamp(node, types.output), rescale, bound)
 
+    def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
+        """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
+        if not types.options.reduce_range or bits != 8 or types.inputs[0].bits != 8:
+            return None
+        shape = self.weight_shape(node, types)
+        return None if shape is None else np.arange(np.prod(shape)).reshape(shape).transpose(1, 2, 0).reshape(-1)
+
 
 def _form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
     return Weighted(weights, bias.astype(np.int32 if bound < 2**31 else np.int64))
 
 
-def _reduced_order(node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
-    """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
-    if not types.options.reduce_range or bits != 8 or types.inputs[0].bits != 8:
-        return None
-    weights = node.params["weights"]
-    if isinstance(node.op, Conv) and not node.op.is_depthwise(node):
-        shape = weights.shape[1:]
-    elif isinstance(node.op, Fc) and types.input_shape is not None:
-        shape = (*types.input_shape[1:], 1, 1)[:3]
-    else:
-        return None
-    return np.arange(weights[0].size).reshape(shape).transpose(1, 2, 0).reshape(-1)
-
-
 def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """(integers, scales (O)) of a layer; those of a gain per channel are signs, with the gains as scales."""
     weights = node.params["weights"].astype(np.float64)
-    if isinstance(node.op, Affine):
-        return np.sign(weights).astype(np.int8), np.where(weights == 0, 1.0, np.abs(weights)).astype(np.float32)
     scales = node.params.get("weight_scales")
     if scales is None:
         raise N2D2Error(

@@ -1,0 +1,77 @@
+"""The C++ of operators on arrays: loops as types, operands as pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.layer import Layer
+from n2d2py.export.cpp.parts import Argument, Call
+
+__all__ = ["broadcast_steps", "kernel_call", "loops", "output_pointer", "pointers", "steps_of"]
+
+_CTYPES = {
+    "bool": "std::uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"std::{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2d2::AxisEnd") -> str:
+    """The C++ type of nested loops over `sizes` around `inner`; steps[k] are the strides of operand k."""
+    merged: list[tuple[int, list[int]]] = []
+    for axis, size in enumerate(sizes):
+        if size == 1:
+            continue
+        own = [operand[axis] for operand in steps]
+        if merged and all(before == step * size for before, step in zip(merged[-1][1], own, strict=True)):
+            merged[-1] = (merged[-1][0] * size, own)
+        else:
+            merged.append((size, own))
+    text = inner
+    for size, own in reversed(merged):
+        own = [*own, 0, 0, 0][:3]
+        text = f"n2d2::Axis<{size}, {own[0]}, {own[1]}, {own[2]}, {text} >"
+    return text
+
+
+def steps_of(dims: Sequence[int]) -> list[int]:
+    """Strides of a row-major array."""
+    return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
+
+
+def broadcast_steps(dims: Sequence[int]) -> list[int]:
+    """Strides, 0 along axes of length 1."""
+    return [0 if size == 1 else step for size, step in zip(dims, steps_of(dims), strict=True)]
+
+
+def pointers(layer: Layer) -> list[Argument]:
+    """A C++ pointer for each operand."""
+    made: list[Argument] = []
+    for index, slot in enumerate(layer.op.slots):
+        if slot >= 0:
+            made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
+            continue
+        values = layer.values(f"operand{index}")
+        name = layer.output.dtype.name if values.dtype.kind == "f" and layer.output.is_float else values.dtype.name
+        if values.dtype.kind == "f" and not layer.output.is_float:
+            name = next((kind.dtype.name for kind in layer.inputs if kind.is_float), "float32")
+        made.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
+    return made
+
+
+def kernel_call(
+    layer: Layer, header: str, function: str, template: Sequence[Argument], arguments: Sequence[Argument] = ()
+) -> LayerCode:
+    """The call of a kernel by its numbers and types; its arguments are the first input, or `arguments`, and the output."""
+    operands = arguments or (f"n2d2::elements<{layer.input_planes[0]}>(in0)",)
+    return layer.code(header, Call(f"n2d2::{function}", tuple(template), (*operands, output_pointer(layer))))
+
+
+def output_pointer(layer: Layer) -> str:
+    """A C++ pointer for the output."""
+    return f"n2d2::elements<{layer.output_plane}>(out)"
