@@ -59,9 +59,7 @@ struct Logistic {
 
 template <class T>
 struct Softplus {
-    static N2D2_INLINE T apply(T x) {
-        return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x)));
-    }
+    static N2D2_INLINE T apply(T x) { return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x))); }
 };
 
 template <class T>
@@ -93,9 +91,7 @@ struct Elu {
 
 template <class T, class Parameters>
 struct HardSigmoid {
-    static N2D2_INLINE T apply(T x) {
-        return least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), T(1));
-    }
+    static N2D2_INLINE T apply(T x) { return least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), T(1)); }
 };
 
 template <class T, class Parameters>

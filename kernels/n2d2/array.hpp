@@ -18,7 +18,9 @@ namespace n2d2 {
 struct AxisEnd {
     enum : long { Count = 1 };
     template <class F>
-    static N2D2_INLINE void run(F& f, long a, long b, long c, long o) { f(a, b, c, o); }
+    static N2D2_INLINE void run(F& f, long a, long b, long c, long o) {
+        f(a, b, c, o);
+    }
 };
 
 template <int Size, long A, long B, long C, class Next>
@@ -59,9 +61,13 @@ N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
 
 // The type that sums of T are made in.
 template <class T, bool Real = std::is_floating_point<T>::value>
-struct WideType { typedef double Type; };
+struct WideType {
+    typedef double Type;
+};
 template <class T>
-struct WideType<T, false> { typedef std::int64_t Type; };
+struct WideType<T, false> {
+    typedef std::int64_t Type;
+};
 
 // Sums and products of these: those of integers are taken modulo 2^64.
 N2D2_INLINE double widePlus(double a, double b) { return a + b; }

@@ -56,28 +56,28 @@ struct Arithmetic<R, false> {
     static N2D2_INLINE R neg(R a) { return static_cast<R>(U(0) - u(a)); }
     static N2D2_INLINE R abs(R a) { return a < R(0) ? neg(a) : a; }
     static N2D2_INLINE bool minusOne(R b) { return std::is_signed<R>::value && b == static_cast<R>(-1); }
-    static N2D2_INLINE R div(R a, R b) {
-        return b == R(0) ? R(0) : minusOne(b) ? neg(a) : static_cast<R>(a / b);
-    }
+    static N2D2_INLINE R div(R a, R b) { return b == R(0) ? R(0) : minusOne(b) ? neg(a) : static_cast<R>(a / b); }
     static N2D2_INLINE R fmod(R a, R b) { return b == R(0) || minusOne(b) ? R(0) : static_cast<R>(a % b); }
     static N2D2_INLINE R mod(R a, R b) {
         const R rest = fmod(a, b);
         return rest != R(0) && (rest < R(0)) != (b < R(0)) ? static_cast<R>(rest + b) : rest;
     }
-    static N2D2_INLINE R pow(R a, double b) {
-        return Converted<R, double>::from(exact::power(static_cast<double>(a), b));
-    }
+    static N2D2_INLINE R pow(R a, double b) { return Converted<R, double>::from(exact::power(static_cast<double>(a), b)); }
 };
 
-#define N2D2_BINARY(NAME, EXPRESSION)                                        \
-    struct NAME {                                                            \
-        template <class R, class A, class B>                                 \
-        static N2D2_INLINE R apply(A a, B b) { return EXPRESSION; }          \
+#define N2D2_BINARY(NAME, EXPRESSION)          \
+    struct NAME {                              \
+        template <class R, class A, class B>   \
+        static N2D2_INLINE R apply(A a, B b) { \
+            return EXPRESSION;                 \
+        }                                      \
     };
-#define N2D2_UNARY(NAME, EXPRESSION)                                         \
-    struct NAME {                                                            \
-        template <class R, class A>                                          \
-        static N2D2_INLINE R apply(A a) { return EXPRESSION; }               \
+#define N2D2_UNARY(NAME, EXPRESSION)      \
+    struct NAME {                         \
+        template <class R, class A>       \
+        static N2D2_INLINE R apply(A a) { \
+            return EXPRESSION;            \
+        }                                 \
     };
 
 N2D2_BINARY(Add, Arithmetic<R>::add(a, b))
@@ -99,7 +99,7 @@ N2D2_BINARY(Or, static_cast<R>((a != A(0)) | (b != B(0))))
 N2D2_BINARY(Xor, static_cast<R>((a != A(0)) != (b != B(0))))
 N2D2_BINARY(Right, (static_cast<void>(a), static_cast<R>(b)))
 N2D2_BINARY(PRelu, a < A(0) ? Arithmetic<R>::mul(b, a) : a)
-N2D2_BINARY(BitAnd, static_cast<R>(a & b))
+N2D2_BINARY(BitAnd, static_cast<R>(a& b))
 N2D2_BINARY(BitOr, static_cast<R>(a | b))
 N2D2_BINARY(BitXor, static_cast<R>(a ^ b))
 
@@ -150,12 +150,16 @@ N2D2_EXACT(Atanh, atanh)
 
 struct Cast {
     template <class R, class A>
-    static N2D2_INLINE R apply(A a) { return Converted<R, A>::from(a); }
+    static N2D2_INLINE R apply(A a) {
+        return Converted<R, A>::from(a);
+    }
 };
 
 struct Where {
     template <class R, class A, class B, class C>
-    static N2D2_INLINE R apply(A condition, B a, C b) { return condition != A(0) ? static_cast<R>(a) : static_cast<R>(b); }
+    static N2D2_INLINE R apply(A condition, B a, C b) {
+        return condition != A(0) ? static_cast<R>(a) : static_cast<R>(b);
+    }
 };
 
 }  // namespace maps
@@ -174,9 +178,7 @@ struct MapTwo {
     const A* a;
     const B* b;
     R* out;
-    N2D2_INLINE void operator()(long i, long j, long, long o) const {
-        out[o] = Cfg::Function::template apply<R>(a[i], b[j]);
-    }
+    N2D2_INLINE void operator()(long i, long j, long, long o) const { out[o] = Cfg::Function::template apply<R>(a[i], b[j]); }
 };
 
 template <class Cfg, class A, class B, class C>

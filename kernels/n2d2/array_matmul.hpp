@@ -70,8 +70,8 @@ N2D2_INLINE void windowTaps(int d, int y, int x, F& f) {
 // body(stimulus, output channel, d, y, x, position of the result)
 template <class Cfg, class Body>
 N2D2_INLINE void windowLoop(const Body& body) {
-    constexpr long work = static_cast<long>(Cfg::OutputD) * Cfg::OutputH * Cfg::OutputW * Cfg::KernelD * Cfg::KernelH *
-                          Cfg::KernelW * Cfg::Depth;
+    constexpr long work =
+        static_cast<long>(Cfg::OutputD) * Cfg::OutputH * Cfg::OutputW * Cfg::KernelD * Cfg::KernelH * Cfg::KernelW * Cfg::Depth;
     constexpr int batch = Cfg::Batch, outputs = Cfg::Outputs;
     constexpr bool parallel = batch * outputs > 1 && work * batch * outputs >= N2D2_PARALLEL_WORK;
     Loop<parallel>::run(batch * outputs, [=](int line) N2D2_INLINE_LAMBDA {
@@ -126,7 +126,9 @@ struct WindowMax {
             }
         }
         template <class R, class Cfg>
-        N2D2_INLINE R value(int, int, int, int) const { return static_cast<R>(best); }
+        N2D2_INLINE R value(int, int, int, int) const {
+            return static_cast<R>(best);
+        }
     };
 };
 
@@ -181,10 +183,9 @@ struct WindowAverage {
         N2D2_INLINE void operator()(long at, long) { total = total + static_cast<double>(in[at]); }
         template <class R, class Cfg>
         N2D2_INLINE R value(int, int d, int y, int x) const {
-            const int count =
-                countedTaps<Cfg::KernelD, Cfg::StrideD, Cfg::PadD, Cfg::DilationD, Cfg::FirstD, Cfg::LastD>(d) *
-                countedTaps<Cfg::KernelH, Cfg::StrideH, Cfg::PadH, Cfg::DilationH, Cfg::FirstH, Cfg::LastH>(y) *
-                countedTaps<Cfg::KernelW, Cfg::StrideW, Cfg::PadW, Cfg::DilationW, Cfg::FirstW, Cfg::LastW>(x);
+            const int count = countedTaps<Cfg::KernelD, Cfg::StrideD, Cfg::PadD, Cfg::DilationD, Cfg::FirstD, Cfg::LastD>(d) *
+                              countedTaps<Cfg::KernelH, Cfg::StrideH, Cfg::PadH, Cfg::DilationH, Cfg::FirstH, Cfg::LastH>(y) *
+                              countedTaps<Cfg::KernelW, Cfg::StrideW, Cfg::PadW, Cfg::DilationW, Cfg::FirstW, Cfg::LastW>(x);
             return static_cast<R>(total / count);
         }
     };

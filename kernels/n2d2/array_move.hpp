@@ -56,7 +56,12 @@ N2D2_INLINE void arrayGather(const T* in, const I* indices, T* out) {
             }
 }
 
-struct ScatterNone { template <class T> static N2D2_INLINE T apply(T, T b) { return b; } };
+struct ScatterNone {
+    template <class T>
+    static N2D2_INLINE T apply(T, T b) {
+        return b;
+    }
+};
 struct ScatterAdd {
     template <class T>
     static N2D2_INLINE T apply(T a, T b) {
@@ -71,8 +76,18 @@ struct ScatterMul {
         return static_cast<T>(wideTimes(static_cast<W>(a), static_cast<W>(b)));
     }
 };
-struct ScatterMax { template <class T> static N2D2_INLINE T apply(T a, T b) { return a < b ? b : a; } };
-struct ScatterMin { template <class T> static N2D2_INLINE T apply(T a, T b) { return b < a ? b : a; } };
+struct ScatterMax {
+    template <class T>
+    static N2D2_INLINE T apply(T a, T b) {
+        return a < b ? b : a;
+    }
+};
+struct ScatterMin {
+    template <class T>
+    static N2D2_INLINE T apply(T a, T b) {
+        return b < a ? b : a;
+    }
+};
 
 template <int Size, int Inner, int Count, class Combine, class T, class I>
 N2D2_INLINE void arrayScatter(const T* in, const I* indices, const T* updates, T* out) {

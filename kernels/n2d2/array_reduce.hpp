@@ -32,7 +32,9 @@ struct Mean : Sum<T> {
 
 template <class T>
 struct L1 : Sum<T> {
-    N2D2_INLINE void take(T x, long) { this->plus(x < T(0) ? wideTimes(-1, static_cast<typename Base<T>::W>(x)) : static_cast<typename Base<T>::W>(x)); }
+    N2D2_INLINE void take(T x, long) {
+        this->plus(x < T(0) ? wideTimes(-1, static_cast<typename Base<T>::W>(x)) : static_cast<typename Base<T>::W>(x));
+    }
 };
 
 template <class T>
@@ -88,10 +90,14 @@ template <class T, bool Largest, bool Last>
 struct Position : Extreme<T, Largest, Last> {
     N2D2_INLINE std::int64_t value(long) const { return this->position; }
 };
-template <class T> struct ArgMax : Position<T, true, false> {};
-template <class T> struct ArgMin : Position<T, false, false> {};
-template <class T> struct ArgMaxLast : Position<T, true, true> {};
-template <class T> struct ArgMinLast : Position<T, false, true> {};
+template <class T>
+struct ArgMax : Position<T, true, false> {};
+template <class T>
+struct ArgMin : Position<T, false, false> {};
+template <class T>
+struct ArgMaxLast : Position<T, true, true> {};
+template <class T>
+struct ArgMinLast : Position<T, false, true> {};
 
 }  // namespace reductions
 
@@ -172,8 +178,8 @@ N2D2_INLINE void arrayTopK(const T* in, std::int64_t* out) {
                 long best = -1;
                 for (long at = 0; at < Size; ++at) {
                     const T x = line[at * Inner];
-                    if (last >= 0 && (isBefore<Largest>(x, line[last * Inner]) ||
-                                      (at <= last && !isBefore<Largest>(line[last * Inner], x))))
+                    if (last >= 0 &&
+                        (isBefore<Largest>(x, line[last * Inner]) || (at <= last && !isBefore<Largest>(line[last * Inner], x))))
                         continue;
                     if (best < 0 || isBefore<Largest>(x, line[best * Inner]))
                         best = at;

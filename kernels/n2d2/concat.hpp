@@ -51,7 +51,8 @@ struct ConcatInput {
             values[i] = Sum(0);
         for (int p = 0; p < Pixels; ++p)
             for (int c = 0; c < Count; ++c)
-                values[p * Count + c] = static_cast<Sum>(static_cast<Sum>(from[p * Input::Stride + c]) - static_cast<Sum>(Cfg::InputZero));
+                values[p * Count + c] =
+                    static_cast<Sum>(static_cast<Sum>(from[p * Input::Stride + c]) - static_cast<Sum>(Cfg::InputZero));
         EpilogueRun<Epilogue, false, Isa>::template run<filled>(values, 0, results);
         for (int p = 0; p < Pixels; ++p)
             std::memcpy(to + p * Output::Stride, results + p * Count, static_cast<std::size_t>(Count) * sizeof(Out));

@@ -57,8 +57,7 @@ struct Convolution {
                   (static_cast<int>(Output::Width) - 1) * Cfg::StrideWidth - Cfg::PadLeft < W,
         Run = static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1 && Cfg::Groups == 1
     };
-    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 &&
-                      static_cast<int>(Output::Channels) % Cfg::Groups == 0,
+    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 && static_cast<int>(Output::Channels) % Cfg::Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     // Elements [channel, channel + C) of KW positions of one input line, from column x on.

@@ -30,7 +30,8 @@ struct CopyReader {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Copy {
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out,
+                                const Rows& rows = Rows::all<typename Cfg::Output>()) {
         pointwise<Cfg, CopyReader<Cfg>, false>(in, out, rows);
     }
 };

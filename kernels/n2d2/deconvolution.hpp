@@ -71,8 +71,7 @@ struct Deconvolution {
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile
     };
-    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 &&
-                      static_cast<int>(Output::Channels) % Cfg::Groups == 0,
+    static_assert(static_cast<int>(Input::Channels) % Cfg::Groups == 0 && static_cast<int>(Output::Channels) % Cfg::Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     // Adds the products of one input pixel with the weights of Count outputs at one kernel position.
@@ -147,8 +146,7 @@ struct DeconvolutionDepthwise {
                   "a depthwise convolution keeps the number of channels");
 
     template <int Count>
-    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights,
-                                  const Sum* bias) {
+    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
         for (int x = 0; x < Output::Width; ++x) {
             Sum sums[Count];
             for (int i = 0; i < Count; ++i)
@@ -163,8 +161,7 @@ struct DeconvolutionDepthwise {
                     const In* const from = rows[u] + column * Input::Stride + channel;
                     const Weight* const w = weights + (u * KW + v) * C + channel;
                     for (int i = 0; i < Count; ++i)
-                        sums[i] += (static_cast<Sum>(from[i]) - static_cast<Sum>(Cfg::InputZero)) *
-                                   static_cast<Sum>(w[i]);
+                        sums[i] += (static_cast<Sum>(from[i]) - static_cast<Sum>(Cfg::InputZero)) * static_cast<Sum>(w[i]);
                 }
             }
             store<typename Cfg::Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);

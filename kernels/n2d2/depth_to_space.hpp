@@ -43,8 +43,7 @@ N2D2_INLINE void spaceToDepth(const unsigned char* in, unsigned char* out) {
     typedef typename Cfg::Output Output;
     constexpr int block = Cfg::Block, channels = Input::Channels, width = Output::Width;
     static_assert(int(Output::Channels) == channels * block * block, "a pixel of the output holds a block of the input");
-    Tasks<false, Output::Height, 1, static_cast<long>(Output::Channels) * width>::run([=](int y,
-                                                                                          int) N2D2_INLINE_LAMBDA {
+    Tasks<false, Output::Height, 1, static_cast<long>(Output::Channels) * width>::run([=](int y, int) N2D2_INLINE_LAMBDA {
         typename Output::Type* const to = line<Output>(out, y);
         for (int i = 0; i < block; ++i) {
             const typename Input::Type* const from = line<Input>(in, y * block + i);
@@ -52,8 +51,7 @@ N2D2_INLINE void spaceToDepth(const unsigned char* in, unsigned char* out) {
                 for (int j = 0; j < block; ++j)
                     for (int c = 0; c < channels; ++c) {
                         const int depth = blockDepth<Cfg, channels>(i, j, c);
-                        to[x * Output::Stride + depth] =
-                            Cfg::Epilogue::apply(from[(x * block + j) * Input::Stride + c], depth);
+                        to[x * Output::Stride + depth] = Cfg::Epilogue::apply(from[(x * block + j) * Input::Stride + c], depth);
                     }
         }
     });

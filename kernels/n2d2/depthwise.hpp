@@ -95,8 +95,7 @@ struct Depthwise {
     }
 
     template <int Count>
-    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights,
-                                  const Sum* bias) {
+    static N2D2_INLINE void piece(const In* const* rows, int channel, Out* out, const Weight* weights, const Sum* bias) {
         constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = Output::Width;
         constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
         constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
@@ -117,17 +116,18 @@ struct Depthwise {
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Tile * static_cast<int>(Output::Width);
-        Tasks<serial, Output::Height, Tiles, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
-            const In* taps[KH];
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-            }
-            if (tile + 1 < Tiles)
-                piece<Tile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
-            else
-                piece<LastTile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
-        });
+        Tasks<serial, Output::Height, Tiles, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int tile) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                }
+                if (tile + 1 < Tiles)
+                    piece<Tile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
+                else
+                    piece<LastTile>(taps, tile * Tile, line<Output>(out, y), weights, bias);
+            });
     }
 };
 

@@ -17,7 +17,8 @@ namespace n2d2 {
 
 // The type in which a window of inputs is gathered. On x86 bytes become 16-bit integers: compilers multiply and add pairs of these
 // in one instruction, while GCC shortens products of bytes to 16 bits and widens each of them.
-template <class In, class Weight, class Sum, int Bytes = 1000 * static_cast<int>(sizeof(Sum)) + 10 * sizeof(Weight) + sizeof(In)>
+template <class In, class Weight, class Sum,
+          int Bytes = 1000 * static_cast<int>(sizeof(Sum)) + 10 * sizeof(Weight) + sizeof(In)>
 struct WindowOf {
     typedef In Type;
 };
@@ -34,7 +35,9 @@ struct Dot;
 template <class Sum>
 struct Dot<Sum, true> {
     template <class In, class Weight>
-    static N2D2_INLINE Sum multiply(In x, Weight w) { return static_cast<Sum>(x) * static_cast<Sum>(w); }
+    static N2D2_INLINE Sum multiply(In x, Weight w) {
+        return static_cast<Sum>(x) * static_cast<Sum>(w);
+    }
 
     template <class In, class Weight>
     static N2D2_INLINE void add1x1(int count, const In* x, const Weight* w, Sum& sum) {
@@ -63,8 +66,7 @@ struct Dot<Sum, true> {
     }
 
     template <class In, class Weight>
-    static N2D2_INLINE void add2x4(int count, const In* x, const In* y, const Weight* w, int pitch, Sum* sums,
-                                   Sum* sumsY) {
+    static N2D2_INLINE void add2x4(int count, const In* x, const In* y, const Weight* w, int pitch, Sum* sums, Sum* sumsY) {
         const Weight* const w1 = w + pitch;
         const Weight* const w2 = w1 + pitch;
         const Weight* const w3 = w2 + pitch;
@@ -140,7 +142,9 @@ struct Partial {
 
     N2D2_INLINE Partial() : sum(0) {}
     template <class Weight>
-    N2D2_INLINE void add(const Sum* x, const Weight* w) { sum += x[0] * static_cast<Sum>(w[0]); }
+    N2D2_INLINE void add(const Sum* x, const Weight* w) {
+        sum += x[0] * static_cast<Sum>(w[0]);
+    }
     N2D2_INLINE Sum total() const { return sum; }
 };
 #endif
@@ -187,8 +191,7 @@ struct Dot<Sum, false> {
     }
 
     template <class Weight>
-    static N2D2_INLINE void add2x4(int count, const Sum* x, const Sum* y, const Weight* w, int pitch, Sum* sums,
-                                   Sum* sumsY) {
+    static N2D2_INLINE void add2x4(int count, const Sum* x, const Sum* y, const Weight* w, int pitch, Sum* sums, Sum* sumsY) {
         const Weight* const w1 = w + pitch;
         const Weight* const w2 = w1 + pitch;
         const Weight* const w3 = w2 + pitch;

@@ -30,31 +30,45 @@ N2D2_INLINE Sum centred(typename Operand::Plane::Type x) {
 
 struct SumTerms {
     template <class Operand, class Sum>
-    static N2D2_INLINE Sum term(Sum x) { return static_cast<Sum>(Operand::weight() * x + Operand::shift()); }
+    static N2D2_INLINE Sum term(Sum x) {
+        return static_cast<Sum>(Operand::weight() * x + Operand::shift());
+    }
     template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) { return a + b; }
+    static N2D2_INLINE Sum combine(Sum a, Sum b) {
+        return a + b;
+    }
     template <class Sum>
-    static N2D2_INLINE Sum finish(Sum a) { return a; }
+    static N2D2_INLINE Sum finish(Sum a) {
+        return a;
+    }
 };
 
 struct AbsSumTerms : SumTerms {
     template <class Operand, class Sum>
-    static N2D2_INLINE Sum term(Sum x) { return static_cast<Sum>(Operand::weight() * (x < Sum(0) ? -x : x)); }
+    static N2D2_INLINE Sum term(Sum x) {
+        return static_cast<Sum>(Operand::weight() * (x < Sum(0) ? -x : x));
+    }
 };
 
 struct MaxTerms : SumTerms {
     template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) { return a < b ? b : a; }
+    static N2D2_INLINE Sum combine(Sum a, Sum b) {
+        return a < b ? b : a;
+    }
 };
 
 struct MinTerms : SumTerms {
     template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) { return b < a ? b : a; }
+    static N2D2_INLINE Sum combine(Sum a, Sum b) {
+        return b < a ? b : a;
+    }
 };
 
 struct ProdTerms : SumTerms {
     template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) { return a * b; }
+    static N2D2_INLINE Sum combine(Sum a, Sum b) {
+        return a * b;
+    }
 };
 
 struct EuclideanTerms : SumTerms {
@@ -64,7 +78,9 @@ struct EuclideanTerms : SumTerms {
         return t * t;
     }
     template <class Sum>
-    static N2D2_INLINE Sum finish(Sum a) { return std::sqrt(a); }
+    static N2D2_INLINE Sum finish(Sum a) {
+        return std::sqrt(a);
+    }
 };
 
 // The operands after some first ones; without any, the end of the fold.
@@ -122,7 +138,8 @@ struct Terms {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct Elemwise {
-    static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+    static N2D2_INLINE void run(const unsigned char* const* in, unsigned char* out,
+                                const Rows& rows = Rows::all<typename Cfg::Output>()) {
         pointwise<Cfg, typename Cfg::Operands, (Cfg::PerChannel != 0)>(in, out, rows);
     }
 };

@@ -65,10 +65,14 @@ struct Exists {
 };
 
 template <class T>
-N2D2_INLINE constexpr T least(T a, T b) { return b < a ? b : a; }
+N2D2_INLINE constexpr T least(T a, T b) {
+    return b < a ? b : a;
+}
 
 template <class T>
-N2D2_INLINE constexpr T largest(T a, T b) { return a < b ? b : a; }
+N2D2_INLINE constexpr T largest(T a, T b) {
+    return a < b ? b : a;
+}
 
 }  // namespace n2d2
 

@@ -38,17 +38,17 @@ struct FullyConnected {
         Tile = O < 16 ? int(O) : 16,
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,
-        Run = Traits::Whole ? int(K) : Traits::Packed ? W * C : int(C),  // contiguous inputs
+        Run = Traits::Whole  ? int(K) :
+              Traits::Packed ? W * C :
+                               int(C),  // contiguous inputs
         LineRuns = Traits::Packed ? 1 : int(W),
         Runs = Traits::Whole ? 1 : H * LineRuns
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
-    static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1,
-                  "the output is one pixel");
+    static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1, "the output is one pixel");
 
     template <int Count>
-    static N2D2_INLINE void piece(const unsigned char* in, int output, Out* out, const Weight* weights,
-                                  const Sum* bias) {
+    static N2D2_INLINE void piece(const unsigned char* in, int output, Out* out, const Weight* weights, const Sum* bias) {
         Sum sums[Count];
         for (int o = 0; o < Count; ++o)
             sums[o] = bias[output + o];

@@ -75,9 +75,9 @@ inline double exp(double x) {
     const double k = std::rint(x * 1.4426950408889634);
     const double rest = (x - rounded(k * 0.6931471803691238)) - rounded(k * 1.9082149292705877e-10);
     const double half = std::trunc(k * 0.5);
-    const double series = polynomial(rest, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-                                     1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
-                                     1.0 / 6.0, 0.5, 1.0, 1.0);
+    const double series =
+        polynomial(rest, 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+                   1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
     return series * powerOfTwo(half) * powerOfTwo(k - half);
 }
 
@@ -90,8 +90,8 @@ N2D2_INLINE void exps(const double* in, double* out) {
 
 // s * (2 + 2/3 s^2 + ...) = log((1 + s) / (1 - s))
 N2D2_INLINE double logSeries(double s) {
-    return s * polynomial(rounded(s * s), 2.0 / 21.0, 2.0 / 19.0, 2.0 / 17.0, 2.0 / 15.0, 2.0 / 13.0, 2.0 / 11.0,
-                          2.0 / 9.0, 2.0 / 7.0, 2.0 / 5.0, 2.0 / 3.0, 2.0);
+    return s * polynomial(rounded(s * s), 2.0 / 21.0, 2.0 / 19.0, 2.0 / 17.0, 2.0 / 15.0, 2.0 / 13.0, 2.0 / 11.0, 2.0 / 9.0,
+                          2.0 / 7.0, 2.0 / 5.0, 2.0 / 3.0, 2.0);
 }
 
 inline double log(double x) {
@@ -119,9 +119,7 @@ inline double expm1(double x) {
     return exp(x) - 1.0;
 }
 
-inline double log1p(double x) {
-    return std::fabs(x) <= 0.25 ? logSeries(x / (2.0 + x)) : log(1.0 + x);
-}
+inline double log1p(double x) { return std::fabs(x) <= 0.25 ? logSeries(x / (2.0 + x)) : log(1.0 + x); }
 
 inline double sigmoid(double x) {
     const double small = exp(-std::fabs(x));
@@ -135,9 +133,7 @@ inline double tanh(double x) {
     return std::copysign(-twice / (2.0 + twice), x);
 }
 
-inline double softplus(double x) {
-    return (x > 0.0 || x != x ? x : 0.0) + log1p(exp(-std::fabs(x)));
-}
+inline double softplus(double x) { return (x > 0.0 || x != x ? x : 0.0) + log1p(exp(-std::fabs(x))); }
 
 inline double erf(double x) {
     if (x != x)
@@ -171,10 +167,10 @@ struct Angle {
                             rounded(k * 2.0222662487959506e-21);
         const double square = rounded(rest * rest);
         quarter = k == k ? static_cast<int>(static_cast<long>(k) & 3) : 0;
-        sine = rest * polynomial(square, 1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0,
-                                 -1.0 / 39916800.0, 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0);
-        cosine = polynomial(square, -1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0,
-                            1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0);
+        sine = rest * polynomial(square, 1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
+                                 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0, 1.0);
+        cosine = polynomial(square, -1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0, 1.0 / 479001600.0,
+                            -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0);
     }
 };
 

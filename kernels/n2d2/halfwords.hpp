@@ -13,8 +13,8 @@ namespace n2d2 {
 // An input as it is multiplied: bytes + 128 where they are signed, 16-bit integers - 32768 where they are not.
 template <class In>
 N2D2_INLINE constexpr std::int16_t multiplied(int value) {
-    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value)
-                                                     : (std::numeric_limits<In>::is_signed ? value : value - 32768));
+    return static_cast<std::int16_t>(sizeof(In) == 1 ? (std::numeric_limits<In>::is_signed ? value + 128 : value) :
+                                                       (std::numeric_limits<In>::is_signed ? value : value - 32768));
 }
 
 // A window in the order of the inputs; Words words of four bytes, or of two 16-bit integers.

@@ -38,8 +38,9 @@ struct LineOrder {
         return static_cast<int>(largest(1L, least(long(most), lines)));
     }
     static N2D2_INLINE constexpr int together(int step) {
-        return !Known ? 1
-                      : atLeastOne(Reverse ? Lines - step - behind(Lines - 1 - step, Line) : before(step, Line) - step, Lines - step);
+        return !Known ? 1 :
+                        atLeastOne(Reverse ? Lines - step - behind(Lines - 1 - step, Line) : before(step, Line) - step,
+                                   Lines - step);
     }
     static N2D2_INLINE constexpr int groupsFrom(int step, int count) {
         return step >= Lines ? count : count >= Some ? count + Lines - step : groupsFrom(step + together(step), count + 1);

@@ -56,7 +56,8 @@ struct Lookup {
 };
 
 template <class Cfg, class... Lines>
-N2D2_INLINE void lookup(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table, const Lines&... rows) {
+N2D2_INLINE void lookup(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* table,
+                        const Lines&... rows) {
     Lookup<Cfg>::run(in, out, table, rows...);
 }
 

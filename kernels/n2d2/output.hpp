@@ -63,9 +63,7 @@ struct Activated {
 template <class T, std::int64_t Low, std::int64_t High>
 struct Clamped {
     typedef T Type;
-    static N2D2_INLINE T apply(T value, int) {
-        return least(largest(value, static_cast<T>(Low)), static_cast<T>(High));
-    }
+    static N2D2_INLINE T apply(T value, int) { return least(largest(value, static_cast<T>(Low)), static_cast<T>(High)); }
 };
 
 template <class T>
@@ -119,8 +117,7 @@ struct PortableRun {
 
 // The floating-point rescale in steps of one loop each: in one loop GCC turns the clamp into branches, which cannot
 // be vectorised.
-template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High,
-          bool Varying>
+template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, bool Varying>
 struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Varying> {
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, T* out) {

@@ -21,7 +21,9 @@ struct Rows {
     int end;
     N2D2_INLINE constexpr Rows(int first, int stop) : begin(first), end(stop) {}
     template <class Plane>
-    static N2D2_INLINE constexpr Rows all() { return Rows(0, Plane::Height); }
+    static N2D2_INLINE constexpr Rows all() {
+        return Rows(0, Plane::Height);
+    }
 };
 
 // One of the threads that run the same code. With N2D2_SHARES_BACKWARDS, for tests, the one thread of a build without OpenMP
@@ -81,7 +83,9 @@ template <class = void>
 struct Patience {
     static unsigned resumes;  // in milliseconds, which overflow; 0: waiting pays
 
-    static unsigned milliseconds(double seconds) { return static_cast<unsigned>(static_cast<unsigned long long>(seconds * 1000)); }
+    static unsigned milliseconds(double seconds) {
+        return static_cast<unsigned>(static_cast<unsigned long long>(seconds * 1000));
+    }
 
     static bool lost() {
         unsigned until;
@@ -158,7 +162,9 @@ struct OneByOne {
 template <bool Serial, int Lines, int Pieces, long PieceWork, bool Reverse = false, class Order = OneByOne>
 struct Tasks {
     template <class Body>
-    static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
+    static N2D2_INLINE void run(const Body& body) {
+        run(Rows(0, Lines), body);
+    }
 
     template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {
@@ -174,12 +180,14 @@ struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
     // Threads meet behind every group of lines, which costs less than waking them.
     enum : bool {
         Parallel = int(Pieces) * Lines > Order::groups(Lines) &&
-                   PieceWork * Pieces * Lines >= N2D2_PARALLEL_WORK &&
-                   PieceWork * Pieces * Lines / Order::groups(Lines) >= N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1)
+                   PieceWork* Pieces* Lines >= N2D2_PARALLEL_WORK&& PieceWork* Pieces* Lines / Order::groups(Lines) >=
+                       N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1)
     };
 
     template <class Body>
-    static N2D2_INLINE void run(const Body& body) { run(Rows(0, Lines), body); }
+    static N2D2_INLINE void run(const Body& body) {
+        run(Rows(0, Lines), body);
+    }
 
     template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {

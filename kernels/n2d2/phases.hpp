@@ -25,8 +25,8 @@ struct PhasePlane {
         Lines = 0
     };
     enum : long {
-        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(Plane::Width) + Left) * static_cast<int>(Plane::Stride) *
-                                     static_cast<long>(sizeof(Type)),
+        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(Plane::Width) + Left) *
+                                     static_cast<int>(Plane::Stride) * static_cast<long>(sizeof(Type)),
         WrapOffset = Offset
     };
 };

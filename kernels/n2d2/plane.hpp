@@ -42,13 +42,12 @@ struct PlaneTraits {
         Lines = Plane::Lines,
         LineElements = LinePitch<Plane>::value,
         Ring = Lines > 0 && int(Lines) < int(Height) && long(Plane::WrapOffset) == long(Plane::Offset),
-        Packed = Stride == Channels,              // a line is one run of Width * Channels elements
+        Packed = Stride == Channels,                 // a line is one run of Width * Channels elements
         Whole = Packed && int(Lines) >= int(Height)  // so is the plane
     };
     static_assert(Height > 0 && Width > 0 && Channels > 0, "a plane has at least one element");
     static_assert(Stride >= Channels, "a pixel must fit into its stride");
-    static_assert(Plane::Offset % Size == 0 && Plane::WrapOffset % Size == 0,
-                  "the elements of a plane must be aligned");
+    static_assert(Plane::Offset % Size == 0 && Plane::WrapOffset % Size == 0, "the elements of a plane must be aligned");
 };
 
 // Byte offset of line y, 0 <= y < Height.

@@ -63,9 +63,9 @@ struct PoolWindows {
     template <class Reducer>
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Rows& lines) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile *
-                              static_cast<int>(Output::Width);
-        typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, reverse, (Cfg::Streamed != 0)> Order;
+        constexpr long work = static_cast<long>(Cfg::KernelHeight) * Cfg::KernelWidth * Tile * static_cast<int>(Output::Width);
+        typedef LineOrder<Input, Output, Cfg::StrideHeight, Cfg::PadTop, Cfg::KernelHeight, reverse, (Cfg::Streamed != 0)>
+            Order;
         Tasks<serial, Output::Height, Tiles, work, reverse, Order>::run(lines, [=](int y, int tile) N2D2_INLINE_LAMBDA {
             typename Output::Type* const to = line<Output>(out, y);
             const Span rows = Span::of(y * Cfg::StrideHeight - Cfg::PadTop, Cfg::KernelHeight, Input::Height);
@@ -183,8 +183,8 @@ struct PoolLines {
     typedef typename Cfg::Output Output;
     typedef typename Reducer::Partial Partial;
     typedef PoolWindows<Cfg> Windows;
-    static_assert(int(Output::Height) == 1 && int(Output::Width) == 1 &&
-                      int(Cfg::KernelHeight) == int(Input::Height) && int(Cfg::KernelWidth) == int(Input::Width),
+    static_assert(int(Output::Height) == 1 && int(Output::Width) == 1 && int(Cfg::KernelHeight) == int(Input::Height) &&
+                      int(Cfg::KernelWidth) == int(Input::Width),
                   "only a global pool takes its input line by line");
 
     template <int Count>
@@ -278,14 +278,12 @@ struct PoolMean {
 };
 
 template <class Cfg>
-N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out,
-                          const Rows& rows = Rows::all<typename Cfg::Output>()) {
+N2D2_INLINE void poolMean(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
     PoolWindows<Cfg>::template run<PoolMean<Cfg> >(in, out, rows);
 }
 
 template <class Cfg>
-N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out,
-                         const Rows& rows = Rows::all<typename Cfg::Output>()) {
+N2D2_INLINE void poolMax(const unsigned char* in, unsigned char* out, const Rows& rows = Rows::all<typename Cfg::Output>()) {
     PoolWindows<Cfg>::template run<PoolMax<Cfg> >(in, out, rows);
 }
 

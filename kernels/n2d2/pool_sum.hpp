@@ -63,13 +63,14 @@ struct PoolSum {
         Inside = Cfg::PadTop < KH && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&  //
                  Cfg::PadLeft < KW && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < W
     };
-    static_assert((!int(OnePooledChannel) || int(Input::Channels) == 1) && (!int(OneOtherChannel) || int(Other::Channels) == 1) &&
-                      (!int(OneOtherLine) || int(Other::Height) == 1) && (!int(OneOtherColumn) || int(Other::Width) == 1),
+    static_assert((!int(OnePooledChannel) || int(Input::Channels) == 1) &&
+                      (!int(OneOtherChannel) || int(Other::Channels) == 1) && (!int(OneOtherLine) || int(Other::Height) == 1) &&
+                      (!int(OneOtherColumn) || int(Other::Width) == 1),
                   "operands have the shape of the output but for axes of length 1");
 
     static N2D2_INLINE constexpr T lowest() {
-        return std::numeric_limits<T>::has_infinity ? static_cast<T>(-std::numeric_limits<T>::infinity())
-                                                    : std::numeric_limits<T>::lowest();
+        return std::numeric_limits<T>::has_infinity ? static_cast<T>(-std::numeric_limits<T>::infinity()) :
+                                                      std::numeric_limits<T>::lowest();
     }
     static N2D2_INLINE T largest(T a, T b) { return a < b ? b : a; }
     static N2D2_INLINE constexpr int nearest(int i, int size) { return i < 0 ? 0 : i < size ? i : size - 1; }
@@ -79,9 +80,9 @@ struct PoolSum {
         alignas(16) T values[Count];
         for (int i = 0; i < Count; ++i)
             values[i] = Cfg::Epilogue::apply(PoolAdd<T>::sum(best[OnePooledChannel ? 0 : i], other[OneOtherChannel ? 0 : i]),
-                                          channel + i);
+                                             channel + i);
         if (streaming) {
-            stream<Count * int(sizeof(T))>(values, out);
+            stream<Count* int(sizeof(T))>(values, out);
             return;
         }
         for (int i = 0; i < Count; ++i)

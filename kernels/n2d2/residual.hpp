@@ -21,7 +21,8 @@ template <class First, class Operand, class Last>
 struct Added {
     typedef typename Last::Type Type;
     static_assert(sizeof(typename First::Type) == 1 && sizeof(typename Operand::Old) == 1 && sizeof(Type) == 1, "bytes");
-    static_assert(Operand::weight() >= -32767 && Operand::weight() <= 32767 && Operand::oldWeight() >= -32767 && Operand::oldWeight() <= 32767,
+    static_assert(Operand::weight() >= -32767 && Operand::weight() <= 32767 && Operand::oldWeight() >= -32767 &&
+                      Operand::oldWeight() <= 32767,
                   "multipliers of 16 bits");
 };
 
@@ -53,8 +54,8 @@ struct PortableResidual<Added<First, Operand, Last> > {
         const typename Operand::Old* const old = reinterpret_cast<const typename Operand::Old*>(out);
         std::int32_t sums[Count];
         for (int i = 0; i < Count; ++i)
-            sums[i] = Operand::weight() * static_cast<std::int32_t>(own[i]) + Operand::oldWeight() * static_cast<std::int32_t>(old[i]) +
-                      Operand::offset();
+            sums[i] = Operand::weight() * static_cast<std::int32_t>(own[i]) +
+                      Operand::oldWeight() * static_cast<std::int32_t>(old[i]) + Operand::offset();
         PortableRun<Last, false>::template run<Count>(sums, 0, out);
     }
 };

@@ -79,7 +79,8 @@ struct ResizeBilinear {
         for (int c = 0; c + tile <= channels; c += tile)
             part<Count, tile>(upper + c, lower + c, v0, v1, columns, x, to + c);
         if (rest > 0)
-            part<Count, (rest > 0 ? rest : 1)>(upper + channels - rest, lower + channels - rest, v0, v1, columns, x, to + channels - rest);
+            part<Count, (rest > 0 ? rest : 1)>(upper + channels - rest, lower + channels - rest, v0, v1, columns, x,
+                                               to + channels - rest);
     }
 
     template <int Count, int Channels>
@@ -90,7 +91,8 @@ struct ResizeBilinear {
             const int first = columns.first[x + p] * Input::Stride, second = columns.second[x + p] * Input::Stride;
             const Sum w0 = static_cast<Sum>(columns.weights[x + p]), w1 = static_cast<Sum>(columns.weights[W + x + p]);
             for (int c = 0; c < Channels; ++c)
-                sums[p * Channels + c] = v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1);
+                sums[p * Channels + c] =
+                    v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1);
         }
         EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)
@@ -121,8 +123,7 @@ N2D2_INLINE void resizeNearest(const unsigned char* in, unsigned char* out, cons
 }
 
 template <class Cfg, class... Lines>
-N2D2_INLINE void resizeBilinear(const unsigned char* in, unsigned char* out,
-                                const ResizeAxis<typename Cfg::Weight>& lines,
+N2D2_INLINE void resizeBilinear(const unsigned char* in, unsigned char* out, const ResizeAxis<typename Cfg::Weight>& lines,
                                 const ResizeAxis<typename Cfg::Weight>& columns, const Lines&... rows) {
     ResizeBilinear<Cfg>::run(in, out, lines, columns, rows...);
 }

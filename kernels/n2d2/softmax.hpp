@@ -37,8 +37,9 @@ struct Softmax {
             sum = sum + powers[c];
         const double logarithm = Cfg::Log != 0 ? exact::log(sum) : 0.0;
         for (int c = 0; c < Group; ++c)
-            out[c] = Cfg::Epilogue::apply(static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm
-                                                                    : powers[c] / sum), channel + c);
+            out[c] = Cfg::Epilogue::apply(
+                static_cast<T>(Cfg::Log != 0 ? (static_cast<double>(in[c]) - highest) - logarithm : powers[c] / sum),
+                channel + c);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out) {

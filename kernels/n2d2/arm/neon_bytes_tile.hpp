@@ -97,7 +97,8 @@ struct Tile {
 #if defined(__aarch64__)
         return vpaddq_s32(low, high);
 #else
-        return vcombine_s32(vpadd_s32(vget_low_s32(low), vget_high_s32(low)), vpadd_s32(vget_low_s32(high), vget_high_s32(high)));
+        return vcombine_s32(vpadd_s32(vget_low_s32(low), vget_high_s32(low)),
+                            vpadd_s32(vget_low_s32(high), vget_high_s32(high)));
 #endif
     }
 
@@ -106,10 +107,11 @@ struct Tile {
                                   const At& at) {
         State state;
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int j = 0; j < 8; ++j)
                 state.sums[p][j] = vdupq_n_s32(0);
+        }
         int q = 0;
         for (; q + 4 <= Words; q += 4) {
             words<2, Pitch>(state, x + q * 4, w + q * Bytes);

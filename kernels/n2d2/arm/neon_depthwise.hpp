@@ -74,19 +74,20 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                   const std::int32_t* bias, const Rows& rows) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        constexpr long work = static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 /
-                              N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-            const In* taps[KH];
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
-            }
-            if (panel + 1 < Panels)
-                Block::template line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-            else
-                Block::template line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-        });
+        constexpr long work =
+            static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
+                }
+                if (panel + 1 < Panels)
+                    Block::template line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+                else
+                    Block::template line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+            });
     }
 };
 
@@ -100,7 +101,9 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
     enum : int { KH = Base::KH, KW = Base::KW, W = Base::W, OW = Base::OW };
     enum : int {
         Dense = Cfg::DilationWidth == 1 && Cfg::StrideWidth <= 2,
-        Piece = !Dense ? 1 : sizeof(void*) == 8 ? 4 : 2,  // pixels whose sums are in registers
+        Piece = !Dense             ? 1 :
+                sizeof(void*) == 8 ? 4 :
+                                     2,  // pixels whose sums are in registers
         Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
     };
 
@@ -126,10 +129,11 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
         const int left = x * stride - Cfg::PadLeft;
         int32x4_t sums[Pixels][4];
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int v = 0; v < 4; ++v)
                 sums[p][v] = vdupq_n_s32(0);
+        }
         for (int u = 0; u < KH; ++u) {
             N2D2_UNROLL
             for (int c = 0; c < columns; ++c) {

@@ -19,10 +19,7 @@ struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
     typedef typename Base::In In;
     typedef typename Base::Out Out;
     enum : int { KH = Base::KH, KW = Base::KW, W = Base::W, OW = Base::OW, Fours = Base::Fours, Taps = Base::Taps };
-    enum : int {
-        Piece = OW < 16 ? int(OW) : 16,
-        Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
-    };
+    enum : int { Piece = OW < 16 ? int(OW) : 16, Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1 };
 
     // Column x: for each four lines, four vectors of four channels.
     template <int Count>
@@ -73,13 +70,14 @@ struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
                 for (int j = 0; j < 4; ++j)
                     sums[j] = vdupq_n_s32(0);
                 N2D2_UNROLL
-                for (int u = 0; u < Fours; ++u)
+                for (int u = 0; u < Fours; ++u) {
                     N2D2_UNROLL
-                    for (int t = 0; t < KW; ++t)
+                    for (int t = 0; t < KW; ++t) {
                         N2D2_UNROLL
                         for (int j = 0; j < vectors; ++j)
-                            sums[j] = vdotq_s32(sums[j], from[(t * Cfg::DilationWidth * Fours + u) * 4 + j],
-                                                w[u * KW + t][j]);
+                            sums[j] = vdotq_s32(sums[j], from[(t * Cfg::DilationWidth * Fours + u) * 4 + j], w[u * KW + t][j]);
+                    }
+                }
                 Base::template store<Count>(sums, panel, out + x * Output::Stride + panel * 16, bias);
             }
         }

@@ -52,10 +52,11 @@ struct Tile {
                                   const At& at) {
         State state;
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int v = 0; v < 4; ++v)
                 state.sums[p][v] = vdupq_n_s32(0);
+        }
         for (int q = 0; q < Fours; ++q, w += 4 * Bytes) {
             int8x16_t inputs[Pixels];
             N2D2_UNROLL
@@ -93,7 +94,9 @@ struct StoredBytes {
     static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 
     template <int Count>
-    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { std::memcpy(to, from, Count); }
+    static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+        std::memcpy(to, from, Count);
+    }
     template <int Count>
     static N2D2_INLINE void fill(int value, std::uint8_t* to) {
         std::memset(to, static_cast<std::uint8_t>(static_cast<In>(value)), Count);

@@ -58,20 +58,26 @@ struct FloatEpilogue4 {
     static_assert(sizeof(T) <= 2, "the clamp lies within 16 bits, which float holds exactly");
     float32x4_t factors;
 
-    N2D2_INLINE void load(int index, int count) { factors = Count == 1 ? vdupq_n_f32(Factors[0]) : four(Factors + index, count); }
+    N2D2_INLINE void load(int index, int count) {
+        factors = Count == 1 ? vdupq_n_f32(Factors[0]) : four(Factors + index, count);
+    }
     N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
         const float32x4_t x = vmulq_f32(vcvtq_f32_s32(sums), factors);
 #if defined(__aarch64__)
         return vcvtnq_s32_f32(x);
 #else
-        const float32x4_t inside = vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High))), vdupq_n_f32(static_cast<float>(Low)));
+        const float32x4_t inside =
+            vmaxq_f32(vminq_f32(x, vdupq_n_f32(static_cast<float>(High))), vdupq_n_f32(static_cast<float>(Low)));
         const float32x4_t magic = vdupq_n_f32(12582912.0f);  // 1.5 * 2^23
         return vcvtq_s32_f32(vsubq_f32(vaddq_f32(inside, magic), magic));
 #endif
     }
 
 #if defined(__aarch64__)
-    enum : bool { Lower = Low > std::int64_t(std::numeric_limits<T>::min()), Upper = High < std::int64_t(std::numeric_limits<T>::max()) };
+    enum : bool {
+        Lower = Low > std::int64_t(std::numeric_limits<T>::min()),
+        Upper = High < std::int64_t(std::numeric_limits<T>::max())
+    };
 #define N2D2_CLAMP(Vector, Element, Suffix)                                                 \
     static N2D2_INLINE Vector clamp(Vector x) {                                             \
         x = Lower ? vmaxq_##Suffix(x, vdupq_n_##Suffix(static_cast<Element>(Low))) : x;     \
@@ -129,12 +135,14 @@ N2D2_INLINE void storeSome(uint8x16_t x, T* out) {
 // The first Count of 16 results, four in each of the vectors that there are.
 template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::int8_t* out) {
-    const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
+    const int16x8_t low = narrowed(x[0], x[Count > 4]),
+                    high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
     storeSome<Count>(vreinterpretq_u8_s8(Epilogue::clamp(vcombine_s8(vqmovn_s16(low), vqmovn_s16(high)))), out);
 }
 template <class Epilogue, int Count>
 N2D2_INLINE void storeResults(const int32x4_t* x, std::uint8_t* out) {
-    const int16x8_t low = narrowed(x[0], x[Count > 4]), high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
+    const int16x8_t low = narrowed(x[0], x[Count > 4]),
+                    high = Count > 8 ? narrowed(x[Count > 8 ? 2 : 0], x[Count > 12 ? 3 : 0]) : low;
     storeSome<Count>(Epilogue::clamp(vcombine_u8(vqmovun_s16(low), vqmovun_s16(high))), out);
 }
 template <class Epilogue, int Count>

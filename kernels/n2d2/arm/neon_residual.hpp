@@ -32,7 +32,8 @@ struct ResidualSum<Added<First, Operand, Last> > {
 
     template <int Count>
     N2D2_INLINE void sixteen(const typename First::Type* own, Out* out) const {
-        constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()), other = static_cast<std::int16_t>(Operand::oldWeight());
+        constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()),
+                               other = static_cast<std::int16_t>(Operand::oldWeight());
         typename Operand::Old old[16];
         std::memcpy(old, out, Count);
         if (Count < 16)

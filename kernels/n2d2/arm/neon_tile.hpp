@@ -78,10 +78,11 @@ struct Tile {
                                   const At& at) {
         int32x4_t sums[Pixels][4];
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int v = 0; v < 4; ++v)
                 sums[p][v] = vdupq_n_s32(0);
+        }
         for (int q = 0; q < Words; ++q) {
             int8x16_t weights[Each];
             int16x4_t inputs[Pixels];

@@ -47,7 +47,8 @@ struct WinogradMicrokernel {
         if (Count < 8)
             std::memcpy(all, from, Count);
         const uint8x8_t x = vld1_u8(Count < 8 ? all : reinterpret_cast<const std::uint8_t*>(from));
-        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) : vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
+        return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) :
+                                                    vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8(128)));
     }
     static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
@@ -102,7 +103,9 @@ struct WinogradMicrokernel {
     template <class Epilogue, int Outputs, int Pixels>
     struct Finish {
         enum : int { Vectors = (Outputs + 3) / 4, Rest = Outputs - 4 * (Vectors - 1) };
-        static N2D2_INLINE int32x4_t bias(const std::int32_t* from, int v) { return four(from + 4 * v, v == Vectors - 1 ? int(Rest) : 4); }
+        static N2D2_INLINE int32x4_t bias(const std::int32_t* from, int v) {
+            return four(from + 4 * v, v == Vectors - 1 ? int(Rest) : 4);
+        }
         template <class At>
         static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][Vectors], int output, const At& at) {
             const InOrder first = {output};

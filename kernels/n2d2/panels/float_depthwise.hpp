@@ -26,7 +26,7 @@ struct Depthwise<Cfg, RealVectors> {
         W = Input::Width,
         OW = Output::Width,
         Lanes = floats::Lanes,
-        Whole = C / Lanes,    // vectors of channels
+        Whole = C / Lanes,  // vectors of channels
         Rest = C % Lanes,
         Blocks = Whole + (Rest > 0 ? 1 : 0),
         Extent = (KW - 1) * Cfg::DilationWidth + 1
@@ -61,8 +61,7 @@ struct Depthwise<Cfg, RealVectors> {
         floats::Finish<Epilogue>::template run<Lanes>(sum, channel, out + x * Output::Stride + channel);
     }
 
-    static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const Weight* weights,
-                                  const float* bias) {
+    static N2D2_INLINE void block(const float* const* rows, int channel, float* out, const Weight* weights, const float* bias) {
         constexpr int stride = Cfg::StrideWidth, pad = Cfg::PadLeft, pixels = OW;
         constexpr int last = W - Extent + pad;  // left edge of the rightmost inner window, pads included
         constexpr int begin = least(pixels, pad > 0 ? (pad + stride - 1) / stride : 0);
@@ -84,7 +83,8 @@ struct Depthwise<Cfg, RealVectors> {
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work = static_cast<long>(KH) * KW * Lanes * static_cast<int>(OW) / 4;
-        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y,
+                                                                                               int index) N2D2_INLINE_LAMBDA {
             const float* taps[KH];
             for (int u = 0; u < KH; ++u) {
                 const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;

@@ -61,7 +61,9 @@ struct Microkernel {
         enum : int { Size = 4, Unit = 1, Bytes = 4 * Words };
         static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
         template <int Count>
-        static N2D2_INLINE void copy(const float* from, std::uint8_t* to) { std::memcpy(to, from, 4 * Count); }
+        static N2D2_INLINE void copy(const float* from, std::uint8_t* to) {
+            std::memcpy(to, from, 4 * Count);
+        }
         template <int Count>
         static N2D2_INLINE void fill(int value, std::uint8_t* to) {
             float* const values = reinterpret_cast<float*>(to);

@@ -44,8 +44,8 @@ struct PanelConvolution {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return Product::firstPixel(tile); }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights,
-                                const Sum* bias, const Rows& rows = Rows::all<Output>()) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+                                const Rows& rows = Rows::all<Output>()) {
         if (Ordered) {
             serial(in, out, weights, bias);
             return;
@@ -59,12 +59,10 @@ struct PanelConvolution {
     static constexpr long Work = static_cast<long>(Cfg::Groups) * Weights * Product::Pixels / N2D2_SIMD_SPEED;
 
     // All blocks of the sequence from line y on, in any order.
-    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Weight* weights,
-                                   const Sum* bias) {
+    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Weight* weights, const Sum* bias) {
         constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && int(Cfg::Groups) * Tiles * Groups > 1;
-        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
-            shared(member, in, out, y, 0, Tiles, weights, bias);
-        });
+        Team<parallel>::run([=](const Member& member)
+                                N2D2_INLINE_LAMBDA { shared(member, in, out, y, 0, Tiles, weights, bias); });
     }
 
     // The share of a thread in tiles [first, stop): of their units, a tile with a group of panels, in rows of which a thread gets some
@@ -98,8 +96,7 @@ struct PanelConvolution {
             Product::block(in, out, y, begin, least(end, begin + PerBlock), channels, from, to, weights, bias);
     }
 
-    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Weight* weights,
-                                   const Sum* bias) {
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
         // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
@@ -125,7 +122,7 @@ struct PanelConvolution {
                     const int group = index / parts, first = begin + index % parts * count / parts;
                     const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
                     Product::panels(windows + group / Groups * BlockBytes + offset, 0, first,
-                           begin + (index % parts + 1) * count / parts, group, out, weights, bias);
+                                    begin + (index % parts + 1) * count / parts, group, out, weights, bias);
                 });
                 member.wait();
             }
@@ -141,7 +138,8 @@ struct PanelConvolution {
         if (Cfg::Reverse) {
             const int stop = Tiles - step;
             const long limit = Order::behind((firstPixel(stop) - 1) / OW, Order::Pixel);
-            for (tile = stop; tile > 0 && firstPixel(tile - 1) >= limit; --tile) {}
+            for (tile = stop; tile > 0 && firstPixel(tile - 1) >= limit; --tile) {
+            }
             return stop - tile;
         }
         const long limit = Order::before(firstPixel(step) / OW, Order::Pixel);

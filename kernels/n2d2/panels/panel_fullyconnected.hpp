@@ -47,7 +47,9 @@ struct PanelFullyConnected {
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
-        Run = Traits::Whole ? int(K) : Traits::Packed ? W * C : int(C),  // contiguous inputs
+        Run = Traits::Whole  ? int(K) :
+              Traits::Packed ? W * C :
+                               int(C),  // contiguous inputs
         LineRuns = Traits::Packed ? 1 : int(W),
         Runs = Traits::Whole ? 1 : H * LineRuns,
         Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0
@@ -59,8 +61,7 @@ struct PanelFullyConnected {
         N2D2_INLINE Out* operator()(int) const { return out; }
     };
 
-    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const Weight* weights,
-                                     const Sum* bias) {
+    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const Weight* weights, const Sum* bias) {
         constexpr long work = static_cast<long>(K) * Group * 16 / N2D2_SIMD_SPEED;
         Tasks<false, 1, Groups, work>::run([=](int, int group) N2D2_INLINE_LAMBDA {
             const int output = group * Group * 16;
@@ -70,7 +71,7 @@ struct PanelFullyConnected {
                 Microkernel::template Tile<In, 1, Group, Words, 16, Epilogue>::template run<0>(x, w, bias, output, at);
             else
                 Microkernel::template Tile<In, 1, LastGroup, Words, LastOutputs, Epilogue>::template run<0>(x, w, bias, output,
-                                                                                                     at);
+                                                                                                            at);
         });
     }
 
@@ -80,8 +81,7 @@ struct PanelFullyConnected {
             Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Size);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights,
-                                const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
         if (InPlace) {
             multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
             return;

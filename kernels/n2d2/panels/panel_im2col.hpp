@@ -45,8 +45,8 @@ struct PanelIm2col {
         LineBytes = Padded * C * static_cast<int>(sizeof(In)),
         PixelBytes = Cfg::StrideWidth * C * static_cast<int>(sizeof(In)),
         // Whether every window can be had so.
-        ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW * C % Each == 0 && PadLeft >= 0 && Inside > 0 &&
-                  int(Cfg::StrideHeight) <= KH
+        ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW* C % Each == 0 && PadLeft >= 0 &&
+                  Inside > 0 && int(Cfg::StrideHeight) <= KH
     };
 
     // What the windows of output lines [y, end) read.

@@ -38,7 +38,8 @@ struct LinesPay {
         LineTiles = (Im2col::OW + TilePixels - 1) / TilePixels,
         WindowTiles = (Pixels + TilePixels - 1) / TilePixels,
         Bytes = Im2col::K / Im2col::KH * static_cast<int>(sizeof(typename Im2col::In)),
-        Sums = Im2col::OW / LineTiles * Group * (64 / V)  // of the smaller tiles: an instruction for each, which wait for each other
+        Sums = Im2col::OW / LineTiles * Group *
+               (64 / V)  // of the smaller tiles: an instruction for each, which wait for each other
     };
     enum : long {
         ByWindows = long(Pixels) * Im2col::KH * (2 * ((Bytes + V - 1) / V) + 6),
@@ -48,7 +49,8 @@ struct LinesPay {
     };
     enum : bool {
         value = Vector > 0 && bool(Im2col::ByLines) && long(ByLines) + Products / 50 < long(ByWindows) &&
-                (int(Sums) >= 10 || int(LineTiles) * Lines == int(WindowTiles)) && Im2col::inputLines(2) * Im2col::LineBytes <= 262144
+                (int(Sums) >= 10 || int(LineTiles) * Lines == int(WindowTiles)) &&
+                Im2col::inputLines(2) * Im2col::LineBytes <= 262144
     };
 };
 

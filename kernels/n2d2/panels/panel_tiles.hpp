@@ -48,8 +48,8 @@ struct PanelTiles {
         Pixels = (Streamed ? 1 : int(OH)) * OW,
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
-        Group = TileOf<Cfg>::Panels > 0 ? least(int(Panels), int(TileOf<Cfg>::Panels))
-                                        : Microkernel::tilePanels(Panels),  // panels of a tile
+        Group = TileOf<Cfg>::Panels > 0 ? least(int(Panels), int(TileOf<Cfg>::Panels)) :
+                                          Microkernel::tilePanels(Panels),  // panels of a tile
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
@@ -59,36 +59,38 @@ struct PanelTiles {
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
         RunTiles = (Run + TilePixels - 1) / TilePixels,
         Tiles = Pixels / Run * RunTiles,
-        Small = Run / RunTiles,   // pixels of a tile
-        Large = Run % RunTiles,   // of the first tiles of a run, which have one more
+        Small = Run / RunTiles,  // pixels of a tile
+        Large = Run % RunTiles,  // of the first tiles of a run, which have one more
         Flat = int(Input::Lines) >= H,
         FlatOut = int(Output::Lines) >= OH,
         Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
-        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 &&
-                  !Ordered,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 && !Ordered,
         Weights = O * Im2col::K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
-        Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes)
-                 : Weights > 524288           ? 262144
-                 : Ordered                    ? 65536
-                                              : 24576,
+        Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes) :
+                 Weights > 524288             ? 262144 :
+                 Ordered                      ? 65536 :
+                                                24576,
         // Output lines of a block; one more where a share of a thread begins within a line.
-        BlockLines = largest(1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Im2col::LineBytes - Im2col::inputLines(2)) /
-                                    Cfg::StrideHeight),
+        BlockLines = largest(
+            1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Im2col::LineBytes - Im2col::inputLines(2)) /
+                   Cfg::StrideHeight),
         PerBlock = ByLines ? BlockLines * RunTiles : largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
-        BlockBytes = InPlace   ? 1
-                     : ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes
-                               : Window * (Small + 1) * least(int(PerBlock), int(Tiles))
+        BlockBytes = InPlace ? 1 :
+                     ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
+                               Window * (Small + 1) * least(int(PerBlock), int(Tiles))
     };
     enum : long {
-        Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) : ByLines ? long(Im2col::PixelBytes) : long(Window)),
+        Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) :
+                 ByLines ? long(Im2col::PixelBytes) :
+                           long(Window)),
         Jump = long(Cfg::DilationHeight) * Im2col::LineBytes
     };
 
     static N2D2_INLINE constexpr int firstPixel(int tile) {
-        return ByLines ? tile / RunTiles * Run + tile % RunTiles * Small + least(tile % RunTiles, int(Large))
-                       : tile * Small + least(tile, int(Large));
+        return ByLines ? tile / RunTiles * Run + tile % RunTiles * Small + least(tile % RunTiles, int(Large)) :
+                         tile * Small + least(tile, int(Large));
     }
 
     // Pixel p of the sequence, which begins at line y.
@@ -106,8 +108,8 @@ struct PanelTiles {
     };
 
     template <int Count, int Panels_, int Last>
-    static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out,
-                                 const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void tile(const std::uint8_t* x, int y, int first, int output, unsigned char* out, const Weight* weights,
+                                 const Sum* bias) {
         const At at = {out, y, first};
         typedef TileEnd<Epilogue, Count, 16 * (Panels_ - 1) + Last> End;
         typedef typename Microkernel::template Tile<In, Count, Panels_, Words, Last, typename End::Own> Tile;
@@ -154,8 +156,7 @@ struct PanelTiles {
                                    const Weight* weights, const Sum* bias) {
         const int group = index % Groups;
         const int output = index / Groups * O + group * Group * 16;
-        const Weight* const w =
-            weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
+        const Weight* const w = weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
         if (group + 1 < Groups)
             tiles<Group, 16>(x, y, begin, end, output, out, w, bias);
         else
@@ -163,8 +164,8 @@ struct PanelTiles {
     }
 
     static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int y, int tile, int channel) {
-        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, y) +
-                                                     static_cast<long>(firstPixel(tile)) * Input::Stride + channel);
+        return reinterpret_cast<const std::uint8_t*>(line<Input>(in, y) + static_cast<long>(firstPixel(tile)) * Input::Stride +
+                                                     channel);
     }
 
     // Tiles [begin, end) of a block with the groups of panels [from, to).

@@ -76,8 +76,10 @@ struct PanelWinograd {
     };
     enum : long {
         TileWork = 16L * C * (O + 8),
-        InputEnd = long(Input::Offset) + long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
-        OutputEnd = long(Output::Offset) + long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
+        InputEnd =
+            long(Input::Offset) + long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
+        OutputEnd = long(Output::Offset) +
+                    long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
     };
     // Whether the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
     enum : bool {
@@ -127,7 +129,8 @@ struct PanelWinograd {
         N2D2_UNROLL
         for (int j = 0; j < 4; ++j) {
             const Sums a = Microkernel::sums(m + j * Pitch), b = Microkernel::sums(m + (4 + j) * Pitch);
-            const Sums c = Microkernel::sums(m + (8 + j) * Pitch), d = two ? Microkernel::sums(m + (two ? 12 + j : 0) * Pitch) : a;
+            const Sums c = Microkernel::sums(m + (8 + j) * Pitch),
+                       d = two ? Microkernel::sums(m + (two ? 12 + j : 0) * Pitch) : a;
             top[j] = Microkernel::plus(a, Microkernel::plus(b, c));
             bottom[j] = two ? Microkernel::minus(Microkernel::minus(b, c), d) : a;
         }
@@ -143,8 +146,8 @@ struct PanelWinograd {
     // The outputs [output, output + Outputs) of `count` tiles from `first` on, counted from line `top` on. A pixel outside is stored as
     // its neighbour.
     template <int Outputs, int TileLines>
-    static N2D2_NOINLINE void finish(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
-                                     const std::int32_t* bias) {
+    static N2D2_NOINLINE void finish(const std::int32_t* products, int top, int first, int count, int output,
+                                     unsigned char* out, const std::int32_t* bias) {
         constexpr int pixels = 2 * TileLines, last = pixels - 2;
         typedef TileEnd<Epilogue, pixels, Outputs> End;
         typedef typename Microkernel::template Finish<typename End::Own, Outputs, pixels> Finish;
@@ -209,8 +212,8 @@ struct PanelWinograd {
             shared<2>(in, out, 0, weights, bias);
     }
     // Lines [rows.begin, rows.end) of a layer that runs by lines.
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights, const std::int32_t* bias,
-                                const Rows& rows) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                const std::int32_t* bias, const Rows& rows) {
         static_assert(Streamed, "a layer that runs by lines");
         int y = rows.begin;
         if (!Over)
@@ -232,8 +235,8 @@ struct PanelWinograd {
 
     // Tiles [begin, end), block by block.
     template <int TileLines>
-    static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int top, int begin, int end, const std::int8_t* weights,
-                                    const std::int32_t* bias) {
+    static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int top, int begin, int end,
+                                    const std::int8_t* weights, const std::int32_t* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes];
         for (; begin < end; begin += BlockTiles) {
             const int stop = least(end, begin + BlockTiles);
@@ -250,24 +253,26 @@ struct PanelWinograd {
         constexpr int splits = Panels >= 8 ? 1 : least(int(parts), 8 / Panels);
         alignas(64) std::uint8_t buffer[BlockBytes];
         std::uint8_t* const inputs = buffer;
-        Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
-            const int pieces = member.alone() ? 1 : splits;
-            for (int step = 0; step < Blocks; ++step) {
-                const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
-                const int count = least(int(Tiles), begin + PerBlock) - begin;
-                member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
-                    const int from = index * count / parts;
-                    transform<2>(in, 0, begin + from, begin + (index + 1) * count / parts, inputs + static_cast<long>(from) * TileBytes);
-                });
-                member.wait();
-                member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
-                    const int from = index % pieces * count / pieces;
-                    panel<2>(inputs + static_cast<long>(from) * TileBytes, 0, begin + from,
-                          begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
-                });
-                member.wait();
-            }
-        });
+        Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
+            [=](const Member& member) N2D2_INLINE_LAMBDA {
+                const int pieces = member.alone() ? 1 : splits;
+                for (int step = 0; step < Blocks; ++step) {
+                    const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
+                    const int count = least(int(Tiles), begin + PerBlock) - begin;
+                    member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
+                        const int from = index * count / parts;
+                        transform<2>(in, 0, begin + from, begin + (index + 1) * count / parts,
+                                     inputs + static_cast<long>(from) * TileBytes);
+                    });
+                    member.wait();
+                    member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
+                        const int from = index % pieces * count / pieces;
+                        panel<2>(inputs + static_cast<long>(from) * TileBytes, 0, begin + from,
+                                 begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
+                    });
+                    member.wait();
+                }
+            });
     }
 };
 

@@ -55,7 +55,8 @@ struct ByteRun {
 };
 
 template <class Vec, class Epilogue, bool Varying>
-struct VectorRun : Choice<BytesInVectors<Epilogue>::value, ByteRun<Vec, Epilogue, Varying>, PortableRun<Epilogue, Varying> >::Type {};
+struct VectorRun
+    : Choice<BytesInVectors<Epilogue>::value, ByteRun<Vec, Epilogue, Varying>, PortableRun<Epilogue, Varying> >::Type {};
 
 }  // namespace n2d2
 

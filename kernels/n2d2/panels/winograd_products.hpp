@@ -18,7 +18,13 @@ template <class Microkernel, int Count, int Group, int Depth, int Words, int Out
 struct WinogradProducts {
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::template Row<Outputs> Row;
-    enum : int { Vectors = Row::Vectors, Bytes = Row::Bytes, Position = 2 * Depth, Tile = 16 * Position, Step = Microkernel::StepWords };
+    enum : int {
+        Vectors = Row::Vectors,
+        Bytes = Row::Bytes,
+        Position = 2 * Depth,
+        Tile = 16 * Position,
+        Step = Microkernel::StepWords
+    };
     typedef typename Microkernel::template Step<Count, Tile> Inputs;
 
     template <int Index>
@@ -46,10 +52,11 @@ struct WinogradProducts {
         for (int position = 0; position < Positions; ++position, x += Position, products += 16 * Group) {
             Sums sums[Count][Vectors];
             N2D2_UNROLL
-            for (int t = 0; t < Count; ++t)
+            for (int t = 0; t < Count; ++t) {
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
                     sums[t][v] = Microkernel::zero();
+            }
             for (int q = 0; q + Step <= Words; q += Step, w += Step * Bytes)
                 step<Step>(sums, x + 4 * q, w);
             if (Words % Step != 0) {
@@ -57,10 +64,11 @@ struct WinogradProducts {
                 w += Words % Step * Bytes;
             }
             N2D2_UNROLL
-            for (int t = 0; t < Count; ++t)
+            for (int t = 0; t < Count; ++t) {
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
                     Microkernel::keep(sums[t][v], products + 16 * t + Microkernel::SumLanes * v);
+            }
         }
     }
 };

@@ -51,9 +51,13 @@ N2D2_INLINE void storeHalves(__m256i values, void* out) {
     storeBytes<2 * Count>(_mm256_castsi256_si128(x), out);
 }
 template <int Count>
-N2D2_INLINE void store8(__m256i values, std::int16_t* out) { storeHalves<Count>(values, out); }
+N2D2_INLINE void store8(__m256i values, std::int16_t* out) {
+    storeHalves<Count>(values, out);
+}
 template <int Count>
-N2D2_INLINE void store8(__m256i values, std::uint16_t* out) { storeHalves<Count>(values, out); }
+N2D2_INLINE void store8(__m256i values, std::uint16_t* out) {
+    storeHalves<Count>(values, out);
+}
 
 // Pairs of vectors of 16-bit integers to bytes, saturated to the type, in each half of 128 bits.
 template <class T>
@@ -175,13 +179,13 @@ using Epilogue8 = VectorEpilogue<Vec, Epilogue, Count>;
 }  // namespace avx2
 
 // 64-bit products of the even and of the odd elements. AVX2 shifts 64 bits only logically: 2^62 makes them positive.
-template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High,
-          int Count>
-struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count> : EpilogueInRange {
+template <class T, const std::int32_t* Multipliers, int FactorCount, int Shift, std::int64_t Low, std::int64_t High, int Count>
+struct VectorEpilogue<avx2::Vec, Requantized<T, FixedPointRescale<Multipliers, FactorCount, Shift>, Low, High>, Count>
+    : EpilogueInRange {
     __m256i multipliers;
     N2D2_INLINE VectorEpilogue(int first, int second = 0)
-        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0])
-                                       : avx2::eight<Count>(Multipliers + first, Multipliers + second)) {}
+        : multipliers(FactorCount == 1 ? _mm256_set1_epi32(Multipliers[0]) :
+                                         avx2::eight<Count>(Multipliers + first, Multipliers + second)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
         constexpr long long lift = 1ll << 62, rounding = (1ll << Shift) >> 1;
         const __m256i low = _mm256_set1_epi64x(Low), high = _mm256_set1_epi64x(High);

@@ -33,8 +33,8 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
                 __m256i products[Count];
                 N2D2_UNROLL
                 for (int i = 0; i < Count; ++i)
-                    products[i] = _mm256_maddubs_epi16(
-                        words[i], Part && v == Vectors - 1 ? last[i] : Base::weights(w, v, q + i));
+                    products[i] =
+                        _mm256_maddubs_epi16(words[i], Part && v == Vectors - 1 ? last[i] : Base::weights(w, v, q + i));
                 const __m256i sum = Count > 1 ? _mm256_add_epi16(products[0], products[Count - 1]) : products[0];
                 sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(sum, ones));
                 __asm__("" : "+x"(sums[p][v]));

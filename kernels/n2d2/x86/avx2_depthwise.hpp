@@ -9,7 +9,8 @@
 namespace n2d2 {
 namespace avx2 {
 
-template <class Cfg, bool Three = (Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::DilationWidth == 1 && Cfg::StrideWidth <= 2)>
+template <class Cfg,
+          bool Three = (Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::DilationWidth == 1 && Cfg::StrideWidth <= 2)>
 struct Depthwise : PairDepthwise<Cfg, Vec> {};
 
 template <class Cfg>

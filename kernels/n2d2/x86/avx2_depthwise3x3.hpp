@@ -31,9 +31,7 @@ struct ChannelPairs<In, Count, false> {
     typedef __m128i Half;
     static N2D2_INLINE Half load(const In* from) { return flipped<In>(loadBytes<Count>(from)); }
     static N2D2_INLINE Half all(int value) { return _mm_set1_epi8(static_cast<char>(multiplied<In>(value))); }
-    static N2D2_INLINE void pairs(Half a, Half b, __m256i (&to)[1]) {
-        to[0] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b));
-    }
+    static N2D2_INLINE void pairs(Half a, Half b, __m256i (&to)[1]) { to[0] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)); }
 };
 
 // Kernel: PairDepthwise, which knows where the constants of a vector are; Count: channels of the panel.
@@ -92,7 +90,11 @@ struct Depthwise3x3 {
     const typename Second::Rescale epilogue1;
 
     N2D2_INLINE Depthwise3x3(const Constants& all, const Lines& window, int panel, Out* to)
-        : constants(all), lines(window), channel(16 * panel), out(to + 16 * panel), epilogue0(First::epilogue(panel)),
+        : constants(all),
+          lines(window),
+          channel(16 * panel),
+          out(to + 16 * panel),
+          epilogue0(First::epilogue(panel)),
           epilogue1(Second::epilogue(panel)) {}
 
     // Bytes Low and High of each four as 16-bit integers, -1: zero.
@@ -120,7 +122,8 @@ struct Depthwise3x3 {
 
     N2D2_INLINE void finish(const Sums& sums, Out* to) const { store(sums.of, to); }
     N2D2_INLINE void store(const __m256i (&sums)[2], Out* to) const {
-        Vec::storeTwo<typename Cfg::Epilogue, Count>(epilogue0.template apply<Bytes>(sums[0]), epilogue1.template apply<Bytes>(sums[1]), to);
+        Vec::storeTwo<typename Cfg::Epilogue, Count>(epilogue0.template apply<Bytes>(sums[0]),
+                                                     epilogue1.template apply<Bytes>(sums[1]), to);
     }
     N2D2_INLINE void store(const __m256i (&sums)[1], Out* to) const {
         Vec::storeOne<typename Cfg::Epilogue, Count>(epilogue0.template apply<Bytes>(sums[0]), to);
@@ -198,7 +201,8 @@ struct Depthwise3x3 {
     N2D2_INLINE void strideTwo() const {
         Sums ending = constants.bias, sums;
         twoColumns<true>(-Left, ending, sums);
-        constexpr int inside = least(int(OW), largest(0, (Left - 1) / 2)), stop = largest(inside, least(int(OW), (W - 2 + Left) / 2));
+        constexpr int inside = least(int(OW), largest(0, (Left - 1) / 2)),
+                      stop = largest(inside, least(int(OW), (W - 2 + Left) / 2));
         outputsOfTwo<true>(0, inside, sums);
         outputsOfTwo<false>(inside, stop, sums);
         outputsOfTwo<true>(stop, OW, sums);
@@ -231,8 +235,8 @@ struct Lines3x3 : Panels3x3<Cfg, Kernel> {
     typedef typename Base::Last Last;
     enum : int { Panels = Base::Panels };
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
-                                const std::int32_t* bias, const Rows& rows) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
+                                const Rows& rows) {
         typename Whole::Constants all[Panels > 1 ? Panels - 1 : 1];
         typename Last::Constants last;
         for (int panel = 0; panel + 1 < Panels; ++panel)
@@ -241,12 +245,13 @@ struct Lines3x3 : Panels3x3<Cfg, Kernel> {
         const typename Whole::Constants* const whole = all;
         const typename Last::Constants* const rest = &last;
         const typename Kernel::Padding padding;
-        Tasks<true, Output::Height, Panels, Kernel::lineWork(), Cfg::Reverse != 0, WindowOrder<Cfg> >::run(rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-            if (panel + 1 < Panels)
-                Whole::run(whole[panel], Kernel::window(in, y, padding), panel, line<Output>(out, y));
-            else
-                Last::run(*rest, Kernel::window(in, y, padding), panel, line<Output>(out, y));
-        });
+        Tasks<true, Output::Height, Panels, Kernel::lineWork(), Cfg::Reverse != 0, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+                if (panel + 1 < Panels)
+                    Whole::run(whole[panel], Kernel::window(in, y, padding), panel, line<Output>(out, y));
+                else
+                    Last::run(*rest, Kernel::window(in, y, padding), panel, line<Output>(out, y));
+            });
     }
 };
 template <class Cfg, class Kernel>
@@ -260,8 +265,8 @@ struct Lines3x3<Cfg, Kernel, false> : Panels3x3<Cfg, Kernel> {
         Bands = (Height + Band - 1) / Band
     };
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
-                                const std::int32_t* bias, const Rows&) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
+                                const Rows&) {
         const typename Kernel::Padding padding;
         Tasks<false, Bands, Panels, Kernel::lineWork() * Band>::run([=](int index, int panel) N2D2_INLINE_LAMBDA {
             const int begin = index * Band, end = least(int(Height), begin + Band);

@@ -27,16 +27,19 @@ N2D2_INLINE __m256d powerOfTwo(__m256d n) {
 
 N2D2_INLINE __m256d exp(__m256d x) {
     const __m256d bounded = _mm256_min_pd(_mm256_max_pd(x, _mm256_set1_pd(-745.5)), _mm256_set1_pd(710.0));
-    const __m256d k = _mm256_round_pd(_mm256_mul_pd(bounded, _mm256_set1_pd(1.4426950408889634)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256d k = _mm256_round_pd(_mm256_mul_pd(bounded, _mm256_set1_pd(1.4426950408889634)),
+                                      _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m256d rest = _mm256_sub_pd(_mm256_sub_pd(bounded, rounded(_mm256_mul_pd(k, _mm256_set1_pd(0.6931471803691238)))),
                                        rounded(_mm256_mul_pd(k, _mm256_set1_pd(1.9082149292705877e-10))));
     const __m256d half = _mm256_round_pd(_mm256_mul_pd(k, _mm256_set1_pd(0.5)), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    const __m256d series = horner(rest, _mm256_set1_pd(1.0 / 6227020800.0), 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-                                  1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
+    const __m256d series =
+        horner(rest, _mm256_set1_pd(1.0 / 6227020800.0), 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+               1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
     const __m256d scaled = _mm256_mul_pd(_mm256_mul_pd(series, powerOfTwo(half)), powerOfTwo(_mm256_sub_pd(k, half)));
     const __m256d below = _mm256_cmp_pd(x, _mm256_set1_pd(-745.2), _CMP_LT_OQ);
     const __m256d above = _mm256_cmp_pd(x, _mm256_set1_pd(709.782712893384), _CMP_GT_OQ);
-    const __m256d within = _mm256_blendv_pd(_mm256_andnot_pd(below, scaled), _mm256_set1_pd(std::numeric_limits<double>::infinity()), above);
+    const __m256d within =
+        _mm256_blendv_pd(_mm256_andnot_pd(below, scaled), _mm256_set1_pd(std::numeric_limits<double>::infinity()), above);
     return _mm256_blendv_pd(within, x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
 }
 

@@ -137,7 +137,7 @@ struct Tile {
     }
     template <class At>
     static N2D2_INLINE void finish(const __m256i (&sums)[Pixels][Vectors], int output, const At& at, int) {
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int v = 0; v < Vectors; ++v) {
                 Out* const to = at(p) + output + 8 * v;
@@ -146,6 +146,7 @@ struct Tile {
                 else
                     store8<8>(rescaled(sums[p], v, output), to);
             }
+        }
     }
 
     // Which finish a type has.

@@ -37,9 +37,7 @@ struct Flip {
     static N2D2_INLINE __m512i all(int element) {
         return Bytes ? _mm512_set1_epi8(static_cast<char>(element)) : _mm512_set1_epi16(static_cast<short>(element));
     }
-    static N2D2_INLINE __m512i apply(__m512i x) {
-        return bool(value) ? _mm512_xor_si512(x, all(Bytes ? 0x80 : 0x8000)) : x;
-    }
+    static N2D2_INLINE __m512i apply(__m512i x) { return bool(value) ? _mm512_xor_si512(x, all(Bytes ? 0x80 : 0x8000)) : x; }
 };
 
 // Count bytes of memory, the others zero.
@@ -181,16 +179,13 @@ N2D2_INLINE __m256i clamped(__m512i x) {
     return _mm512_cvtepi64_epi32(x);
 }
 
-N2D2_INLINE __m512i joined(__m256i low, __m256i high) {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
+N2D2_INLINE __m512i joined(__m256i low, __m256i high) { return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); }
 
 template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High>
 struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : EpilogueInRange {
     __m512i multipliers;
     N2D2_INLINE Epilogue16(int output, __mmask16 mask)
-        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0])
-                                 : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
         constexpr long long rounding = (1ll << Shift) >> 1;
         const __m512i product = _mm512_mul_epi32(_mm512_cvtepi32_epi64(sums), _mm512_cvtepi32_epi64(factors));
@@ -203,8 +198,7 @@ struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, L
     }
 };
 
-template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low,
-          std::int64_t High>
+template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low, std::int64_t High>
 struct Epilogue16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : EpilogueInRange {
     __m512i multipliers[2], shifts[2];
     N2D2_INLINE Epilogue16(int output, __mmask16 mask) {
@@ -257,13 +251,21 @@ N2D2_INLINE void storeBytes(__m512i values, void* out) {
 }
 
 template <int Count>
-N2D2_INLINE void store16(__m512i values, std::int16_t* out) { storeHalves<Count>(values, out); }
+N2D2_INLINE void store16(__m512i values, std::int16_t* out) {
+    storeHalves<Count>(values, out);
+}
 template <int Count>
-N2D2_INLINE void store16(__m512i values, std::uint16_t* out) { storeHalves<Count>(values, out); }
+N2D2_INLINE void store16(__m512i values, std::uint16_t* out) {
+    storeHalves<Count>(values, out);
+}
 template <int Count>
-N2D2_INLINE void store16(__m512i values, std::int8_t* out) { storeBytes<Count>(values, out); }
+N2D2_INLINE void store16(__m512i values, std::int8_t* out) {
+    storeBytes<Count>(values, out);
+}
 template <int Count>
-N2D2_INLINE void store16(__m512i values, std::uint8_t* out) { storeBytes<Count>(values, out); }
+N2D2_INLINE void store16(__m512i values, std::uint8_t* out) {
+    storeBytes<Count>(values, out);
+}
 
 // Four vectors of 16 values to bytes, saturated; the 128-bit parts come out as a0 b0 c0 d0 a1 ...
 template <class T>

@@ -63,10 +63,9 @@ struct InterleavedColumns {
             for (int u = 0; u < Lines; ++u) {
                 __m512i x = zero;
                 if (from[u])
-                    x = Flip<In>::apply(_mm512_broadcast_i32x4(n == Panels - 1 && Last < 16
-                                                        ? _mm_maskz_loadu_epi8(first16(Last), from[u] + 16 * n)
-                                                        : _mm_loadu_si128(reinterpret_cast<const __m128i*>(
-                                                              from[u] + 16 * n))));
+                    x = Flip<In>::apply(_mm512_broadcast_i32x4(
+                        n == Panels - 1 && Last < 16 ? _mm_maskz_loadu_epi8(first16(Last), from[u] + 16 * n) :
+                                                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from[u] + 16 * n))));
                 all = _mm512_or_si512(all, _mm512_shuffle_epi8(x, place(u)));
             }
             to[n] = all;
@@ -156,13 +155,14 @@ struct Depthwise {
                 for (int n = 0; n < Panels; ++n)
                     sums[n] = first[n];
                 N2D2_UNROLL
-                for (int u = 0; u < Fours; ++u)
+                for (int u = 0; u < Fours; ++u) {
                     N2D2_UNROLL
-                    for (int t = 0; t < KW; ++t)
+                    for (int t = 0; t < KW; ++t) {
                         N2D2_UNROLL
                         for (int n = 0; n < Panels; ++n)
-                            dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n],
-                                        v[(u * KW + t) * Panels + n]);
+                            dot(sums[n], from[(t * Cfg::DilationWidth * Fours + u) * Panels + n], v[(u * KW + t) * Panels + n]);
+                    }
+                }
                 finish<Panels, Last, whole>(sums, channel, out + x * Output::Stride + channel);
             }
         }
@@ -175,11 +175,10 @@ struct Depthwise {
         for (int n = 0; n < Panels; ++n) {
             const int count = n == Panels - 1 ? Last : 16;
             const Epilogue16<Epilogue> epilogue(channel + 16 * n, first16(count));
-            values[n] = epilogue.template apply<Whole && sizeof(Out) == 1>(sums[n], count);
+            values[n] = epilogue.template apply < Whole && sizeof(Out) == 1 > (sums[n], count);
         }
         if (Whole && sizeof(Out) == 1) {
-            _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(
-                                         packed<Out>(values[0], values[1], values[2], values[3])));
+            _mm512_storeu_si512(out, Epilogue16<Epilogue>::clampBytes(packed<Out>(values[0], values[1], values[2], values[3])));
             return;
         }
         if (Whole) {
@@ -206,20 +205,21 @@ struct Depthwise {
                                 const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         // A tap takes about twice as long as a product of the convolution.
-        constexpr long work = static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 2 /
-                              N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
-            const In* taps[KH];
-            for (int u = 0; u < KH; ++u) {
-                const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
-            }
-            Out* const to = line<Output>(out, y);
-            if (index + 1 < Blocks)
-                block<4, 16>(taps, index * 64, to, weights_, bias);
-            else
-                block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);
-        });
+        constexpr long work =
+            static_cast<long>(KH) * KW * least(64, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        Tasks<serial, Output::Height, Blocks, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int index) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
+                }
+                Out* const to = line<Output>(out, y);
+                if (index + 1 < Blocks)
+                    block<4, 16>(taps, index * 64, to, weights_, bias);
+                else
+                    block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);
+            });
     }
 };
 

@@ -24,8 +24,8 @@ struct Tile {
         const bool part = LastOutputs < 16 && panel == Panels - 1;
         const std::int8_t* const from = w + panel * PanelBytes + word * (part ? LastOutputs : 16L) * Each;
         if (Pairs)
-            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from)
-                                             : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from) :
+                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
         return part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), from) : _mm512_loadu_si512(from);
     }
 
@@ -56,8 +56,8 @@ struct Tile {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
             const bool part = LastOutputs < 16 && n == Panels - 1;
-            const __m512i b = part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), bias + 16 * n)
-                                   : _mm512_loadu_si512(bias + 16 * n);
+            const __m512i b =
+                part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), bias + 16 * n) : _mm512_loadu_si512(bias + 16 * n);
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p)
                 sums[p][n] = b;
@@ -100,8 +100,7 @@ struct Tile {
             N2D2_UNROLL
             for (int j = 0; j < 4; ++j)
                 four[j] = rescaled(sums, (i + j) / Panels, (i + j) % Panels, output);
-            const __m512i bytes =
-                Epilogue16<Epilogue>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
+            const __m512i bytes = Epilogue16<Epilogue>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
             if (Panels == 4 && LastOutputs == 16) {
                 _mm512_storeu_si512(at(i / Panels) + output, bytes);
                 continue;
@@ -128,7 +127,7 @@ struct Tile {
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                const At& at) {
+                                  const At& at) {
         __m512i sums[Pixels][Panels];
         sum<Pitch, Lines, Jump>(x, w, bias + output, sums);
         finish(sums, output, at);
@@ -148,9 +147,13 @@ struct Microkernel {
 
         // Up to 63 bytes behind the values may be written.
         template <int Count>
-        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { copyFlipped<In, Count>(from, to); }
+        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+            copyFlipped<In, Count>(from, to);
+        }
         template <int Count>
-        static N2D2_INLINE void fill(int value, std::uint8_t* to) { fillFlipped<In, Count>(value, to); }
+        static N2D2_INLINE void fill(int value, std::uint8_t* to) {
+            fillFlipped<In, Count>(value, to);
+        }
     };
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>

@@ -43,7 +43,8 @@ struct ByteMicrokernel : Microkernel {
     struct Windows : bytes::ByteWindow<In, Words, typename Microkernel::Vec> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : ByteTile<Sums, typename Microkernel::template Products<In, Pixels, Panels, Words, LastOutputs, Epilogue>, Words> {};
+    struct Tile
+        : ByteTile<Sums, typename Microkernel::template Products<In, Pixels, Panels, Words, LastOutputs, Epilogue>, Words> {};
 };
 template <class Microkernel>
 struct ByteMicrokernel<Microkernel, 0> : Microkernel {};

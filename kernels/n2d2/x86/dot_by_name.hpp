@@ -7,11 +7,11 @@
 #include "n2d2/env.hpp"
 #include "n2d2/x86/intrinsics.hpp"
 
-#define N2D2_DOT_BY_NAME(Name, Vector, Register, Instruction)                                          \
-    N2D2_INLINE void Name(Vector& sums, Vector x, Vector w) {                                          \
-        __asm__(Instruction " %2, %1, %0" : "+" Register(sums) : Register(x), Register(w));            \
+#define N2D2_DOT_BY_NAME(Name, Vector, Register, Instruction)                               \
+    N2D2_INLINE void Name(Vector& sums, Vector x, Vector w) {                               \
+        __asm__(Instruction " %2, %1, %0" : "+" Register(sums) : Register(x), Register(w)); \
     }
-#define N2D2_DOT_BY_INTRINSIC(Name, Vector, Intrinsic)                                                 \
+#define N2D2_DOT_BY_INTRINSIC(Name, Vector, Intrinsic) \
     N2D2_INLINE void Name(Vector& sums, Vector x, Vector w) { sums = Intrinsic(sums, x, w); }
 
 #endif  // N2D2_X86_DOT_BY_NAME_HPP

@@ -44,8 +44,8 @@ struct VectorFloatEpilogue {
 
     template <int Count>
     static N2D2_INLINE Floats load(int first, int second) {
-        return FactorCount == 1 ? Vec::spreadFloat(Factors[0])
-                                : Vec::asFloats(Vec::template some<Count>(Factors + first, Factors + second));
+        return FactorCount == 1 ? Vec::spreadFloat(Factors[0]) :
+                                  Vec::asFloats(Vec::template some<Count>(Factors + first, Factors + second));
     }
     N2D2_INLINE explicit VectorFloatEpilogue(Floats all) : factors(all) {}
     template <bool Saturated>
@@ -83,18 +83,19 @@ N2D2_FLOAT_EPILOGUE(std::uint16_t)
 #undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                                  \
-    template <class Vec, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero,      \
-              int Count>                                                                                                          \
-    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count>            \
-        : EpilogueInRange {                                                                                                       \
-        typedef VectorFloatEpilogue<Vec, std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero> Centred;           \
-        Centred centred;                                                                                                          \
-        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0) : centred(Centred::template load<Count>(first, second)) {} \
-        template <bool>                                                                                                           \
-        N2D2_INLINE typename Vec::Ints apply(typename Vec::Ints sums) const {                                                     \
-            return Vec::plus(centred.template apply<false>(sums), Vec::spread(Zero));                                             \
-        }                                                                                                                         \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                             \
+    template <class Vec, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, \
+              int Count>                                                                                                     \
+    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count>       \
+        : EpilogueInRange {                                                                                                  \
+        typedef VectorFloatEpilogue<Vec, std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero> Centred;      \
+        Centred centred;                                                                                                     \
+        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0)                                                       \
+            : centred(Centred::template load<Count>(first, second)) {}                                                       \
+        template <bool>                                                                                                      \
+        N2D2_INLINE typename Vec::Ints apply(typename Vec::Ints sums) const {                                                \
+            return Vec::plus(centred.template apply<false>(sums), Vec::spread(Zero));                                        \
+        }                                                                                                                    \
     };
 N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)

@@ -4,7 +4,7 @@
 
 #include "n2d2/env.hpp"
 
-#define N2D2_PEAK_LOOP(Sum, Left)                                                                                             \
+#define N2D2_PEAK_LOOP(Sum, Left) \
     __asm__ volatile("1:\n" Sum(0) Sum(1) Sum(2) Sum(3) Sum(4) Sum(5) Sum(6) Sum(7) Sum(8) Sum(9) Sum(10) Sum(11)             \
                      "dec %0\n"                                                                                               \
                      "jnz 1b\n"                                                                                               \

@@ -74,15 +74,19 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
     template <int Channels, int J, int Step = 2>
     struct Part {
         enum : int {
-            Low = Channels - 4 * J < 0 ? 0 : Channels - 4 * J < 4 ? Channels - 4 * J : 4,
+            Low = Channels - 4 * J < 0 ? 0 :
+                  Channels - 4 * J < 4 ? Channels - 4 * J :
+                                         4,
             Behind = Fours > 1 ? Channels - 4 * (J + Step) : 0,
-            High = Behind < 0 ? 0 : Behind < 4 ? int(Behind) : 4,
+            High = Behind < 0 ? 0 :
+                   Behind < 4 ? int(Behind) :
+                                4,
             All = High > 0 ? 4 + High : int(Low)
         };
         static N2D2_INLINE Ints bias(const std::int32_t* from, int panel) {
-            return All == 0 ? Vec::zero()
-                            : Vec::template some<(All > 0 ? int(All) : 1)>(from + Base::position(panel, J),
-                                                                           from + (High > 0 ? Base::position(panel, J + Step) : 0));
+            return All == 0 ? Vec::zero() :
+                              Vec::template some<(All > 0 ? int(All) : 1)>(
+                                  from + Base::position(panel, J), from + (High > 0 ? Base::position(panel, J + Step) : 0));
         }
         typedef typename Vec::template Epilogue<Epilogue, (All > 0 ? int(All) : 1)> Rescale;
         static N2D2_INLINE Rescale epilogue(int panel) {
@@ -126,7 +130,7 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
                 __asm__("" : "+r"(from));
                 Ints a = bias0, b = bias1;
                 N2D2_UNROLL
-                for (int t = 0; t < KW; ++t)
+                for (int t = 0; t < KW; ++t) {
                     N2D2_UNROLL
                     for (int i = 0; i < Pairs; ++i) {
                         const Ints* const pair = from + (t * Cfg::DilationWidth * Pairs + i) * 2;
@@ -134,8 +138,9 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
                         b = Vec::addPairs(b, pair[1], taps[(t * Pairs + i) * 2 + 1]);
                         Vec::pin(a, b);
                     }
+                }
                 Vec::template storeTwo<Epilogue, count>(epilogue0.template apply<bytes>(a), epilogue1.template apply<bytes>(b),
-                                                     out + x * Output::Stride + panel * 16 + 4 * First);
+                                                        out + x * Output::Stride + panel * 16 + 4 * First);
             }
         }
     }
@@ -148,8 +153,8 @@ struct PairDepthwise : PanelDepthwise<Cfg> {
             group<(more ? Channels : int(Group) + 1), Group / 4 % 4>(lines, panel, out, w, bias);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w,
-                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
+                                const Rows& rows = Rows::all<Output>()) {
         Base::template lines<PairDepthwise>(in, out, w, bias, rows);
     }
 };

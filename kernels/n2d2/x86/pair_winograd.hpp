@@ -64,7 +64,8 @@ struct PairWinograd {
         enum : int { Vectors = Row<Outputs>::Vectors, Rest = Outputs - Vec::Lanes * (Vectors - 1) };
         static N2D2_INLINE Sums bias(const std::int32_t* from, int v) {
             const std::int32_t* const first = from + Vec::Lanes * v;
-            return v == Vectors - 1 ? Vec::template some<Rest>(first, first + 4) : Vec::template some<Vec::Lanes>(first, first + 4);
+            return v == Vectors - 1 ? Vec::template some<Rest>(first, first + 4) :
+                                      Vec::template some<Vec::Lanes>(first, first + 4);
         }
         template <class At>
         static N2D2_INLINE void store(const Sums (&sums)[Pixels][Vectors], int output, const At& at) {

@@ -22,8 +22,8 @@ struct SplitWindow {
             return;
         }
         const __m128i x = flipped<In>(loadBytes<Width>(from));
-        storeBytes<Width < 4 ? 4 : Width>(_mm_and_si128(x, _mm_set1_epi16(0xff)), to);
-        storeBytes<Width < 4 ? 4 : Width>(_mm_srli_epi16(x, 8), to + Odd);
+        storeBytes < Width< 4 ? 4 : Width>(_mm_and_si128(x, _mm_set1_epi16(0xff)), to);
+        storeBytes < Width< 4 ? 4 : Width>(_mm_srli_epi16(x, 8), to + Odd);
     }
 
     // Count values; unless they end the window, a multiple of Unit.
@@ -54,7 +54,9 @@ struct SplitWindow {
     // Values one after the other, for windows of parts that are no multiples of Unit.
     struct Raw {
         template <int Count>
-        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) { std::memcpy(to, from, Count); }
+        static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
+            std::memcpy(to, from, Count);
+        }
         template <int Count>
         static N2D2_INLINE void fill(int value, std::uint8_t* to) {
             std::memset(to, static_cast<unsigned char>(static_cast<In>(value)), Count);

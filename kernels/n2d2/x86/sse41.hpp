@@ -33,9 +33,13 @@ N2D2_INLINE void storeBytePanel(const __m128i* values, T* out) {
     storeBytes<Count>(VectorEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
 }
 template <class Epilogue, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
+N2D2_INLINE void storePanel(const __m128i* values, std::uint8_t* out) {
+    storeBytePanel<Epilogue, Count>(values, out);
+}
 template <class Epilogue, int Count>
-N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) { storeBytePanel<Epilogue, Count>(values, out); }
+N2D2_INLINE void storePanel(const __m128i* values, std::int8_t* out) {
+    storeBytePanel<Epilogue, Count>(values, out);
+}
 
 struct Vec {
     typedef __m128i Ints;
@@ -77,7 +81,8 @@ struct Vec {
     }
     template <class A, class B>
     static N2D2_INLINE void pairsOf(Ints a, Ints b, Ints (&to)[4]) {
-        const Ints lowA = wide<A>(a), lowB = wide<B>(b), highA = wide<A>(_mm_srli_si128(a, 8)), highB = wide<B>(_mm_srli_si128(b, 8));
+        const Ints lowA = wide<A>(a), lowB = wide<B>(b), highA = wide<A>(_mm_srli_si128(a, 8)),
+                   highB = wide<B>(_mm_srli_si128(b, 8));
         to[0] = _mm_unpacklo_epi16(lowA, lowB);
         to[1] = _mm_unpackhi_epi16(lowA, lowB);
         to[2] = _mm_unpacklo_epi16(highA, highB);
@@ -102,8 +107,8 @@ N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type
     __m128i values[4];
     N2D2_UNROLL
     for (int v = 0; v < vectors; ++v)
-        values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v])
-                                     : Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
+        values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v]) :
+                                       Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
     storePanel<Epilogue, Count>(values, out);
 }
 

@@ -19,10 +19,11 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
         const __m128i ones = _mm_set1_epi16(1);
         __m128i words[Pixels][Count];
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int i = 0; i < Count; ++i)
                 words[p][i] = Base::word(x + p * Pitch + 4 * (q + i));
+        }
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {
             __m128i weights[Count];

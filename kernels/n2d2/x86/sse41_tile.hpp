@@ -86,7 +86,7 @@ struct Tile {
     template <class At>
     static N2D2_INLINE void store(const __m128i (&sums)[Pixels][Vectors], int output, const At& at) {
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
+        for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
             for (int n = 0; n < Panels; ++n) {
                 if (n == Panels - 1)
@@ -94,6 +94,7 @@ struct Tile {
                 else
                     finish<Epilogue, 16>(sums[p] + 4 * n, output + 16 * n, at(p) + output + 16 * n);
             }
+        }
     }
 
     template <long Pitch, class At>

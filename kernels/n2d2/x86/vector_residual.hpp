@@ -17,13 +17,16 @@ struct VectorResidual<Vec, Added<First, Operand, Last> > {
     const LastEpilogue last;
 
     N2D2_INLINE VectorResidual()
-        : weights(Vec::spread(pairOf(Operand::weight(), Operand::oldWeight()))), offset(Vec::spread(Operand::offset())), last(0, 0) {}
+        : weights(Vec::spread(pairOf(Operand::weight(), Operand::oldWeight()))),
+          offset(Vec::spread(Operand::offset())),
+          last(0, 0) {}
 
     template <int Count>
     N2D2_INLINE void sixteen(const typename First::Type* own, typename Last::Type* out) const {
         constexpr int vectors = 16 / Vec::Lanes;
         Ints sums[vectors];
-        Vec::template pairsOf<typename First::Type, typename Operand::Old>(Vec::template sixteen<16>(own), Vec::template sixteen<Count>(out), sums);
+        Vec::template pairsOf<typename First::Type, typename Operand::Old>(Vec::template sixteen<16>(own),
+                                                                           Vec::template sixteen<Count>(out), sums);
         N2D2_UNROLL
         for (int v = 0; v < vectors; ++v)
             sums[v] = Vec::addPairs(offset, sums[v], weights);
