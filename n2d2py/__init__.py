@@ -7,6 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from n2d2py.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from n2d2py.api import calibrate, compare, export, load, quantize, score
     from n2d2py.errors import N2D2Error
@@ -32,7 +34,7 @@ __all__ = [
     "quantize",
     "score",
 ]
-__version__ = "0.1.0"
+
 
 _MODULES = {
     "n2d2py.api": ("calibrate", "compare", "load", "quantize", "score"),

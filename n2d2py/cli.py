@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from n2d2py import __version__, log
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.options import Arguments, help_text, parse_arguments, run_options
+from n2d2py.version import __version__
 
 if TYPE_CHECKING:
     from n2d2py.pipeline import ExportRun

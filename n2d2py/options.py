@@ -9,13 +9,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from n2d2py import __version__, log
+from n2d2py import log
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export import target_names
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.stages.options import SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
+from n2d2py.version import __version__
 
 __all__ = [
     "OPTIONS",

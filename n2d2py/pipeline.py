@@ -56,7 +56,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Project:
+class ExportJob:
     """What an export is written from: the request of its target, and the tested stimuli with those that it holds."""
 
     quantized: QuantizedNetwork
@@ -95,7 +95,7 @@ class ExportRun:
     """
 
     folder: Path
-    project: Project
+    project: ExportJob
     checked: Checked
     slack: float = 0.0
 
@@ -209,7 +209,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
     return _compiled(project, Scores(), run.folder)
 
 
-def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> Project:
+def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
     """Plans the memory and asks the target whether it takes the network."""
     network, target = quantized.network, _target(options)
     memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
@@ -221,10 +221,10 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     prepared = target.prepare(request)
     prepared.check()
     manifest = target.manifest(prepared)
-    return Project(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
+    return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 
-def _written(project: Project, folder: Path) -> tuple[Project, list[KernelChoice]]:
+def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelChoice]]:
     """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
     export = project.options.export
     target = project.target
@@ -237,7 +237,7 @@ def _written(project: Project, folder: Path) -> tuple[Project, list[KernelChoice
     return project, kernels
 
 
-def _checked(project: Project, folder: Path) -> Checked:
+def _checked(project: ExportJob, folder: Path) -> Checked:
     """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
     score, tested = project.options.score, project.tested
     scores, compared = Scores(), Comparison()
@@ -276,7 +276,7 @@ def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | Non
     return scored_stimuli(network, score)
 
 
-def _simulated(project: Project, stimuli: Stimuli, folder: Path) -> Scores:
+def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
     """The scores in Python; writes their files and the outputs of layers into `folder`."""
     quantized, score = project.planned, project.options.score
     graphs, scores = (quantized.float_graph, quantized.graph), Scores()
@@ -287,7 +287,7 @@ def _simulated(project: Project, stimuli: Stimuli, folder: Path) -> Scores:
     return scores
 
 
-def _compiled(project: Project, scores: Scores, folder: Path) -> Comparison:
+def _compiled(project: ExportJob, scores: Scores, folder: Path) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import n2d2py
 from n2d2py.errors import N2D2Error
 from n2d2py.export.replacement import MANIFEST, TOOL, digest, refuse_replacement
 from n2d2py.files import write_text
+from n2d2py.version import __version__
 
 __all__ = ["ExportFolder", "Manifest"]
 
@@ -57,7 +57,7 @@ class Manifest:
         }
         data = {
             "tool": TOOL,
-            "version": n2d2py.__version__,
+            "version": __version__,
             "export": self.export,
             "network": self.network,
             "options": dict(self.options),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py import __version__, log
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.check import check_program, notes
 from n2d2py.nvdla.config import Config, config, config_of, precisions_of
@@ -21,6 +21,7 @@ from n2d2py.nvdla.loadable import read_loadable
 from n2d2py.nvdla.model import half_products, run_program
 from n2d2py.nvdla.program import EmuTask, Program
 from n2d2py.nvdla.tensors import dimg, raw_text, read_input, tensor_array
+from n2d2py.version import __version__
 
 __all__ = ["main"]
 

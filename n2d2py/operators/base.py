@@ -10,10 +10,10 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry
 
-__all__ = ["OPERATORS", "Layer", "Op", "make_operator", "operator_kinds", "register", "require_rank"]
+__all__ = ["OPERATORS", "Op", "OpNode", "make_operator", "operator_kinds", "register", "require_rank"]
 
 
-class Layer(Protocol):
+class OpNode(Protocol):
     """What an operator sees of the layer that it is in: a Node of a Graph, or a QuantNode of a QuantGraph."""
 
     name: str
@@ -46,7 +46,7 @@ class Op:
     nonnegative: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
 
-    def output_shapes(self, inputs: list[Shape], node: Layer) -> list[Shape]:
+    def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.
 
         Raises:
@@ -54,15 +54,15 @@ class Op:
         """
         raise NotImplementedError
 
-    def output_kinds(self, kinds: list[str], node: Layer) -> list[str]:
+    def output_kinds(self, kinds: list[str], node: OpNode) -> list[str]:
         """Kinds of the outputs for inputs of these kinds ("" for real numbers)."""
         return [kinds[0] if self.moves_values else ""] * len(node.outputs)
 
-    def macs(self, inputs: list[Shape], output: Shape, node: Layer) -> int:
+    def macs(self, inputs: list[Shape], output: Shape, node: OpNode) -> int:
         """Multiply-accumulates of one inference; 0 for operators that only move or compare values."""
         return 0
 
-    def run(self, inputs: list[np.ndarray], node: Layer) -> list[np.ndarray]:
+    def run(self, inputs: list[np.ndarray], node: OpNode) -> list[np.ndarray]:
         """Floating-point result in the type of the inputs, before the node's activation."""
         raise NotImplementedError
 
@@ -110,7 +110,7 @@ def operator_kinds() -> dict[str, type[Op]]:
     return OPERATORS.snapshot()
 
 
-def require_rank(shape: Shape, rank: int, node: Layer, kind: str) -> None:
+def require_rank(shape: Shape, rank: int, node: OpNode, kind: str) -> None:
     """Raises E201 unless `shape` has `rank` axes (batch included)."""
     if len(shape) != rank:
         raise N2D2Error(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.operators.base import Layer
+from n2d2py.operators.base import OpNode
 
 __all__ = ["Pads", "output_extent", "pad"]
 
@@ -27,7 +27,7 @@ def pad(x: np.ndarray, pads: Pads, fill: float = 0) -> np.ndarray:
 
 
 def output_extent(
-    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Layer
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
 ) -> tuple[int, int]:
     """floor((size + pads - extent) / stride) + 1 per axis; `extent` is the dilated kernel.
 

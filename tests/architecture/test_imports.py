@@ -11,7 +11,15 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 FLOORS = (
-    ("n2d2py.errors", "n2d2py.error_codes", "n2d2py.log", "n2d2py.concurrency", "n2d2py.files", "n2d2py.registry"),
+    (
+        "n2d2py.errors",
+        "n2d2py.error_codes",
+        "n2d2py.log",
+        "n2d2py.concurrency",
+        "n2d2py.files",
+        "n2d2py.registry",
+        "n2d2py.version",
+    ),
     ("n2d2py.resources", "n2d2py.ini", "n2d2py.arithmetic"),
     ("n2d2py.graph", "n2d2py.operators.base", "n2d2py.operators.functions", "n2d2py.operators.windows"),
     (  # contracts: what the facets of an operator are declared with; they know no operator
@@ -78,13 +86,7 @@ FLOOR = {entry: (floor, entry) for floor, entries in enumerate(FLOORS) for entry
 TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d2py.resources"}
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
-CYCLES = (
-    ("n2d2py.ini.",),
-    ("n2d2py.memory.access", "n2d2py.memory.problem"),
-    ("n2d2py.export.cpp.code", "n2d2py.export.cpp.winograd"),
-    ("n2d2py.nvdla.model.conv", "n2d2py.nvdla.model.multiplier"),
-    ("n2d2py.export.nvdla.",),
-)
+CYCLES = (("n2d2py.ini.",), ("n2d2py.nvdla.model.conv", "n2d2py.nvdla.model.multiplier"), ("n2d2py.export.nvdla.",))
 """Modules (with a dot at the end: those of a package) that import each other: a list that may only get shorter."""
 
 ONNX_ONLY = {

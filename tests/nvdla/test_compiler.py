@@ -8,7 +8,7 @@ from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import fixed_point
-from n2d2py.export.nvdla.convolution import Window, split
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import FP16, INT8, RUBIK
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
@@ -225,9 +225,9 @@ def test_large_layers_are_split():
 
 def test_a_split_keeps_to_the_buffer():
     for name, config in CONFIGS.items():
-        found = split(config, INT8, (256, 30, 30), 512, (3, 3), 30, Window(pads=(1, 1, 1, 1)), config.lanes(INT8))
+        found = split(config, INT8, (256, 30, 30), 512, (3, 3), 30, ConvolutionWindow(pads=(1, 1, 1, 1)), config.lanes(INT8))
         assert found is not None and found.kernels % config.lanes(INT8) == 0, name
-    assert split(CONFIGS["nv_small"], INT8, (8192, 64, 64), 8, (3, 3), 62, Window(), 8) is None
+    assert split(CONFIGS["nv_small"], INT8, (8192, 64, 64), 8, (3, 3), 62, ConvolutionWindow(), 8) is None
 
 
 def test_memory_is_reused():

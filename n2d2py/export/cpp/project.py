@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import n2d2py
 from n2d2py import resources
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.cpp.code import LayerCode, plane_struct
@@ -28,6 +27,7 @@ from n2d2py.graph import QuantNode
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
+from n2d2py.version import __version__
 
 __all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
 
@@ -246,7 +246,7 @@ class Project:
             "families": FAMILIES,
             "processors": TARGETS,
             "isa_names": ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(instruction_sets()))),
-            "version": n2d2py.__version__,
+            "version": __version__,
             "network": comment(self.graph.name),
             "network_literal": literal(self.graph.name),
             "network_c": literal(comment(self.graph.name))[1:-1],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.export.nvdla.hardware import Constants, Region
+from n2d2py.export.nvdla.hardware import ConstantBlob, Region
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import INT8, INT16
 
@@ -126,25 +126,25 @@ def plan_sdp(precision: int, post: Post, channels: int, lanes: int) -> SdpPlan:
     return SdpPlan(firmware.descriptor(op), cubes, post.table)
 
 
-def _table(values: np.ndarray, lanes: int) -> Constants:
+def _table(values: np.ndarray, lanes: int) -> ConstantBlob:
     """A per-kernel table, (channels, components), filled up with zeros to whole atoms; a surface is one group of channels."""
     filled = np.zeros((-(-len(values) // lanes) * lanes, *values.shape[1:]), values.dtype)
     filled[: len(values)] = values
     surface = filled[:lanes].nbytes
-    return Constants(filled.tobytes(), (1, 1, len(values), surface, surface))
+    return ConstantBlob(filled.tobytes(), (1, 1, len(values), surface, surface))
 
 
-def _points(values: np.ndarray, lanes: int) -> Constants:
+def _points(values: np.ndarray, lanes: int) -> ConstantBlob:
     """A per-point table of (C, H, W) in two bytes each, atoms of `lanes` channels side by side."""
     c, h, w = values.shape
     filled = np.zeros((-(-c // lanes) * lanes, h, w), values.dtype)
     filled[:c] = values
     data = np.ascontiguousarray(filled.reshape(-1, lanes, h, w).transpose(0, 2, 3, 1)).tobytes()
     line = w * lanes * 2
-    return Constants(data, (w, h, c, line, h * line))
+    return ConstantBlob(data, (w, h, c, line, h * line))
 
 
-def _operand(values: np.ndarray, lanes: int) -> tuple[int, Constants]:
+def _operand(values: np.ndarray, lanes: int) -> tuple[int, ConstantBlob]:
     """(mode, table) of values by channel, or by element."""
     return (PER_POINT, _points(values, lanes)) if values.ndim == 3 else (PER_KERNEL, _table(values[:, None], lanes))
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, plan_sdp
-from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
-from n2d2py.export.nvdla.pixels import Window, entries_of_pixels, extended, read_pixels
+from n2d2py.export.nvdla.hardware import ConstantBlob, HwOp, Region
+from n2d2py.export.nvdla.pixels import ConvolutionWindow, entries_of_pixels, extended, read_pixels
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.config import Config, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
 from n2d2py.nvdla.model.conv import pack_weights
 
-__all__ = ["Split", "Window", "convolution_chains", "split"]
+__all__ = ["ConvolutionWindow", "Split", "convolution_chains", "split"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def _banks(size: int, one: Config) -> int:
     return max(1, -(-size // one.bank_bytes))
 
 
-def _rows_in(rows: int, kernel: int, window: Window) -> int:
+def _rows_in(rows: int, kernel: int, window: ConvolutionWindow) -> int:
     return (rows - 1) * window.stride[0] + (kernel - 1) * window.dilation[0] + 1
 
 
@@ -40,7 +40,7 @@ def split(
     kernels: int,
     kernel: tuple[int, int],
     rows: int,
-    window: Window,
+    window: ConvolutionWindow,
     lanes: int,
     image: bool = False,
 ) -> Split | None:
@@ -71,7 +71,7 @@ def split(
 
 
 def convolution_chains(
-    one: Config, precision: int, source: Region, weights: np.ndarray, window: Window, post: Post, result: Region
+    one: Config, precision: int, source: Region, weights: np.ndarray, window: ConvolutionWindow, post: Post, result: Region
 ) -> list[list[HwOp]]:
     """CONV and SDP operations of a dense convolution of `source` with `weights` (K, C, R, S).
 
@@ -91,7 +91,7 @@ def convolution_chains(
         ordered = extended(part) if image else part
         data = pack_weights(ordered, 1, one.kernel_group(precision), one.channels).tobytes()
         # Whole entries of the buffer and no more: what is loaded and not read would stay in it.
-        constants = Constants(data + bytes(-len(data) % one.width), (s, r, c, 0, 0))
+        constants = ConstantBlob(data + bytes(-len(data) % one.width), (s, r, c, 0, 0))
         selected = _select(post, first, many)
         for row, high in _line_parts(result, plan.rows, many > lanes):
             chains.append(
@@ -127,8 +127,8 @@ def _chain(
     precision: int,
     source: Region,
     kernel: tuple[int, int],
-    window: Window,
-    weights: Constants,
+    window: ConvolutionWindow,
+    weights: ConstantBlob,
     post: Post,
     row: int,
     result: Region,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import Buffer, Constants, EmuLayer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.hardware import Buffer, ConstantBlob, EmuLayer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.schedule import dependency_graph
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import pack_extension
@@ -43,9 +43,9 @@ class Pools:
         self.constants.extend(bytes(-len(self.constants) % POOL_ALIGNMENT or (0 if self.constants else POOL_ALIGNMENT)))
         return len(self.constants)
 
-    def place_of(self, cube: Constants | Region) -> tuple[int, int]:
+    def place_of(self, cube: ConstantBlob | Region) -> tuple[int, int]:
         """(memory, byte) of a cube."""
-        if isinstance(cube, Constants):
+        if isinstance(cube, ConstantBlob):
             if cube.data not in self._stored:
                 self.constants.extend(bytes(-len(self.constants) % POOL_ALIGNMENT))
                 self._stored[cube.data] = len(self.constants)
@@ -55,7 +55,7 @@ class Pools:
             return self.bound[cube.buffer], cube.begin
         return self._activations, cube.buffer.offset + cube.begin
 
-    def address(self, cube: Constants | Region) -> tuple[int, int]:
+    def address(self, cube: ConstantBlob | Region) -> tuple[int, int]:
         """(address index, offset) of a cube; for the older firmware the index counts from the first place."""
         place = self.place_of(cube)
         return place if self.new else (self.places.setdefault(place, len(self.places)), 0)
@@ -100,13 +100,13 @@ class DlaWork:
             record["line_stride"], record["surf_stride"] = w * atom, h * w * atom
             record["size"] = -(-c // lowered.config.lanes(lowered.precision)) * h * w * atom
             return
-        if not isinstance(cube, (Constants, Region)):
+        if not isinstance(cube, (ConstantBlob, Region)):
             return
         index, offset = self._pools.address(cube)
         record["type"], record["address"] = 0, index
         if self._pools.new:
             record["offset"] = offset
-        if isinstance(cube, Constants):
+        if isinstance(cube, ConstantBlob):
             record["size"] = len(cube.data)
             for name, value in zip(("width", "height", "channel", "line_stride", "surf_stride"), cube.cube, strict=True):
                 record[name] = value

@@ -16,7 +16,7 @@ from n2d2py.nvdla.config import Config
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
-__all__ = ["Buffer", "Constants", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region", "View"]
+__all__ = ["Buffer", "ConstantBlob", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region", "SubRegion"]
 
 
 PIXEL_LINE = 32
@@ -129,7 +129,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
-class View(Region):
+class SubRegion(Region):
     """The atoms of a region as a cube of other extents.
 
     Attributes:
@@ -165,7 +165,7 @@ class View(Region):
         """Its first byte in the buffer."""
         return super().begin + self.start
 
-    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> View:
+    def part(self, channel: int = 0, channels: int | None = None, row: int = 0, rows: int | None = None) -> SubRegion:
         """All of it: a view is read whole."""
         if channel or row or channels not in (None, self.cube[0]) or rows not in (None, self.cube[1]):
             raise InternalError("a part of a view")
@@ -180,7 +180,7 @@ class View(Region):
 
 
 @dataclass(frozen=True, eq=False)
-class Constants:
+class ConstantBlob:
     """Bytes of weights, biases or scales; `cube` holds (width, height, channel, line, surface) of the descriptor."""
 
     data: bytes
@@ -191,7 +191,7 @@ class Constants:
 class HwOp:
     """One hardware operation: engine, operation descriptor, and what each data cube is.
 
-    A cube is a Region, Constants, ("fly", (C, H, W)) for data that stays inside of the hardware, or absent.
+    A cube is a Region, ConstantBlob, ("fly", (C, H, W)) for data that stays inside of the hardware, or absent.
     """
 
     engine: int

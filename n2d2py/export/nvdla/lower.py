@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
-from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains, split
 from n2d2py.export.nvdla.groups import blocks
 from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.pixels import holds_pixels
@@ -202,7 +202,14 @@ class Lowering:
         return found + limits
 
     def convolve(
-        self, node: QuantNode, tensor: str, source: Region, weights: np.ndarray, window: Window, groups: int, post: Post
+        self,
+        node: QuantNode,
+        tensor: str,
+        source: Region,
+        weights: np.ndarray,
+        window: ConvolutionWindow,
+        groups: int,
+        post: Post,
     ) -> None:
         """A layer that convolves, group by group, with `post` of the sums.
 
@@ -213,7 +220,14 @@ class Lowering:
         self.finish(node, tensor, result, post.scale, self.convolution(node, source, weights, window, groups, post, result))
 
     def convolution(
-        self, node: QuantNode, source: Region, weights: np.ndarray, window: Window, groups: int, post: Post, result: Region
+        self,
+        node: QuantNode,
+        source: Region,
+        weights: np.ndarray,
+        window: ConvolutionWindow,
+        groups: int,
+        post: Post,
+        result: Region,
     ) -> list[list[HwOp]]:
         """The operations of a convolution, group by group, with `post` of the sums, into `result`.
 
@@ -235,7 +249,7 @@ class Lowering:
             chains += convolution_chains(self.config, self.precision, part, block, window, selected, region)
         return chains + [self.sdp_chain(result, one, result) for one in others]
 
-    def _check_window(self, node: QuantNode, weights: np.ndarray, window: Window) -> None:
+    def _check_window(self, node: QuantNode, weights: np.ndarray, window: ConvolutionWindow) -> None:
         r, s = weights.shape[2:]
         if max(r, s) > 32 or max(window.dilation) > 32 or max(window.stride) > 8:
             raise refuse(

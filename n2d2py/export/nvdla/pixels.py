@@ -12,14 +12,14 @@ import numpy as np
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla.config import Config
 
-__all__ = ["R8", "Window", "entries_of_pixels", "extended", "holds_pixels", "read_pixels"]
+__all__ = ["R8", "ConvolutionWindow", "entries_of_pixels", "extended", "holds_pixels", "read_pixels"]
 
 R8 = 0
 """The pixel format of one byte."""
 
 
 @dataclass(frozen=True)
-class Window:
+class ConvolutionWindow:
     """Stride, padding (top, left, bottom, right) and dilation of a convolution."""
 
     stride: tuple[int, int] = (1, 1)
@@ -39,7 +39,7 @@ def holds_pixels(graph: QuantGraph, name: str) -> bool:
     )
 
 
-def entries_of_pixels(one: Config, width: int, window: Window) -> int:
+def entries_of_pixels(one: Config, width: int, window: ConvolutionWindow) -> int:
     """Entries of the convolution buffer that a line with its padding takes."""
     return -(-(width + window.pads[1] + window.pads[3]) // one.width)
 
@@ -49,7 +49,9 @@ def extended(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(weights.transpose(0, 3, 2, 1))
 
 
-def read_pixels(op: np.ndarray, one: Config, width: int, height: int, kernel: tuple[int, int], window: Window) -> None:
+def read_pixels(
+    op: np.ndarray, one: Config, width: int, height: int, kernel: tuple[int, int], window: ConvolutionWindow
+) -> None:
     """Makes a convolution of feature data, of one channel, one of signed pixels."""
     entries = -(-(width + int(op["pad_x_left"]) + int(op["pad_x_right"])) // one.width)
     op["data_format"], op["pixel_override"] = R8, 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.nvdla.emit import Compiled
-from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region, View
+from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region, SubRegion
 from n2d2py.nvdla.firmware import ENGINES, INT8
 
 __all__ = ["layers_json", "readme"]
@@ -75,7 +75,7 @@ def _place(op: HwOp, layer: HwLayer) -> list[int] | None:
     if not isinstance(region, Region) or region.buffer is not layer.result.buffer:
         return None
     first = [region.channel - layer.result.channel, region.row - layer.result.row, region.column - layer.result.column]
-    if not isinstance(region, View):
+    if not isinstance(region, SubRegion):
         return first
     if region.place is None:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.hardware import HwOp, Region, View
+from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
 from n2d2py.export.nvdla.lower import Lowering
 
 __all__ = ["Steps", "copy", "gather", "steps_of"]
@@ -144,7 +144,7 @@ def _whole_lines(state: Lowering, source: Region, result: Region, rows: Steps, c
     for region, (height, row, row_step, width, column, _) in _sides(source, result, rows, columns):
         line = region.line * row_step if height > 1 else width * region.buffer.atom
         views.append(
-            View(
+            SubRegion(
                 *_fields(region),
                 cube=(region.channels, height, width),
                 strides=(line, region.surface),
@@ -155,13 +155,13 @@ def _whole_lines(state: Lowering, source: Region, result: Region, rows: Steps, c
     return state.sdp_chain(views[0], post, views[1])
 
 
-def _turned(region: Region, surface: int, steps: tuple[int, int, int, int, int, int]) -> View:
+def _turned(region: Region, surface: int, steps: tuple[int, int, int, int, int, int]) -> SubRegion:
     """Lines of a surface as surfaces, columns as lines."""
     height, row, row_step, width, column, column_step = steps
     buffer = region.buffer
     lanes, atom = buffer.lanes, buffer.atom
     part = region.part(surface * lanes, min(lanes, region.channels - surface * lanes))
-    return View(
+    return SubRegion(
         *_fields(part),
         cube=(height * lanes, width, 1),
         strides=(column_step * atom, row_step * region.line),

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, View
+from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, SubRegion
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import COMPLETED, CONV, ENABLED, PROGRAMMED, SDP
 
@@ -83,7 +83,7 @@ def _reads_results(chain: list[HwOp], group: list[list[HwOp]]) -> bool:
         cube
         for op in chain
         for name, cube in op.cubes.items()
-        if isinstance(cube, Region) and not (name == "dst_data" and isinstance(cube, View))
+        if isinstance(cube, Region) and not (name == "dst_data" and isinstance(cube, SubRegion))
     ]
     return any(_overlap(a, b) for a in written for b in touched)
 

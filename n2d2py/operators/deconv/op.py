@@ -11,14 +11,14 @@ import numpy as np
 from n2d2py.arithmetic import exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Layer, Op, register, require_rank
+from n2d2py.operators.base import Op, OpNode, register, require_rank
 from n2d2py.operators.windows import Pads
 
 __all__ = ["Deconv", "spread_extent"]
 
 
 def spread_extent(
-    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: Layer
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
 ) -> tuple[int, int]:
     """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
 

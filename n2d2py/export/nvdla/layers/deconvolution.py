@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
-from n2d2py.export.nvdla.convolution import Window, convolution_chains, split
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains, split
 from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.layers.deconvolution_phases import phase_chains
 from n2d2py.export.nvdla.lower import Lowering, Value, chw, lowering
@@ -51,7 +51,7 @@ def _by_rubik(state: Lowering, node: QuantNode, value: Value, post: Post, result
     behind = [
         max(0, n - 1 + k - pad - have) for n, k, pad, have in zip(size, weights.shape[2:], pads, source.shape[1:], strict=True)
     ]
-    window = Window(pads=(pads[0], pads[1], behind[0], behind[1]))
+    window = ConvolutionWindow(pads=(pads[0], pads[1], behind[0], behind[1]))
     if max(weights.shape[2:]) > 32 or max(window.pads) > 31:
         return None
     if split(state.config, state.precision, source.shape, len(weights), weights.shape[2:], size[0], window, lanes) is None:

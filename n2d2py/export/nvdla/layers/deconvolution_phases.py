@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.lower import Lowering, Value, chw
 from n2d2py.export.nvdla.rearrange import Steps, copy
@@ -45,7 +45,9 @@ def phase_chains(state: Lowering, node: QuantNode, value: Value, post: Post, res
             if size not in buffers:
                 buffers[size] = Region.whole(state.buffer(f"{node.output}.{len(buffers)}", shape=(c, *size)))
             part = result if op.stride == (1, 1) else buffers[size]
-            chains += state.convolution(node, source, kernel, Window(pads=(top, left, bottom, right)), op.groups, post, part)
+            chains += state.convolution(
+                node, source, kernel, ConvolutionWindow(pads=(top, left, bottom, right)), op.groups, post, part
+            )
             if part is not result:
                 steps = [Steps(n, 0, 1, r, s) for n, r, s in zip(size, (row, column), op.stride, strict=True)]
                 chains += copy(state, part, result, *steps, plain)

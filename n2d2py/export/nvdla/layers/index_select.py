@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
@@ -64,7 +64,7 @@ def choose(state: Lowering, node: QuantNode, tensor: str, value: Value, chosen: 
     weights = np.zeros((len(channels), size[0], 1, 1), np.int8 if state.integer else np.float16)
     weights[np.arange(len(channels)), channels] = unit
     gain = np.array([value.scale / unit if state.integer else 1.0])
-    state.convolve(node, tensor, part, weights, Window((steps[0], steps[1])), 1, Post(gain, None, scale))
+    state.convolve(node, tensor, part, weights, ConvolutionWindow((steps[0], steps[1])), 1, Post(gain, None, scale))
 
 
 def _step(positions: np.ndarray) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window
+from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.lower import Lowering, Value
 from n2d2py.graph import QuantNode
@@ -45,7 +45,7 @@ def average_in_blocks(state: Lowering, node: QuantNode, value: Value, post: Post
     rows, columns = _used(node, value.region.shape[1:])
     source = replace(value.region, rows=rows, columns=columns)
     blocks = -(-rows // BLOCK), -(-columns // BLOCK)
-    window = Window((BLOCK, BLOCK), (0, 0, blocks[0] * BLOCK - rows, blocks[1] * BLOCK - columns))
+    window = ConvolutionWindow((BLOCK, BLOCK), (0, 0, blocks[0] * BLOCK - rows, blocks[1] * BLOCK - columns))
     lanes, chains = state.lanes, []
     planes = 2 if state.integer else 1
     surfaces = -(-source.channels // lanes)
@@ -71,7 +71,9 @@ def average_in_blocks(state: Lowering, node: QuantNode, value: Value, post: Post
             chains += state.convolution(node, piece, means, window, 1, Post(np.ones(1), None, 1.0), upper)
             weights, both = _diagonal(many, blocks, 1, np.float16), upper
         gain = post.gain if state.integer else post.gain * BLOCK**2
-        chains += state.convolution(node, both, weights, Window(), 1, replace(post, gain=gain), result.part(first, many))
+        chains += state.convolution(
+            node, both, weights, ConvolutionWindow(), 1, replace(post, gain=gain), result.part(first, many)
+        )
     return chains
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window, convolution_chains
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
 from n2d2py.export.nvdla.layers.elements import reads_in_place
@@ -95,7 +95,7 @@ def shifted(state: Lowering, value: Value, result: Region, at: int, scale: float
         gain = np.array([value.scale / unit if state.integer else 1.0])
         shared = first == 0 and at != begin
         post = Post(gain, None, scale, operand=place if shared else None, operand_scale=scale)
-        chains += convolution_chains(state.config, state.precision, value.region, block, Window(), post, place)
+        chains += convolution_chains(state.config, state.precision, value.region, block, ConvolutionWindow(), post, place)
     return chains
 
 

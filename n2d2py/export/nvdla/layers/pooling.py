@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, fixed_point
-from n2d2py.export.nvdla.convolution import Window
-from n2d2py.export.nvdla.hardware import Constants, HwOp, Region
+from n2d2py.export.nvdla.convolution import ConvolutionWindow
+from n2d2py.export.nvdla.hardware import ConstantBlob, HwOp, Region
 from n2d2py.export.nvdla.layers.large_average import average_in_blocks, is_one_large_window
 from n2d2py.export.nvdla.layers.pool_stages import LARGEST_KERNEL, LARGEST_PAD, LARGEST_STRIDE, factors, maximum_stages
 from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
@@ -241,7 +241,7 @@ def _correct(state: Lowering, node: QuantNode, result: Region) -> HwOp:
     surfaces = -(-result.channels // lanes)
     data = np.broadcast_to(table[None, :, :, None], (surfaces, *table.shape, lanes)).tobytes()
     line = table.shape[1] * lanes * 2
-    cube = Constants(data, (table.shape[1], table.shape[0], result.channels, line, line * table.shape[0]))
+    cube = ConstantBlob(data, (table.shape[1], table.shape[0], result.channels, line, line * table.shape[0]))
     return HwOp(SDP, firmware.descriptor(sdp), {"src_data": result, "dst_data": result, "x1_data": cube})
 
 
@@ -255,7 +255,7 @@ def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
     scale = state.scale_or(node.output, value.scale)
     post = Post(np.array([value.scale / count]), None, scale)
     post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
-    state.convolve(node, node.output, value.region, ones, Window(_stride(state, node), op.pads), c, post)
+    state.convolve(node, node.output, value.region, ones, ConvolutionWindow(_stride(state, node), op.pads), c, post)
 
 
 __all__: list[str] = []

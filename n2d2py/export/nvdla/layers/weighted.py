@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
-from n2d2py.export.nvdla.convolution import Window, split
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
 from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
@@ -20,7 +20,7 @@ __all__ = ["fold_followers"]
 @lowering("Conv")
 def _conv(state: Lowering, node: QuantNode) -> None:
     value = state.values[node.inputs[0]]
-    window = Window(node.op.stride, node.op.pads, node.op.dilation)
+    window = ConvolutionWindow(node.op.stride, node.op.pads, node.op.dilation)
     _weighted(state, node, node.params["weights"], window, node.op.groups, value)
 
 
@@ -30,9 +30,11 @@ def _fc(state: Lowering, node: QuantNode) -> None:
     value = state.values[node.inputs[0]]
     c, h, w = value.region.shape
     weights = node.params["weights"].reshape(-1, c, h, w)
-    fits = split(state.config, state.precision, (c, h, w), len(weights), (h, w), 1, Window(), state.lanes) is not None
+    fits = (
+        split(state.config, state.precision, (c, h, w), len(weights), (h, w), 1, ConvolutionWindow(), state.lanes) is not None
+    )
     if max(h, w) <= 32 and fits:
-        _weighted(state, node, weights, Window(), 1, value)
+        _weighted(state, node, weights, ConvolutionWindow(), 1, value)
         return
     post, weights = _post(state, node, weights, value)
     found, result = pieces(state, value.region, len(weights)), state.result(node.output)
@@ -43,7 +45,9 @@ def _fc(state: Lowering, node: QuantNode) -> None:
     state.finish(node, node.output, result, post.scale, chains)
 
 
-def _weighted(state: Lowering, node: QuantNode, weights: np.ndarray, window: Window, groups: int, value: Value) -> None:
+def _weighted(
+    state: Lowering, node: QuantNode, weights: np.ndarray, window: ConvolutionWindow, groups: int, value: Value
+) -> None:
     post, weights = _post(state, node, weights, value)
     post, tensor = fold_followers(state, node, post)
     state.convolve(node, tensor, value.region, weights, window, groups, post)

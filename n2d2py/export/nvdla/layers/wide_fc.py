@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.convolution import Window, split
-from n2d2py.export.nvdla.hardware import HwOp, Region, View
+from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
+from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
 from n2d2py.export.nvdla.layers.moves import shifted
 from n2d2py.export.nvdla.lower import Lowering, Value, refuse
 from n2d2py.graph import QuantNode
@@ -54,7 +54,10 @@ def pieces(state: Lowering, source: Region, outputs: int) -> Pieces | None:
                     continue
                 shape = (surfaces * lanes * count, high, wide)
                 for kernels in range(most, best.kernels if best else 0, -1):
-                    if split(state.config, state.precision, shape, kernels, (high, wide), 1, Window(), lanes) is not None:
+                    if (
+                        split(state.config, state.precision, shape, kernels, (high, wide), 1, ConvolutionWindow(), lanes)
+                        is not None
+                    ):
                         best = Pieces(wider, count, high, wide, kernels)
                         break
         if best is not None and best.kernels == most:
@@ -76,7 +79,7 @@ def wide_chains(
         source = target
     kernels = _in_pieces(weights, lanes, found)
     atom = source.buffer.atom
-    view = View(
+    view = SubRegion(
         source.buffer,
         source.channel,
         source.channels,
@@ -86,13 +89,13 @@ def wide_chains(
         strides=(found.wide * atom, found.high * found.wide * atom),
     )
     if found.kernels >= min(outputs, lanes):
-        return chains + state.convolution(node, view, kernels, Window(), 1, post, result)
+        return chains + state.convolution(node, view, kernels, ConvolutionWindow(), 1, post, result)
     plain = Post(np.array([post.scale]), None, post.scale)
     for first in range(0, outputs, found.kernels):
         many = min(found.kernels, outputs - first)
         part = Region.whole(state.buffer(f"{node.output}.{first}", shape=(many, 1, 1)))
         chosen = replace(post, gain=_cut(post.gain, first, many), bias=_cut(post.bias, first, many))
-        chains += state.convolution(node, view, kernels[first : first + many], Window(), 1, chosen, part)
+        chains += state.convolution(node, view, kernels[first : first + many], ConvolutionWindow(), 1, chosen, part)
         if first % lanes == 0:
             chains.append(state.sdp_chain(part, plain, result.part(first, many)))
         else:
@@ -139,6 +142,6 @@ def summed_maps(
         last = number == len(corners) - 1
         target = result if last else Region.whole(state.buffer(f"{node.output}.{number}", shape=(len(weights), 1, 1)))
         own = replace(post, operand=before) if last else Post(np.ones(1), None, 1.0, operand=before)
-        chains += state.convolution(node, part, weights[:, :, y : y + high, x : x + wide], Window(), 1, own, target)
+        chains += state.convolution(node, part, weights[:, :, y : y + high, x : x + wide], ConvolutionWindow(), 1, own, target)
         before = target
     return chains

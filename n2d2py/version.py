@@ -1,0 +1,7 @@
+"""The version of n2d2py; `setup.cfg` reads it here."""
+
+from __future__ import annotations
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"
