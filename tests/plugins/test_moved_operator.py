@@ -1,4 +1,4 @@
-"""A built-in operator's file, moved out of the package into a plug-in folder, works there unchanged."""
+"""A built-in operator's file, moved out of the package into a plug-in folder, works there unchanged, C++ included."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +37,7 @@ K=1.5
 [fc]
 Input=norm
 Type=Fc
-NbOutputs=4
+NbOutputs=10
 
 [fc.Target]
 """
@@ -105,3 +107,34 @@ def test_package_lacks_it(folder):
 def test_built_in_name_is_refused(folder):
     done = run(folder, ROOT, "mine")
     assert done.returncode == 1 and "E023" in done.stderr and "LRN" in done.stderr
+
+
+def compare(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder / "package"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "N2D2PY_DATA": str(ROOT),
+    }
+    command = [sys.executable, "-m", "n2d2py", *words, "-plugin", "mine", "-export", "CPP", "-compare", "2"]
+    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=300)
+
+
+def test_lrn_is_exported_built_and_compared(folder):
+    done = compare(folder, "net.ini", "-w", "/dev/null", "-nbbits", "-32", "-o", "real")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "plug-in mine:" in done.stdout + done.stderr and "the C++ layer of LRN" in done.stdout + done.stderr
+    assert "n2d2::lrn<" in "".join(path.read_text() for path in (folder / "real").rglob("*.?pp"))
+
+
+def test_an_integer_operator_is_exported_built_and_compared(folder):
+    shutil.move(folder / "package" / "n2d2py" / "operators" / "depth_to_space.py", folder / "mine" / "depth_to_space.py")
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 8, 6, 5] x) => (float[1, 2, 12, 10] y) { y = DepthToSpace<blocksize=2>(x) }""")
+    onnx.save(model, folder / "moves.onnx")
+    np.save(folder / "x.npy", np.random.default_rng(1).normal(size=(4, 8, 6, 5)).astype(np.float32))
+    done = compare(folder, "moves.onnx", "-calib", "-1", "-calib-data", "x.npy", "-o", "whole")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the quantizer of DepthToSpace" in done.stdout + done.stderr
+    assert "n2d2::depthToSpace<" in "".join(path.read_text() for path in (folder / "whole").rglob("*.?pp"))
