@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export import target_names
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
-from n2d2py.stages.options import SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
+from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
 from n2d2py.version import __version__
 
 __all__ = [
@@ -58,7 +59,7 @@ class Option:
         return self.name.replace("-", "_")
 
 
-_RUN, _QUANT, _EXPORT, _OUT = "Run", "Quantization", "Export", "Output"
+_RUN, _DATA, _QUANT, _EXPORT, _OUT = "Run", "Data of an ONNX file", "Quantization", "Export", "Output"
 
 OPTIONS: tuple[Option, ...] = (
     Option("seed", "int", 1, "seed of initial weights, partitions and synthetic data", _RUN, "N", minimum=0, field="load.seed"),
@@ -195,7 +196,8 @@ OPTIONS: tuple[Option, ...] = (
         "calib",
         "int",
         0,
-        "stimuli used for calibration; -1 for the whole set; networks that come quantized need none",
+        "stimuli used for calibration; -1 for the whole set; networks that come quantized need none; with -calib-data 128 "
+        "unless another number is given",
         _QUANT,
         "N",
         minimum=-1,
@@ -208,7 +210,8 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         None,
         "calibrate (and, with labels, test) on a folder of images, a .npy or a .npz "
-        "instead of a database; for several inputs an .npz or a folder of .npy with an array for each",
+        "instead of a database; two or more sub-folders that hold all images are classes, in sorted order; for several inputs an "
+        ".npz or a folder of .npy with an array for each",
         _QUANT,
         "PATH",
         field="load.data",
@@ -222,6 +225,56 @@ OPTIONS: tuple[Option, ...] = (
         "LOW:HIGH",
         field="load.input_range",
     ),
+    Option(
+        "labels",
+        "text",
+        None,
+        "labels of -calib-data: a list of lines 'image label' (blanks, or CSV with or without header), or ids in an .npy or .npz",
+        _DATA,
+        "FILE",
+        field="load.labels",
+    ),
+    Option(
+        "class-names",
+        "text",
+        None,
+        "names of the network's outputs, one per line; folders and labels of these names get their numbers",
+        _DATA,
+        "FILE",
+        field="load.class_names",
+    ),
+    Option(
+        "scale",
+        "text",
+        None,
+        "pixels p of -calib-data become (p * scale - mean) / std, as in torchvision; 1/255 unless given",
+        _DATA,
+        "F",
+        field="load.scale",
+    ),
+    Option(
+        "mean",
+        "text",
+        None,
+        "mean in that formula: one value, or one per channel with commas",
+        _DATA,
+        "F,F,F",
+        field="load.mean",
+    ),
+    Option("std", "text", None, "divisor in that formula: one value, or one per channel", _DATA, "F,F,F", field="load.std"),
+    Option(
+        "resize",
+        "text",
+        None,
+        "resize images first, bilinear with antialiasing: the shorter side to SIZE N (then the centre of the input's size is cropped "
+        "unless -crop says another), or both to WxH",
+        _DATA,
+        "SIZE",
+        field="load.resize",
+    ),
+    Option("crop", "text", None, "then cut the centre: a square of SIZE N, or WxH", _DATA, "SIZE", field="load.crop"),
+    Option("bgr", "flag", False, "the network takes images as blue, green, red", _DATA, field="load.bgr"),
+    Option("layout", "text", "nchw", "axes of arrays", _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),
     Option(
         "act-clipping-mode",
         "text",
@@ -451,7 +504,7 @@ def recorded(options: RunOptions) -> dict[str, Any]:
     return {
         option.name: _without_folder(option, _value(option, options))
         for option in OPTIONS
-        if option.group in (_QUANT, _EXPORT, _RUN) and option.field
+        if option.group in (_DATA, _QUANT, _EXPORT, _RUN) and option.field
     }
 
 
@@ -476,14 +529,18 @@ def checked(options: RunOptions) -> RunOptions:
 
 def _value(option: Option, options: RunOptions) -> Any:
     """The value on the command line that gives an option's field what it is."""
-    value = attrgetter(option.field)(options)
+    value: Any = attrgetter(option.field)(options)
     if option.kind == "flag":
         return value is option.sets
     if value is None:
         return option.default
+    if option.kind == "int":
+        return int(value)
     if option.name == "input-range":
         return f"{value[0]:g}:{value[1]:g}"
-    return int(value) if option.kind == "int" else value
+    if option.group == _DATA and isinstance(value, tuple) and option.metavar != "FILE":
+        return ("x" if option.metavar == "SIZE" else ",").join(f"{one:.9g}" for one in value) or option.default
+    return value
 
 
 def _without_folder(option: Option, value: Any) -> Any:
@@ -504,6 +561,8 @@ def run_options(arguments: Arguments) -> RunOptions:
         N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
     """
     _check_together(arguments)
+    if _calibrates_on_given(arguments):
+        arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
     parts: dict[str, dict[str, Any]] = {}
     for option in OPTIONS:
         part, _, name = option.field.rpartition(".")
@@ -516,6 +575,12 @@ def run_options(arguments: Arguments) -> RunOptions:
     check_options(options)
     _warn_without_effect(arguments)
     return replace(options, recorded=recorded(options))
+
+
+def _calibrates_on_given(a: Arguments) -> bool:
+    """Whether the given data calibrate although no number says so."""
+    wanted = a.calib_data and "calib" not in a.given and not a.calib_reload
+    return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
 
 _OF_INTEGERS = (
@@ -572,6 +637,11 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
         raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+    alone = [
+        option.name for option in OPTIONS if option.group == _DATA and option.key in a.given and option.name != "class-names"
+    ]
+    if alone and not a.calib_data:
+        raise N2D2Error("E007", f"-{alone[0]} belongs to -calib-data", remedy="add -calib-data PATH")
     if a.w not in (None, "/dev/null") and a.network.endswith(".onnx"):
         raise N2D2Error(
             "E007",
@@ -595,6 +665,11 @@ def _field_value(option: Option, value: Any) -> Any:
         return option.sets
     if option.name == "input-range":
         return _range(value)
+    if option.name in ("scale", "mean", "std"):
+        numbers = _numbers(option, value)
+        return numbers[0] if option.name == "scale" else numbers
+    if option.name in ("resize", "crop"):
+        return _size(option, value)
     if option.name == "act-rescale-per-output":
         return bool(value)
     return Path(value) if option.name == "o" else value
@@ -606,6 +681,30 @@ def _range(text: str) -> tuple[float, float]:
         return float(low), float(high)
     except ValueError:
         raise N2D2Error("E003", f"-input-range {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
+
+
+def _numbers(option: Option, text: str) -> tuple[float, ...]:
+    """Numbers with commas between them; a fraction is one, such as 1/255."""
+    parts: list[list[str]] = []
+    try:
+        parts = [part.split("/") for part in text.split(",")]
+        numbers = tuple(float(part[0]) / (float(part[1]) if len(part) == 2 else 1.0) for part in parts)
+    except (ValueError, ZeroDivisionError):
+        numbers = ()
+    if (
+        not numbers
+        or not all(map(isfinite, numbers))
+        or max(map(len, parts)) > 2
+        or (option.name == "scale" and len(numbers) > 1)
+    ):
+        raise N2D2Error("E003", f"-{option.name} {text} is no number", remedy=f"give -{option.name} {option.metavar}")
+    return numbers
+
+
+def _size(option: Option, text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[0-9]+(x[0-9]+)?", text):
+        raise N2D2Error("E003", f"-{option.name} {text} is no size", remedy="give N or WIDTHxHEIGHT, in pixels")
+    return tuple(int(part) for part in text.split("x"))
 
 
 def _loading(a: Arguments, options: RunOptions) -> LoadOptions:

@@ -21,7 +21,7 @@ import numpy as np
 from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
 from n2d2py.data.database.numpy_file import label_ids
 from n2d2py.data.given import GivenData, given_data
-from n2d2py.data.sources import scaled_bytes
+from n2d2py.data.preprocessing import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names

@@ -23,37 +23,34 @@ from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, read_picture
 from n2d2py.data.given import GivenData, given_data
 from n2d2py.data.pipeline import size_text
+from n2d2py.data.preprocessing import Preprocessing, scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 
-__all__ = ["open_source", "source_database", "synthetic"]
+__all__ = ["is_folder", "open_source", "source_database", "synthetic"]
 
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
-def open_source(source: GivenData | Path | str, shape: tuple[int, ...], input_range: Range = (0.0, 1.0)) -> Stimuli:
+def open_source(source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing()) -> Stimuli:
     """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
     Args:
         shape: of the network's input, (C, H, W) or (F,); pictures are resized to it with a notice,
             arrays must have it.
-        input_range: what bytes 0 and 255 become.
+        how: what is done with pictures and bytes.
 
     Raises:
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
     given = given_data(source)
-    low, high = input_range
-    if not (np.isfinite(input_range).all() and low < high):
-        raise N2D2Error(
-            "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
-        )
+    how.check(shape[0])
     _check_path(given)
-    return _folder(given, shape, input_range) if is_folder(given) else _array(given, shape, input_range)
+    return _folder(given, shape, how) if is_folder(given) else _array(given, shape, how)
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
@@ -129,15 +126,7 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     )
 
 
-def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
-    """Bytes in the input range, float32."""
-    low, high = input_range
-    if (low, high) == (0.0, 255.0):
-        return values.astype(np.float32)
-    return (values / 255.0 * (high - low) + low).astype(np.float32)
-
-
-def _folder(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stimuli:
     folder = given.path
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise N2D2Error(
@@ -147,7 +136,9 @@ def _folder(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Sti
             remedy="give the data as an .npy or .npz file",
         )
     files = _pictures(folder)
-    first = read_picture(folder / files[0], files[0])
+    if how.layout != "nchw":
+        raise N2D2Error("E417", "-layout is for arrays, the data are pictures", where=str(folder), remedy="leave it out")
+    first = how.sized(_coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB), files[0])
     if first.shape[:2] != shape[1:]:
         log.notice(
             "%s: pictures are resized to %dx%d, bilinear (%s is %dx%d)",
@@ -158,7 +149,7 @@ def _folder(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Sti
             first.shape[1],
             first.shape[0],
         )
-    load = partial(_picture, folder, files, shape, input_range)
+    load = partial(_picture, folder, files, shape, how)
     return Stimuli(files, _picture_labels(given, len(files)), shape, load)
 
 
@@ -177,30 +168,47 @@ def _picture_labels(given: GivenData, count: int) -> np.ndarray:
     return label_ids(given.labels, np.empty((count, 1)), given.path)
 
 
-def _picture(folder: Path, files: list[str], shape: tuple[int, ...], input_range: Range, index: int) -> np.ndarray:
-    return scaled_bytes(_fitted(folder, files, shape, _RGB, index).transpose(2, 0, 1), input_range)
+def _picture(folder: Path, files: list[str], shape: tuple[int, ...], how: Preprocessing, index: int) -> np.ndarray:
+    colours = _BGR if how.bgr else _RGB
+    return how.real(_fitted(folder, files, shape, colours, index, how).transpose(2, 0, 1))
 
 
-def _fitted(folder: Path, files: Sequence[str], shape: tuple[int, ...], colours: ColorSpace, index: int) -> np.ndarray:
+def _fitted(
+    folder: Path,
+    files: Sequence[str],
+    shape: tuple[int, ...],
+    colours: ColorSpace,
+    index: int,
+    how: Preprocessing = Preprocessing(),
+) -> np.ndarray:
     """A picture as uint8 (H, W, C) of `shape` (C, H, W)."""
-    image = read_picture(folder / files[index], files[index])
+    name = files[index]
+    return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
+
+
+def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) -> np.ndarray:
+    """A picture as uint8 (H, W, C), gray for one channel."""
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
         raise N2D2Error(
             "E415",
-            f"picture {files[index]} is {image.dtype}, not of 8 or 16 bits",
+            f"picture {name} is {image.dtype}, not of 8 or 16 bits",
             remedy="convert it, or give the data as an .npy file",
         )
     try:
-        image = gray(image) if shape[0] == 1 else colours.apply(image)
+        return gray(image) if channels == 1 else colours.apply(image)
     except Inapplicable as problem:
-        raise N2D2Error("E408", f"picture {files[index]}: {problem.what}", remedy=problem.remedy) from None
-    return resize_bilinear(image, *shape[1:])
+        raise N2D2Error("E408", f"picture {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stimuli:
+def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
+    pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
+    if pictures:
+        raise N2D2Error("E417", f"-{pictures[0]} is for pictures, {path} holds an array", remedy="leave it out")
+    if how.layout == "nhwc" and x.ndim == 4:
+        x = x.transpose(0, 3, 1, 2)
     if x.ndim == 3 and shape[:1] == (1,):
         x = x[:, None]
     if x.shape[1:] != shape:
@@ -209,11 +217,19 @@ def _array(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stim
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
     if x.dtype.kind not in "bf" and x.dtype != np.uint8:
         raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
+    if x.dtype.kind == "f":
+        if how.by_formula:
+            raise N2D2Error(
+                "E417",
+                f"{path} holds real values, which are inputs as they are: -mean, -std and -scale are for bytes",
+                remedy="leave them out, or store bytes",
+            )
+        _warn_of_range(x, path, how.declared)
 
     def load(index: int) -> np.ndarray:
         sample = plain(x[index])
         if sample.dtype == np.uint8:
-            return scaled_bytes(sample, input_range)
+            return how.real(sample)
         if not np.isfinite(sample).all():
             raise N2D2Error(
                 "E418", f"stimulus {index} of {path.name} holds NaN or infinity", remedy="remove it or correct its values"
@@ -223,11 +239,28 @@ def _array(given: GivenData, shape: tuple[int, ...], input_range: Range) -> Stim
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
 
 
+def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
+    """W411 where real values are far beyond the range that was declared, or fill next to nothing of it."""
+    if declared is None:
+        return
+    some = np.asarray(x[:32])
+    low, high = declared
+    least, most = float(some.min()), float(some.max())
+    width = high - low
+    if least < low - 0.1 * width or most > high + 0.1 * width or most - least < 0.02 * width:
+        log.warning(
+            "W411",
+            f"the values {least:.4g} to {most:.4g} of the first stimuli are of another range than {low:g} to {high:g}",
+            where=str(path),
+            remedy="scale the data, or correct -input-range or the metadata of the network",
+        )
+
+
 def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...]) -> N2D2Error:
     text = "x".join(map(str, found))
     wanted = "x".join(map(str, ("N", *shape)))
     if len(shape) == 3 and found[1:] == (*shape[1:], shape[0]):
-        remedy = "transpose it from (N, H, W, C) to (N, C, H, W)"
+        remedy = "give -layout nhwc, or transpose it from (N, H, W, C) to (N, C, H, W)"
     elif found == shape:
         remedy = "add an axis of stimuli in front"
     else:

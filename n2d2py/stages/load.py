@@ -8,16 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.data.database import Database, empty_database, has_database
+from n2d2py.data.database.numpy_file import read_arrays
 from n2d2py.data.given import given_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
+from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
 from n2d2py.data.several import open_several
-from n2d2py.data.sources import open_source, source_database, synthetic
+from n2d2py.data.sources import is_folder, open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import InternalError, Location, N2D2Error, readable
+from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.export import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
@@ -25,10 +29,12 @@ from n2d2py.frontend.ini.trained import refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
+from n2d2py.graph.shapes import channels
 from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.stages.given import Told, class_names, given_labelled, input_text, preprocessing, refuse_for_ini, told_by
 from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
 
@@ -64,7 +70,10 @@ class DataSet:
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """What the load stage gives: the float graph, what is scored, the data, and the files it came from."""
+    """What the load stage gives: the float graph, what is scored, the data, and the files it came from.
+
+    `told`: what the metadata of an ONNX file say of its data.
+    """
 
     graph: Graph
     targets: list[ScoreTarget]
@@ -75,6 +84,7 @@ class LoadedNetwork:
     files: list[Path] = field(default_factory=list)
     document: Document | None = None
     mappings: dict[str, LabelsMapping] = field(default_factory=dict)
+    told: Told = Told()
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each input file by its name."""
@@ -126,10 +136,11 @@ def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, 
     elif network.document is not None:
         loaded = load_stage(network.files[0], options, network.folder)
         return replace(network, data=loaded.data, mappings=loaded.mappings, options=options)
-    return replace(network, data=_onnx_data(network.graph, options), options=options)
+    return replace(network, data=_onnx_data(network.graph, options, network.told), options=options)
 
 
 def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
+    refuse_for_ini(options)
     document = load_document(path)
     document.described = describing = options.extent == "structure"
     if not document.described:
@@ -171,6 +182,8 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), options, folder)
     if several and options.read_data and options.data is not None:
         data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
+    if options.class_names is not None:
+        data = replace(data, classes=class_names(options, Told()))
     mappings = {
         target.name: _mapping(document, target, provider.labels)
         for target in targets
@@ -210,7 +223,7 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
         return None
     transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
     shape = read_environment(document).shape
-    return source_database(given_data(options.data, options.labels), shape, fit=not transformed)
+    return source_database(given_labelled(options, class_names(options, Told()))[0], shape, fit=not transformed)
 
 
 def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path) -> DataSet:
@@ -229,7 +242,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps), provider.pixels)
     if options.data is None:
         return data
-    name = given_data(options.data, options.labels).name
+    name = given_data(options.data).name
     if given is not None:
         if has_own:
             sets["Validation"] = provider.on(given).stimuli("Validation")
@@ -247,41 +260,74 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
-def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]]) -> DataSet:
-    """The stimuli of given data for inputs of these shapes; they are scored too when all have labels."""
-    if options.data is None:
-        raise InternalError("data are opened that nobody gave")
-    given, input_range = given_data(options.data, options.labels), options.input_range or (0.0, 1.0)
+def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told = Told(), network: str = "") -> DataSet:
+    """The stimuli of given data for inputs of these shapes; what of them has labels is scored too."""
+    given, names = given_labelled(options, class_names(options, told))
     if len(inputs) > 1:
-        stimuli = open_several(given, inputs, input_range)
+        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0)), None
+        how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
     else:
         (shape,) = inputs.values()
-        stimuli = open_source(given, shape, input_range)
+        how = preprocessing(options, shape, told, network)
+        stimuli = open_source(given, shape, how)
+        pictures = is_folder(given)
+        order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
+        pixels = PixelMap(*how.slopes(shape[0]), order) if pictures else None
+        reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
+        labelled = stimuli.labels[stimuli.labels >= 0]
+        what = "pictures" if pictures else "stimuli"
+        count = f"{len(stimuli)} {what}" + (
+            f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
+        )
+        log.notice("%s", input_text(how, shape, given, reals, count))
     sets = {"Validation": stimuli}
-    if (stimuli.labels >= 0).all():
+    known = stimuli.labels >= 0
+    if known.all():
         sets["Test"] = stimuli
-    (low, high), channels = input_range, next(iter(inputs.values()))[0] if len(inputs) == 1 else 0
-    pictures = channels in (1, 3) and given.arrays is None and given.path.is_dir()
-    pixels = PixelMap(((high - low) / 255,) * channels, (low,) * channels, tuple(range(channels))) if pictures else None
+    elif known.any() and is_folder(given):
+        sets["Test"] = stimuli.take(np.flatnonzero(known))
     return DataSet(
-        sets, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=f"given {input_range}", pixels=pixels
+        sets, names, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how), pixels=pixels
     )
+
+
+def _origin(how: Preprocessing) -> str:
+    """What decides the values of given data, for the key of stored statistics."""
+    plain = Preprocessing(how.input_range, declared=how.declared)
+    return f"given {how.input_range}" + ("" if how == plain else f" {replace(how, declared=None)}")
 
 
 def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     """A plain ONNX file: its outputs are scored, its data are given."""
     from n2d2py.frontend.onnx.importer import import_onnx
+    from n2d2py.frontend.onnx.model import load_onnx
 
-    graph = import_onnx(path)
+    model = load_onnx(path)
+    graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
-    return LoadedNetwork(graph, targets, _onnx_data(graph, options), params, options, folder, [path])
+    told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
+    return LoadedNetwork(graph, targets, _onnx_data(graph, options, told), params, options, folder, [path], told=told)
 
 
-def _onnx_data(graph: Graph, options: LoadOptions) -> DataSet:
+def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
+    """Raises E410 where -class-names has another number of names than every output has values."""
+    outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.outputs}
+    if options.class_names is not None and len(data.classes) not in outputs.values():
+        name, count = next(iter(outputs.items()))
+        raise N2D2Error(
+            "E410",
+            f"-class-names has {len(data.classes)} names, '{name}' has {count} classes",
+            remedy="name every output, a background class too",
+        )
+
+
+def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
     if not options.read_data:
         return DataSet({})
     if options.data is not None:
-        return _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
+        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs}, told, graph.name)
+        _check_names(graph, options, data)
+        return data
     if options.synthetic is None or is_quantized(graph):
         return DataSet({})
     low, high = options.input_range or (0.0, 1.0)

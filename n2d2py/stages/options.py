@@ -17,6 +17,7 @@ from n2d2py.export import QuantDefaults, find_target
 from n2d2py.quant.options import QuantOptions
 
 __all__ = [
+    "GIVEN_STIMULI",
     "SYNTHETIC_STIMULI",
     "CalibrationOptions",
     "Data",
@@ -31,6 +32,9 @@ __all__ = [
     "quant_options",
 ]
 
+GIVEN_STIMULI = 128
+"""Stimuli of given data that calibrate where their number is not said."""
+
 SYNTHETIC_STIMULI = 32
 """Stimuli of noise that calibrate an ONNX file without data."""
 
@@ -38,7 +42,7 @@ Data = str | Path | np.ndarray | Mapping[str, np.ndarray]
 """A folder of pictures, an .npy or .npz file, an array (N, C, H, W), or arrays by name: x and y, or an input each."""
 
 Labels = str | Path | np.ndarray
-"""Label ids (N,), -1 for none, or the .npy file that holds them."""
+"""Label ids (N,), -1 for none, or a file: .npy or .npz of them, or a list of lines `name label`."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,13 @@ class LoadOptions:
             where it is there.
         ignore_missing: layers whose weights are missing keep their initial values.
         data: what calibrates and, with labels, is scored, in place of the data of an INI.
-        labels: the labels of `data` where these hold none.
+        labels: the labels of `data`; None: those of an .npz file, or the sub-folders of a folder.
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
+        scale, mean, std: of an ONNX file's data, in place of the range: (byte * scale - mean) / std; one value or one per channel.
+        resize, crop: of pictures: (N,) is the shorter side and a square, else (width, height).
+        bgr: whether pictures become blue, green, red.
+        layout: axes of arrays, "nchw" or "nhwc".
+        class_names: names of the outputs, or the file of them, a line each.
         target: what will be exported; its export parameters and the limits of its integers hold.
         parameters: file of export parameters.
         plugins: folders of plug-ins.
@@ -69,6 +78,14 @@ class LoadOptions:
     data: Data | None = None
     labels: Labels | None = None
     input_range: tuple[float, float] | None = None
+    scale: float | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    resize: tuple[int, ...] | None = None
+    crop: tuple[int, ...] | None = None
+    bgr: bool = False
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    class_names: tuple[str, ...] | str | Path | None = None
     target: str | None = None
     parameters: str | Path | None = None
     plugins: tuple[str, ...] = ()
@@ -222,8 +239,23 @@ def check_options(options: RunOptions) -> None:
     for name, bits in (("input-bits", chosen.input_bits), ("output-bits", chosen.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
+    _check_data(options.load)
     if score.index >= 0 and score.stimuli >= 0:
         raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
+
+
+def _check_data(load: LoadOptions) -> None:
+    """Refuses what no data can be read with: E003, E007."""
+    formula = [name for name in ("scale", "mean", "std") if getattr(load, name) not in (None, ())]
+    if formula and load.input_range is not None:
+        raise N2D2Error("E007", f"-input-range and -{formula[0]} exclude each other", remedy="give one of them")
+    for name, divisors in (("scale", (load.scale,)), ("std", load.std)):
+        if any(value is not None and not 0 < value < float("inf") for value in divisors):
+            raise N2D2Error("E003", f"-{name} is not above 0", remedy="give numbers above 0")
+    for name in ("resize", "crop"):
+        size = getattr(load, name)
+        if size is not None and (len(size) not in (1, 2) or min(size) < 1):
+            raise N2D2Error("E003", f"-{name} is no size", remedy="give N or WIDTHxHEIGHT, in pixels")
 
 
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:

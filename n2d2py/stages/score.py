@@ -23,6 +23,7 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Runner
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
+from n2d2py.stages.plausible import warn_of_score
 from n2d2py.targets import Score, Scorer, write_target_files
 
 __all__ = ["Scores", "compiled_scores", "expected_labels", "score_stage", "scored_stimuli", "simulated_name"]
@@ -126,6 +127,8 @@ def score_stage(
     scores = Scores()
     for index in range(len(network.targets)):
         scores.add("float", floats[index].result())
+        if network.document is None:
+            warn_of_score(floats[index].result())
         if quantized is not None:
             scores.add(simulated_name(quantized.bits), typed[index].result())
         write_target_files(

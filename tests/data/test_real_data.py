@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from n2d2py.data import build_provider, open_source
+from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.ini import load_document
 
 
@@ -94,7 +95,7 @@ def test_keyword_spotting_arrays(ini, shared):
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 255.0)])
 def test_folder_of_pictures(shared, bounds):
-    stimuli = open_source(shared / "vww" / "images", (3, 96, 96), bounds)
+    stimuli = open_source(shared / "vww" / "images", (3, 96, 96), Preprocessing(bounds))
     assert len(stimuli) == 120
     expected = np.asarray(Image.open(shared / "vww" / "images" / stimuli.names[3]).convert("RGB"))
     np.testing.assert_allclose(stimuli[3], expected.transpose(2, 0, 1) / 255 * bounds[1], rtol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 
 from n2d2py import log
 from n2d2py.data import open_source, synthetic
+from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import N2D2Error
 
 
@@ -21,7 +22,7 @@ def _error(call):
 def test_pictures_are_red_green_blue_in_the_input_range(tmp_path, picture):
     picture("d/b.png", [[[255, 0, 51]]])
     picture("d/a/a.png", [[7]])
-    stimuli = open_source(tmp_path / "d", (3, 1, 1), (-1.0, 1.0))
+    stimuli = open_source(tmp_path / "d", (3, 1, 1), Preprocessing((-1.0, 1.0)))
     assert stimuli.names == ["b.png", "a/a.png"] and stimuli.labels.tolist() == [-1, -1]
     np.testing.assert_allclose(_all(stimuli).reshape(2, 3), [[1, -1, -0.6], [-0.945098] * 3], rtol=1e-6)
 
@@ -29,12 +30,12 @@ def test_pictures_are_red_green_blue_in_the_input_range(tmp_path, picture):
 @pytest.mark.parametrize("bounds, expected", [((0.0, 1.0), 0.2), ((0.0, 255.0), 51.0)])
 def test_gray_networks_and_ranges(tmp_path, picture, bounds, expected):
     picture("d/a.png", [[[51, 51, 51]]])
-    assert _all(open_source(tmp_path / "d", (1, 1, 1), bounds)).reshape(-1) == np.float32(expected)
+    assert _all(open_source(tmp_path / "d", (1, 1, 1), Preprocessing(bounds))).reshape(-1) == np.float32(expected)
 
 
 def test_pictures_are_resized(tmp_path, picture):
     picture("d/a.png", [[0, 100]])
-    (values,) = _all(open_source(tmp_path / "d", (1, 1, 4), (0.0, 255.0)))
+    (values,) = _all(open_source(tmp_path / "d", (1, 1, 4), Preprocessing((0.0, 255.0))))
     assert values.tolist() == [[[0, 25, 75, 100]]]
 
 
@@ -59,7 +60,7 @@ def test_gray_arrays_without_axis_of_channels(tmp_path):
 @pytest.mark.parametrize(
     "x, shape, message",
     [
-        (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; transpose"),
+        (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; give -layout nhwc"),
         (np.zeros((3, 4, 5)), (3, 4, 5), "add an axis of stimuli in front"),
         (np.zeros((2, 7)), (8,), "an array 2x7, the network takes Nx8"),
         (np.zeros((2, 7), np.int16), (7,), "E414: "),
@@ -80,7 +81,7 @@ def test_what_is_no_source(tmp_path, picture):
     picture("d/a.png", [[0]])
     assert "pictures cannot be the input 640" in _error(lambda: open_source(tmp_path / "d", (640,)))
     assert "pictures cannot be the input 1x1x2" in _error(lambda: open_source(tmp_path / "d", (2, 1, 1)))
-    assert "the input range 1:1 is empty" in _error(lambda: open_source(tmp_path / "d", (1, 1, 1), (1.0, 1.0)))
+    assert "the input range 1:1 is empty" in _error(lambda: open_source(tmp_path / "d", (1, 1, 1), Preprocessing((1.0, 1.0))))
 
 
 def test_values_that_are_not_finite(tmp_path):

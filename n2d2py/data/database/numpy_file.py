@@ -23,7 +23,11 @@ from n2d2py.data.given import GivenData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["label_ids", "numpy_database", "read_arrays"]
+__all__ = ["TARGETS", "label_ids", "numpy_database", "read_arrays"]
+
+_STIMULI = ("x", "X", "images", "image", "data", "inputs", "input", "x_test")
+TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
+"""What labels are called in .npz files; numbers under "labels" are labels, texts their names."""
 
 _LARGEST_ID = 1_000_000
 """Each id up to the largest one has a name."""
@@ -44,14 +48,16 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
 
     Pixel-wise labels: ids (N, H, W), as y is then.
 
-    x is the array `x`, else the only one besides y and labels; `labels`, if any, names the labels.
+    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is no labels. The labels are
+    `y` or another usual key (targets, labels of numbers); `labels` beside others names the labels.
 
     Raises:
         N2D2Error: E401, E402 unreadable, E410 labels that are no ids, E414 arrays that do not fit.
     """
     path, arrays = given.path, given.read()
-    others = [key for key in arrays if key not in ("x", "y", "labels")]
-    key = "x" if "x" in arrays else others[0] if len(others) == 1 else None
+    others = [key for key in arrays if key not in TARGETS]
+    usual = [key for key in _STIMULI if key in arrays]
+    key = usual[0] if usual else others[0] if len(others) == 1 else None
     if key is None:
         raise N2D2Error(
             "E414", f"{path} holds no array x, but {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
@@ -60,11 +66,15 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     check_type(x, path.name)
     if not 2 <= x.ndim <= 4:
         raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
-    if "y" not in arrays:
+    target = next(
+        (key for key in TARGETS if key in arrays and not (key == "labels" and arrays[key].dtype.kind not in "biuf")), None
+    )
+    if target is None:
         return x, np.full(len(x), -1, np.int64), ()
-    labels = label_ids(arrays["y"], x, path)
+    labels = label_ids(arrays[target], x, path)
     count = int(labels.max(initial=-1)) + 1
-    names = tuple(str(name) for name in arrays.get("labels", np.arange(count)).reshape(-1))
+    held = arrays["labels"] if target != "labels" and "labels" in arrays else np.arange(count)
+    names = tuple(str(name) for name in held.reshape(-1))
     if len(names) < count:
         raise N2D2Error(
             "E410",

@@ -1,0 +1,180 @@
+"""How pictures and bytes that are given beside an ONNX file become its input, in the terms of torchvision.
+
+    real value = (byte * scale - mean) / std
+
+A resize to N makes the shorter side N pixels, bilinear with antialiasing; a crop takes the centre.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from n2d2py.data.transformations import Range
+from n2d2py.errors import N2D2Error
+
+__all__ = ["Preprocessing", "centre_crop", "resize_antialiased", "shorter_side"]
+
+Size = tuple[int, ...]
+"""(N,) or (width, height)."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What is done with given pictures and bytes.
+
+    Attributes:
+        input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
+        scale, mean, std: of the formula above; 1/255, 0 and 1 where only others of them are given. One value, or one per channel.
+        resize: (N,) for the shorter side, (width, height), or None.
+        crop: (N,) for a square, (width, height), or None.
+        bgr: whether the network takes blue, green, red.
+        layout: axes of given arrays.
+        declared: the range of real arrays, where somebody said it.
+    """
+
+    input_range: Range = (0.0, 1.0)
+    scale: float | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    resize: Size | None = None
+    crop: Size | None = None
+    bgr: bool = False
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    declared: Range | None = None
+
+    @property
+    def by_formula(self) -> bool:
+        """Whether scale, mean or std say what bytes are."""
+        return self.scale is not None or bool(self.mean or self.std)
+
+    def slopes(self, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """What a byte is multiplied by, and what is added, for each channel."""
+        if not self.by_formula:
+            low, high = self.input_range
+            return ((high - low) / 255,) * channels, (low,) * channels
+        mean, std = (np.broadcast_to(v or [d], channels) for v, d in ((self.mean, 0.0), (self.std, 1.0)))
+        return tuple((self._scale / std).tolist()), tuple((0.0 - mean / std).tolist())
+
+    def real(self, values: np.ndarray) -> np.ndarray:
+        """Bytes (C, ...) as float32."""
+        if not self.by_formula:
+            return scaled_bytes(values, self.input_range)
+        shape = (-1, *(1,) * (values.ndim - 1))
+        mean, std = (np.asarray(v or [d]).reshape(shape) for v, d in ((self.mean, 0.0), (self.std, 1.0)))
+        return ((values * self._scale - mean) / std).astype(np.float32)
+
+    @property
+    def _scale(self) -> float:
+        return 1 / 255 if self.scale is None else self.scale
+
+    def check(self, channels: int) -> None:
+        """Raises E417 for a range or a formula that cannot be meant."""
+        low, high = self.input_range
+        if not (np.isfinite(self.input_range).all() and low < high):
+            raise N2D2Error(
+                "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
+            )
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) not in (0, 1, channels):
+                raise N2D2Error(
+                    "E417",
+                    f"-{name} has {len(values)} values, the input {channels} channel{'s' * (channels > 1)}",
+                    remedy=f"give 1 or {channels}",
+                )
+        if self.mean and not 0 <= min(self.mean) <= max(self.mean) <= 255 * self._scale:
+            raise N2D2Error(
+                "E417",
+                f"-mean {_numbers(self.mean)} is beyond the values 0 to {255 * self._scale:g} of scaled bytes",
+                remedy="give it in their units, or -scale 1 for a mean of bytes",
+            )
+
+    def text(self, channels: int) -> str:
+        """The range and the formula, such as "float -1..1 from uint8 by (x/255-0.5)/0.5"."""
+        slopes, offsets = (np.array(v) for v in self.slopes(channels))
+        ends = np.concatenate([offsets, offsets + 255 * slopes])
+        return f"float {ends.min():.4g}..{ends.max():.4g} from uint8 by {self._formula()}"
+
+    def _formula(self) -> str:
+        scale, mean, std = self._scale, self.mean, self.std
+        if not self.by_formula:
+            low, high = self.input_range
+            if (low, high) == (0.0, 255.0):
+                return "x"
+            times = "" if high - low == 1 else f"*{high - low:g}"
+            return f"x/255{times}" + (f"{low:+g}" if low else "")
+        term = "x/255" if abs(scale * 255 - 1) < 1e-6 else "x" if scale == 1 else f"x*{scale:g}"
+        shifted = f"{term}-{_numbers(mean)}" if mean else term
+        return shifted if not std else f"({shifted})/{_numbers(std)}" if mean else f"{shifted}/{_numbers(std)}"
+
+    def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
+        """A picture of bytes (H, W, C), resized and cropped as far as that was asked for.
+
+        Raises:
+            N2D2Error: E407 a picture that is smaller than the crop.
+        """
+        if self.resize is not None:
+            height, width = picture.shape[:2]
+            size = shorter_side(width, height, self.resize[0]) if len(self.resize) == 1 else self.resize
+            picture = resize_antialiased(picture, size[0], size[1])
+        return picture if self.crop is None else centre_crop(picture, self.crop[0], self.crop[-1], name)
+
+    def steps(self) -> tuple[str, ...]:
+        """The resize and the crop in words."""
+        resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
+        return resize + (
+            () if self.crop is None else (f"centre crop {_size(self.crop * 2 if len(self.crop) == 1 else self.crop)}",)
+        )
+
+
+def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
+    """Bytes in the input range, float32."""
+    low, high = input_range
+    if (low, high) == (0.0, 255.0):
+        return values.astype(np.float32)
+    return (values / 255.0 * (high - low) + low).astype(np.float32)
+
+
+def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
+    """Width and height of a picture whose shorter side becomes `size`; the longer one is rounded down."""
+    short, long = min(width, height), max(width, height)
+    longer = size * long // short
+    return (size, longer) if width <= height else (longer, size)
+
+
+def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarray:
+    """Bytes (H, W, C), C 1 or 3, resized by a triangle that widens as the picture shrinks."""
+    from PIL import Image
+
+    if picture.shape[:2] == (height, width):
+        return picture
+    image = Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else np.ascontiguousarray(picture))
+    resized = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
+    return resized[:, :, None] if resized.ndim == 2 else resized
+
+
+def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
+    """The centre of a picture (H, W, C); of an odd margin, half is rounded to even.
+
+    Raises:
+        N2D2Error: E407 where it is smaller.
+    """
+    rows, columns = picture.shape[:2]
+    if rows < height or columns < width:
+        raise N2D2Error(
+            "E407",
+            f"picture {name} is {columns}x{rows}, smaller than the crop {width}x{height}",
+            remedy=f"add -resize {max(width, height)}, or a smaller -crop",
+        )
+    top, left = round((rows - height) / 2), round((columns - width) / 2)
+    return picture[top : top + height, left : left + width]
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return f"{values[0]:g}" if len(values) == 1 else f"[{','.join(f'{value:g}' for value in values)}]"
+
+
+def _size(size: Size, single: str = "") -> str:
+    return f"{single}{size[0]}" if len(size) == 1 else "x".join(map(str, size))

@@ -1,0 +1,132 @@
+"""The data that are given beside a network: their labels, their preprocessing, and what the metadata of an ONNX file say of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from n2d2py import log
+from n2d2py.data.given import GivenData
+from n2d2py.data.given_labels import labelled_data, read_class_names
+from n2d2py.data.preprocessing import Preprocessing
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.stages.options import LoadOptions
+
+__all__ = ["Told", "class_names", "given_labelled", "input_text", "preprocessing", "refuse_for_ini", "told_by"]
+
+_RANGES = {
+    "nominalrange_0_255": (0.0, 255.0),
+    "nominalrange_16_235": (16.0, 235.0),
+    "normalized_0_1": (0.0, 1.0),
+    "normalized_1_1": (-1.0, 1.0),
+}
+"""Values of Image.NominalPixelRange, a key of the ONNX specification."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the metadata of an ONNX file say of its data.
+
+    Attributes:
+        input_range: of Image.NominalPixelRange.
+        bgr: of Image.BitmapPixelFormat.
+        names: of the classes, from the dictionary `names` that YOLO's exporters write.
+    """
+
+    input_range: tuple[float, float] | None = None
+    bgr: bool | None = None
+    names: tuple[str, ...] = ()
+
+
+def told_by(metadata: Mapping[str, str]) -> Told:
+    """Reads the keys of the metadata that are known; keys and values in any case."""
+    lower = {key.lower(): value for key, value in metadata.items()}
+    pixels = lower.get("image.bitmappixelformat", "").lower()
+    return Told(
+        _RANGES.get(lower.get("image.nominalpixelrange", "").lower()),
+        pixels.startswith("bgr") if pixels else None,
+        _names(lower.get("names", "")),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The values of a dictionary of texts by 0, 1, ...; empty for anything else."""
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    if isinstance(found, list):
+        found = dict(enumerate(found))
+    if not isinstance(found, dict) or list(found) != list(range(len(found))):
+        return ()
+    return tuple(str(name) for name in found.values())
+
+
+def class_names(options: LoadOptions, told: Told) -> tuple[str, ...]:
+    """The names of `-class-names`, else those of the metadata; may be empty."""
+    if options.class_names is None:
+        return told.names
+    if isinstance(options.class_names, tuple):
+        return options.class_names
+    return read_class_names(Path(options.class_names))
+
+
+def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenData, tuple[str, ...]]:
+    """The data of the options with their labels, and the names of the classes."""
+    if options.data is None:
+        raise InternalError("data are opened that nobody gave")
+    return labelled_data(options.data, options.labels, names)
+
+
+def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, network: str) -> Preprocessing:
+    """How pictures and bytes become an input of `shape` (C, H, W); what metadata decide is said."""
+    taken = []
+    by_formula = options.scale is not None or bool(options.mean or options.std)
+    declared = options.input_range
+    if declared is None and not by_formula and told.input_range is not None:
+        declared = told.input_range
+        taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
+    bgr = options.bgr
+    pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
+    if not bgr and told.bgr and pictures and shape[:1] == (3,):
+        bgr = True
+        taken.append("channels blue, green, red (Image.BitmapPixelFormat)")
+    if told.names and options.class_names is None:
+        taken.append(f"{len(told.names)} class names (names)")
+    if taken:
+        log.notice("metadata of %s: %s", network, ", ".join(taken))
+    crop = options.crop
+    if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
+        crop = (shape[2], shape[1])
+    return Preprocessing(
+        declared or (0.0, 1.0), options.scale, options.mean, options.std, options.resize, crop, bgr, options.layout, declared
+    )
+
+
+def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:
+    """One line: size and channels of the input, range and formula of its values, how many stimuli."""
+    pictures = given.arrays is None and given.path.is_dir()
+    size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
+    channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
+    if not pictures and len(shape) == 3:
+        channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {how.layout.upper()}"
+    values = "real values as they are" if reals else how.text(shape[0])
+    steps = "".join(f"{step}, " for step in how.steps())
+    return f"input: {size}{channels}, {steps}{values}, {count}"
+
+
+def refuse_for_ini(options: LoadOptions) -> None:
+    """Raises E007 for preprocessing that the pipeline of an INI does."""
+    for name in ("mean", "std", "scale", "resize", "crop", "bgr"):
+        if getattr(options, name) not in (None, (), False):
+            break
+    else:
+        name = "layout" if options.layout != "nchw" else ""
+    if name:
+        raise N2D2Error(
+            "E007",
+            f"-{name} is for ONNX files: the pipeline of an INI is in its [sp.Transformation] sections",
+            remedy="write a transformation into the INI, or give the ONNX file alone",
+        )
