@@ -217,7 +217,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, graph, chosen)
     request = export_request(network, graph, memory, stored, options.recorded)
-    warn_without_effect(network.params, target, graph)
+    warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
     prepared.check()
     manifest = target.manifest(prepared)

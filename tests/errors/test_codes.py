@@ -28,6 +28,7 @@ PARTS = {
     "E410": {"data", "stages"},
     "E451": {"stages", "targets"},
     "E124": {"data", "ini"},
+    "E504": {"operators", "quant"},
     "E508": {"quant", "stages"},
     "E510": {"operators", "quant"},
     "W102": {"ini", "stages"},

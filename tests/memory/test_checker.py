@@ -14,9 +14,10 @@ from support.memory_networks import Net
 from support.memory_planner import UNSAFE_IN_N2D2, single_conv
 
 from n2d2py.errors import N2D2Error
+from n2d2py.memory.access import Concatenated
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.format import graph_json, map_json
-from n2d2py.memory.plan import MemoryPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
 from n2d2py.memory.planning import plan_memory
 
 
@@ -146,7 +147,7 @@ def test_a_schedule_out_of_order(chain):
 
 def test_an_operator_that_computes_is_no_view(chain):
     problem, plan = chain
-    lazy = replace(plan, schedule=(plan.schedule[0], replace(plan.schedule[1], view=True)))
+    lazy = replace(plan, ops={**plan.ops, plan.schedule[1].op: OpPlan(view=True)})
     assert kinds(problem, lazy) == {"view"} | (kinds(problem, lazy) & {"overwritten"})
 
 
@@ -163,7 +164,7 @@ def test_a_view_that_rescales():
     net = Net(4, 4, 3)
     net.concat(net.conv(net.input, 5, 3), net.conv(net.input, 6, 1))
     plan = plan_memory(net.done())
-    net.ops[-1] = replace(net.ops[-1], attributes={"rescale": True})
+    net.ops[-1] = replace(net.ops[-1], access=Concatenated(True))
     assert "view" in kinds(net.done(), plan)
 
 
@@ -181,10 +182,11 @@ def test_scratch_over_a_live_tensor():
     plan = plan_memory(problem)
     assert check_plan(problem, plan) == []
     for name, by in (("conv0.y", "conv0.y"), ("conv1.y", "conv1.y")):
-        over = replace(plan, scratch={"conv1": Scratch(plan.planes[name].offset, 50)})
+        over = replace(plan, ops={"conv1": OpPlan(scratch=Scratch(plan.planes[name].offset, 50))})
         assert any(v.tensor == by and v.by == "scratch" for v in check_plan(problem, over))
-    assert kinds(problem, replace(plan, scratch={"conv1": Scratch(plan.scratch["conv1"].offset, 49)})) == {"scratch"}
-    assert kinds(problem, replace(plan, scratch={})) == {"scratch"}
+    small = OpPlan(scratch=Scratch(plan.op("conv1").scratch.offset, 49))
+    assert kinds(problem, replace(plan, ops={"conv1": small})) == {"scratch"}
+    assert kinds(problem, replace(plan, ops={})) == {"scratch"}
 
 
 def test_unknown_or_missing_parts_are_not_passed_over(chain):
