@@ -264,6 +264,7 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told
     """The stimuli of given data for inputs of these shapes; what of them has labels is scored too."""
     given, names = given_labelled(options, class_names(options, told))
     if len(inputs) > 1:
+        _refuse_for_several(options, len(inputs))
         stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0)), None
         how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
     else:
@@ -289,6 +290,19 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told
     return DataSet(
         sets, names, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how), pixels=pixels
     )
+
+
+def _refuse_for_several(options: LoadOptions, inputs: int) -> None:
+    """Raises E417 for a way to prepare pictures, which the data of a network with several inputs are not."""
+    plain, words = LoadOptions(), ("scale", "mean", "std", "resize", "crop", "bgr", "layout")
+    given = [f"-{word}" for word in words if getattr(options, word) != getattr(plain, word)]
+    if given:
+        raise N2D2Error(
+            "E417",
+            f"{', '.join(given)} cannot be applied: the network has {inputs} inputs",
+            where="-calib-data",
+            remedy="give arrays as the network takes them, in the order (N, C, H, W)",
+        )
 
 
 def _origin(how: Preprocessing) -> str:

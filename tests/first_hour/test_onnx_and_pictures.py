@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
@@ -300,6 +301,16 @@ def test_options_that_do_not_apply_to_arrays(net, words):
     Path("list.txt").write_text("a.png 1\n")
     with pytest.raises(N2D2Error, match="E417|E410"):
         data_of("reals.npy", *words)
+
+
+def test_preparing_pictures_is_not_for_several_inputs(tmp_path, capsys):
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[1,3,4,4] a, float[1,3,4,4] b) => (float[1,3,4,4] y) { y = Add(a, b) }'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "two.onnx")
+    x = np.zeros((4, 3, 4, 4), np.float32)
+    np.savez(tmp_path / "x.npz", a=x, b=x)
+    words = [str(tmp_path / "two.onnx"), "-calib-data", str(tmp_path / "x.npz"), "-test", "-mean", "0.5", "-bgr"]
+    assert main(words) == 1
+    assert "E417: -calib-data: -mean, -bgr cannot be applied: the network has 2 inputs" in capsys.readouterr().err
 
 
 def test_options_that_do_not_apply_to_an_ini_or_without_data():
