@@ -23,8 +23,8 @@
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)
 // N2D2_EMULATED_<set>: the intrinsics are functions of the tests.
-#if defined(N2D2_EMULATED_AVX512VNNI) || (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
-                                          defined(__AVX512VL__) && defined(__AVX512VNNI__))
+#if defined(N2D2_EMULATED_AVX512VNNI) || \
+    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
 #define N2D2_AVX512VNNI 1
 #define N2D2_ISA_NAME "avx512vnni"
 #define N2D2_ISA_TAG Avx512Vnni
@@ -48,8 +48,7 @@
 #define N2D2_ISA_SPEED 8
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
-#define N2D2_TILES(X) \
-    X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
 #elif defined(__SSE4_1__) && defined(__x86_64__)
 #define N2D2_SSE41 1
 #define N2D2_ISA_NAME "sse4"

@@ -304,7 +304,9 @@ def test_options_that_do_not_apply_to_arrays(net, words):
 
 
 def test_preparing_pictures_is_not_for_several_inputs(tmp_path, capsys):
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[1,3,4,4] a, float[1,3,4,4] b) => (float[1,3,4,4] y) { y = Add(a, b) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,3,4,4] a, float[1,3,4,4] b) => (float[1,3,4,4] y) { y = Add(a, b) }'
+    )
     onnx.save(onnx.parser.parse_model(text), tmp_path / "two.onnx")
     x = np.zeros((4, 3, 4, 4), np.float32)
     np.savez(tmp_path / "x.npz", a=x, b=x)

@@ -181,7 +181,6 @@ def one_operator(kind: str) -> Net:
         "conv": lambda: net.conv(net.input, 4, 3),
         "strided": lambda: net.conv(net.input, 8, 2, 2, 0),
         "pool": lambda: net.pool(net.input, (2, 2), (1, 1)),
-        "pad": lambda: net._add("pad", (net.input,), (10, 10, 4), pads=[1, 1, 1, 1]),
         "upsample": lambda: net.upsample(net.input, 2),
         "window": lambda: net._add(
             "window",
@@ -192,7 +191,6 @@ def one_operator(kind: str) -> Net:
         ),
         "fc": lambda: net.fc(net.input, 64),
         "softmax": lambda: net.softmax(net.input),
-        "copy": lambda: net._add("copy", (net.input,), (8, 8, 4)),
         "add": lambda: net.add(net.input, net.input),
     }[kind]()
     return net
@@ -203,12 +201,10 @@ OVER = {
     "conv": (64, False),
     "strided": (32, False),
     "pool": (28, False),
-    "pad": (136, False),  # its ninth line, 360 bytes on, reads the eighth, which begins after 224
     "upsample": (800, False),  # its last line ends after 1,024 bytes, and reads what begins after 224
     "window": (64, False),
     "fc": (64, False),
     "softmax": (256, False),
-    "copy": (256, False),
     "add": (0, True),
 }
 

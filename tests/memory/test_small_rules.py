@@ -10,6 +10,7 @@ from support.memory_networks import Net
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.memory.access import PoolWindow
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.problem import MemoryProblem
@@ -44,7 +45,8 @@ def pooled(kind: NumType, side: int, mode: str, bound: int = 0) -> MemoryProblem
     ],
 )
 def test_the_bytes_of_a_partial_result(kind, side, mode, bound, wanted):
-    assert pooled(kind, side, mode, bound).ops[0].attributes["sum_bytes"] == wanted
+    access = pooled(kind, side, mode, bound).ops[0].access
+    assert isinstance(access, PoolWindow) and access.partial_bytes == wanted
 
 
 @pytest.mark.parametrize("by_lines", [True, False, None])
@@ -54,7 +56,8 @@ def test_a_pool_that_is_not_computed_by_lines_runs_whole(by_lines):
     problem = net.done()
     if by_lines is not None:
         ops = [
-            replace(op, attributes={**op.attributes, "by_lines": by_lines}) if op.type == "pool" else op for op in problem.ops
+            replace(op, access=replace(op.access, by_lines=by_lines)) if isinstance(op.access, PoolWindow) else op
+            for op in problem.ops
         ]
         problem = replace(problem, ops=tuple(ops))
     streamed = StreamPlanner(False).plan(problem, Settings()).streamed

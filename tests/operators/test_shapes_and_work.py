@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from n2d2py.operators.arrays.join import ArrayConcat
-from n2d2py.operators.arrays.order import ArrayTopK
-from n2d2py.operators.arrays.product import ArrayMatMul
-from n2d2py.operators.arrays.take import ArrayIndexSelect
-from n2d2py.operators.arrays.window import ArrayConvPool
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayScatter
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import Op
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat

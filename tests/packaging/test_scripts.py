@@ -222,11 +222,19 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
     assert (ready / "calls.txt").read_text().splitlines()[-1].endswith("-seed 2")
 
 
-@pytest.mark.parametrize("failing", ["", "ruff", "pyright"])
+@pytest.mark.parametrize("failing", ["", "ruff", "clang-format", "pyright"])
 def test_lint_runs_every_check(ready, failing):
     shutil.copy(ROOT / "setup.cfg", ready / ".venv" / ".installed-lint")
-    for name in ("ruff", "pyright"):
+    (ready / "kernels" / "n2d2").mkdir(parents=True)
+    for name in ("conv.hpp", "isa.hpp"):
+        (ready / "kernels" / "n2d2" / name).touch()
+    for name in ("ruff", "clang-format", "pyright"):
         script(ready / ".venv" / "bin" / name, f'echo "{name} $*"; exit {int(name == failing)}')
     done = run(ready / "bin" / "lint", cwd=ready)
     assert done.returncode == bool(failing)
-    assert [line.strip() for line in done.stdout.splitlines()] == ["ruff format --check", "ruff check", "pyright"]
+    assert [line.strip() for line in done.stdout.splitlines()] == [
+        "ruff format --check",
+        "ruff check",
+        "clang-format --dry-run -Werror kernels/n2d2/conv.hpp",
+        "pyright",
+    ]
