@@ -25,6 +25,7 @@ PARTS = {
     "E101": {"ini", "stages"},
     "E301": {"frontend"},
     "E401": {"data", "stages"},
+    "E417": {"data", "stages"},
     "E410": {"data", "stages"},
     "E451": {"stages", "targets"},
     "E124": {"data", "ini"},
