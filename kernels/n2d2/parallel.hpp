@@ -178,10 +178,10 @@ struct Tasks {
 template <int Lines, int Pieces, long PieceWork, bool Reverse, class Order>
 struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
     // Threads meet behind every group of lines, which costs less than waking them.
+    enum : long { Work = PieceWork * Pieces * Lines };
     enum : bool {
-        Parallel = int(Pieces) * Lines > Order::groups(Lines) &&
-                   PieceWork* Pieces* Lines >= N2D2_PARALLEL_WORK&& PieceWork* Pieces* Lines / Order::groups(Lines) >=
-                       N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1)
+        Parallel = int(Pieces) * Lines > Order::groups(Lines) && N2D2_PARALLEL_WORK <= long(Work) &&
+                   N2D2_PARALLEL_WORK / (Order::Known ? 4 : 1) <= long(Work) / Order::groups(Lines)
     };
 
     template <class Body>

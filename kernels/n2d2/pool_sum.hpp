@@ -82,7 +82,7 @@ struct PoolSum {
             values[i] = Cfg::Epilogue::apply(PoolAdd<T>::sum(best[OnePooledChannel ? 0 : i], other[OneOtherChannel ? 0 : i]),
                                              channel + i);
         if (streaming) {
-            stream<Count* int(sizeof(T))>(values, out);
+            stream<int(sizeof(T)) * Count>(values, out);
             return;
         }
         for (int i = 0; i < Count; ++i)
