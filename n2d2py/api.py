@@ -474,8 +474,9 @@ def _exported(run: pipeline.ExportRun, model: QuantizedModel) -> ExportedModel:
     figures = None
     if memory is not None:
         plan = memory.plan
-        tensors = sum(tensor.bytes for tensor in memory.problem.tensors.values())
-        figures = MemoryFigures(plan.arena_bytes, tensors, plan.bound, str(plan.options.get("MemoryMode", plan.strategy)))
+        figures = MemoryFigures(
+            plan.arena_bytes, memory.problem.tensor_bytes, plan.bound, str(plan.options.get("MemoryMode", plan.strategy))
+        )
     report = run.folder / "statistics" / "report.html"
     return ExportedModel(run.folder, report, _score_table(run.checked.scores), figures, model, run)
 

@@ -26,6 +26,11 @@ class GivenData:
         """The last part of the path."""
         return self.path.name
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether they are the files of a folder."""
+        return self.arrays is None and self.path.is_dir()
+
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
         """The arrays by name; that of an .npy file is `key`, labels are y.
 

@@ -64,7 +64,7 @@ def labelled_data(
     elif file is not None and file.suffix == ".npy":
         labels, file = open_npy(file), None
     given = given_data(data, None if isinstance(labels, (str, Path)) else labels)
-    if given.arrays is None and given.path.is_dir():
+    if given.is_folder:
         files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
         if given.labels is not None or not files:
             return given, tuple(class_names)
@@ -119,10 +119,10 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
 
 def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Ids by the lines of a list; -1 for pictures that it leaves out."""
-    rows = _rows(path, files)
+    known = _findable(files)
+    rows = _rows(path, known)
     if not rows:
         raise N2D2Error("E416", f"{path} lists no picture", remedy="write lines 'name label'")
-    known = _findable(files)
     texts: dict[str, tuple[int, str]] = {}
     errors: list[N2D2Error] = []
     for number, name, label in rows:
@@ -155,7 +155,7 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     return np.array([ids.get(name, -1) for name in files], np.int64), names
 
 
-def _rows(path: Path, files: list[str]) -> list[tuple[int, str, str]]:
+def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
     """Line number, name and label of each line; a header is left out, and says which columns they are in."""
     lines = list(read_lines(path, comment="#"))
     if not lines:
@@ -169,11 +169,11 @@ def _rows(path: Path, files: list[str]) -> list[tuple[int, str, str]]:
             if parts is None:
                 raise _malformed(path, number, line)
             rows.append((number, *parts))
-        return rows[1:] if _is_header(rows[0][1], rows[0][2], files) else rows
+        return rows[1:] if _is_header(rows[0][1], rows[0][2], known) else rows
     cells = [(number, [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]) for number, line in lines]
     head = [cell.lower() for cell in cells[0][1]]
     name, label = 0, 1
-    if _is_header(cells[0][1][0], cells[0][1][-1], files):
+    if _is_header(cells[0][1][0], cells[0][1][-1], known):
         name = next((head.index(one) for one in _NAMES if one in head), 0)
         label = next((head.index(one) for one in _LABELS if one in head), 1)
         if len(head) > 2 and not (set(head) & set(_LABELS)):
@@ -190,9 +190,9 @@ def _rows(path: Path, files: list[str]) -> list[tuple[int, str, str]]:
     return [(number, row[name], row[label]) for number, row in cells]
 
 
-def _is_header(name: str, label: str, files: list[str]) -> bool:
+def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
     """Whether a first line names columns: neither a picture nor a number."""
-    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES and name not in _findable(files)
+    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES and name not in known
 
 
 def _malformed(path: Path, number: int, line: str) -> N2D2Error:

@@ -30,7 +30,7 @@ from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 
-__all__ = ["is_folder", "open_source", "source_database", "synthetic"]
+__all__ = ["open_source", "source_database", "synthetic"]
 
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
@@ -50,7 +50,7 @@ def open_source(source: GivenData | Path | str, shape: tuple[int, ...], how: Pre
     given = given_data(source)
     how.check(shape[0])
     _check_path(given)
-    return _folder(given, shape, how) if is_folder(given) else _array(given, shape, how)
+    return _folder(given, shape, how) if given.is_folder else _array(given, shape, how)
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
@@ -65,7 +65,7 @@ def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> D
     _check_path(given)
     path = given.path
     items: Items
-    if is_folder(given):
+    if given.is_folder:
         files = _pictures(path)
         labels, names = _picture_labels(given, len(files)), ()
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
@@ -89,11 +89,6 @@ class _FittedItems(FileItems):
 
     def read(self, index: int) -> np.ndarray:
         return _fitted(self.root, self.files, self.shape, _BGR, index)
-
-
-def is_folder(given: GivenData) -> bool:
-    """Whether a folder is given, not a file or arrays."""
-    return given.arrays is None and given.path.is_dir()
 
 
 def _check_path(given: GivenData) -> None:

@@ -88,6 +88,11 @@ class MemoryProblem:
     outputs: tuple[str, ...]
     ops: tuple[OpSpec, ...]
 
+    @property
+    def tensor_bytes(self) -> int:
+        """The sizes of all tensors, without sharing."""
+        return sum(tensor.bytes for tensor in self.tensors.values())
+
     def op(self, name: str) -> OpSpec:
         """The operator of that name; raises KeyError."""
         for op in self.ops:

@@ -82,7 +82,7 @@ class LiftChannels(Pass):
 
 
 class MergeTake(Pass):
-    """A IndexSelect of a IndexSelect is one."""
+    """An IndexSelect of an IndexSelect is one."""
 
     name = "merge-take"
     summary = "IndexSelect layers merged"

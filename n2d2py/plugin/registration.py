@@ -22,7 +22,7 @@ from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx, supported_operators
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
@@ -172,8 +172,6 @@ def _onnx_name(text: str) -> tuple[str, str]:
 
 def registries() -> list[Registry[Any]]:
     """The tables by name that `enter` changes."""
-    for built_in in (layer_types, layer_kinds, supported_operators):
-        built_in()  # built-ins enter when they are first asked for
     return [
         OPERATORS,
         FUNCTIONS,

@@ -14,7 +14,16 @@ from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.stages.options import LoadOptions
 
-__all__ = ["Told", "class_names", "given_labelled", "input_text", "preprocessing", "refuse_for_ini", "told_by"]
+__all__ = [
+    "Told",
+    "class_names",
+    "given_labelled",
+    "input_text",
+    "preprocessing",
+    "refuse_for_ini",
+    "refuse_for_several",
+    "told_by",
+]
 
 _RANGES = {
     "nominalrange_0_255": (0.0, 255.0),
@@ -107,26 +116,41 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:
     """One line: size and channels of the input, range and formula of its values, how many stimuli."""
-    pictures = given.arrays is None and given.path.is_dir()
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
-    if not pictures and len(shape) == 3:
+    if not given.is_folder and len(shape) == 3:
         channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {how.layout.upper()}"
     values = "real values as they are" if reals else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
 
+_PREPARING = ("mean", "std", "scale", "resize", "crop", "bgr", "layout")
+"""Options that say how pictures and bytes become the input."""
+
+
+def _preparing(options: LoadOptions) -> list[str]:
+    """Those of them that are given, as on the command line."""
+    plain = LoadOptions()
+    return [f"-{name}" for name in _PREPARING if getattr(options, name) != getattr(plain, name)]
+
+
 def refuse_for_ini(options: LoadOptions) -> None:
     """Raises E007 for preprocessing that the pipeline of an INI does."""
-    for name in ("mean", "std", "scale", "resize", "crop", "bgr"):
-        if getattr(options, name) not in (None, (), False):
-            break
-    else:
-        name = "layout" if options.layout != "nchw" else ""
-    if name:
+    if given := _preparing(options):
         raise N2D2Error(
             "E007",
-            f"-{name} is for ONNX files: the pipeline of an INI is in its [sp.Transformation] sections",
+            f"{given[0]} is for ONNX files: the pipeline of an INI is in its [sp.Transformation] sections",
             remedy="write a transformation into the INI, or give the ONNX file alone",
+        )
+
+
+def refuse_for_several(options: LoadOptions, inputs: int) -> None:
+    """Raises E417 for preprocessing, which the data of a network with several inputs do not get."""
+    if given := _preparing(options):
+        raise N2D2Error(
+            "E417",
+            f"{', '.join(given)} cannot be applied: the network has {inputs} inputs",
+            where="-calib-data",
+            remedy="give arrays as the network takes them, in the order (N, C, H, W)",
         )

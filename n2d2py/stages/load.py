@@ -19,7 +19,7 @@ from n2d2py.data.pre_samples import write_pre_samples
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import StimuliProvider, build_provider, read_environment
 from n2d2py.data.several import open_several
-from n2d2py.data.sources import is_folder, open_source, source_database, synthetic
+from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.export import load_params
@@ -34,7 +34,16 @@ from n2d2py.ini.document import Document, load_document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.stages.given import Told, class_names, given_labelled, input_text, preprocessing, refuse_for_ini, told_by
+from n2d2py.stages.given import (
+    Told,
+    class_names,
+    given_labelled,
+    input_text,
+    preprocessing,
+    refuse_for_ini,
+    refuse_for_several,
+    told_by,
+)
 from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
 
@@ -264,14 +273,14 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told
     """The stimuli of given data for inputs of these shapes; what of them has labels is scored too."""
     given, names = given_labelled(options, class_names(options, told))
     if len(inputs) > 1:
-        _refuse_for_several(options, len(inputs))
+        refuse_for_several(options, len(inputs))
         stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0)), None
         how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
     else:
         (shape,) = inputs.values()
         how = preprocessing(options, shape, told, network)
         stimuli = open_source(given, shape, how)
-        pictures = is_folder(given)
+        pictures = given.is_folder
         order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
         pixels = PixelMap(*how.slopes(shape[0]), order) if pictures else None
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
@@ -285,24 +294,11 @@ def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told
     known = stimuli.labels >= 0
     if known.all():
         sets["Test"] = stimuli
-    elif known.any() and is_folder(given):
+    elif known.any() and given.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
     return DataSet(
         sets, names, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how), pixels=pixels
     )
-
-
-def _refuse_for_several(options: LoadOptions, inputs: int) -> None:
-    """Raises E417 for a way to prepare pictures, which the data of a network with several inputs are not."""
-    plain, words = LoadOptions(), ("scale", "mean", "std", "resize", "crop", "bgr", "layout")
-    given = [f"-{word}" for word in words if getattr(options, word) != getattr(plain, word)]
-    if given:
-        raise N2D2Error(
-            "E417",
-            f"{', '.join(given)} cannot be applied: the network has {inputs} inputs",
-            where="-calib-data",
-            remedy="give arrays as the network takes them, in the order (N, C, H, W)",
-        )
 
 
 def _origin(how: Preprocessing) -> str:

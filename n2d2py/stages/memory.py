@@ -55,11 +55,10 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
     else:
         plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
-    tensors = sum(t.bytes for t in problem.tensors.values())
     log.notice(
         "memory: %s bytes for %s bytes of tensors (%s%s), checked",
         f"{plan.arena_bytes:,}",
-        f"{tensors:,}",
+        f"{problem.tensor_bytes:,}",
         plan.options.get("MemoryMode", plan.strategy),
         _bound_text(plan),
     )

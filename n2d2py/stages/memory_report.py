@@ -75,9 +75,8 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
         )
         for mode in MODES
     ]
-    tensors = list(problem.tensors.values())
     head = (
-        f"{graph.name}: {len(problem.ops)} layers, {len(tensors)} tensors of {sum(t.bytes for t in tensors):,} "
+        f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} "
         f"bytes, {abs(bits)}-bit elements\n"
     )
     titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
