@@ -413,6 +413,15 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.sequential",
     ),
     Option("no-unsigned", "flag", False, "no unsigned activations", _QUANT, field="quantization.unsigned", sets=False),
+    Option(
+        "no-zero-points",
+        "flag",
+        False,
+        "symmetric ranges for all activations with negative values",
+        _QUANT,
+        field="quantization.zero_points",
+        sets=False,
+    ),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT, field="calibration.equalize", sets=False),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR", field="folder"),
     Option(
@@ -599,6 +608,7 @@ _OF_INTEGERS = (
     "no-mixed-precision",
     "sequential-calibration",
     "no-unsigned",
+    "no-zero-points",
     "no-cle",
     "calib-reload",
 )

@@ -37,6 +37,16 @@ class NumType:
         return 2 ** (self.bits - 1) - 1 if self.signed else 2**self.bits - 1
 
     @property
+    def reach(self) -> float:
+        """Largest magnitude of a real number that the integers stand for."""
+        return self.scale * max(self.qmax - self.zero_point, self.zero_point - self.qmin)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Least and largest real number that the integers stand for."""
+        return self.scale * (self.qmin - self.zero_point), self.scale * (self.qmax - self.zero_point)
+
+    @property
     def bytes(self) -> int:
         """Bytes of one element in the exported project."""
         return self.bits // 8

@@ -37,9 +37,13 @@ class QuantTensor:
         return int(np.prod(self.shape[1:], dtype=np.int64)) * self.type.bytes
 
 
-def _requantized(acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1) -> np.ndarray:
-    low, high = (limit - kind.zero_point for limit in limits)
-    return (rescale.apply(acc, low, high, axis) + kind.zero_point).astype(kind.dtype)
+def _requantized(
+    acc: np.ndarray, rescale: Rescale, limits: tuple[int, int], kind: NumType, axis: int = 1, zero: int | None = None
+) -> np.ndarray:
+    """`zero`: what is added after the rescale, the zero point of `kind` if None."""
+    zero = kind.zero_point if zero is None else zero
+    low, high = (limit - zero for limit in limits)
+    return (rescale.apply(acc, low, high, axis) + zero).astype(kind.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +90,7 @@ class QuantNode(Generic[OpT]):
         bound: largest magnitude that any partial sum of the accumulator can reach.
         activation: only in float layers; in integer layers it is part of `clamp` or of the form.
         residual: a sum with the last input that the layer does too; rescale, clamp and bound are those before it.
+        zero_in_bias: whether the bias holds the zero point of the result too, so that the rescale gives stored integers.
     """
 
     name: str
@@ -100,6 +105,7 @@ class QuantNode(Generic[OpT]):
     location: Location | None = None
     source: list[str] = field(default_factory=list)
     residual: ResidualAdd | None = None
+    zero_in_bias: bool = False
 
     @property
     def output(self) -> str:
@@ -142,9 +148,9 @@ class QuantNode(Generic[OpT]):
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
-        The zero point is added after rounding.
+        The zero point is added after rounding, unless the accumulator has it.
         """
-        return _requantized(acc, self.rescaling, self.limits, kind, axis)
+        return _requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
 
 
 @dataclass
@@ -230,6 +236,7 @@ class QuantGraph:
                     "clamp": list(n.clamp) if n.clamp else None,
                     "bound": int(n.bound),
                     **({"residual": n.residual.layer} if n.residual else {}),
+                    **({"zero_in_bias": True} if n.zero_in_bias else {}),
                 }
                 for n in self.nodes
             ],

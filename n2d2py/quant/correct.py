@@ -47,7 +47,7 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
             for name in refinable[node.output]:
                 types.types[name] = kind
                 typed.tensors[name] = replace(typed.tensors[name], type=kind)
-            types.thresholds[node.output] = kind.scale * kind.qmax
+            types.thresholds[node.output] = kind.reach
         layer = layer_types(graph, node, types, options)
         try:
             layers[node.name] = _corrected(node, layer, run) if layer else _advanced(node, form_layer(node, None), run)

@@ -6,7 +6,7 @@ multiply its integers, for sums of 16-bit integers take more time; else the call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.ranges import ZERO_POINT_GAIN, interval_type
 from n2d2py.quant.widths import asked_bits
 
 __all__ = ["CoarseJoin", "fill_values", "type_concats", "warn_of_coarse_joins", "with_fills"]
@@ -106,7 +107,7 @@ def type_concats(
         held = [tensor for tensor, origin in source.items() if origin == node.output]
         reaches: dict[str, float] = {}
         for origin in origins:
-            reaches.update(parts.get(origin) or {origin: types[origin].scale * types[origin].qmax})
+            reaches.update(parts.get(origin) or {origin: types[origin].reach})
         parts[node.output] = reaches
         reach = max(reaches.values())
         finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
@@ -114,15 +115,32 @@ def type_concats(
         kind = NumType(asked or (16 if node.output in options.wide else options.bits), node.output not in positive)
         if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
             kind = replace(kind, bits=16)
-        types[node.output] = kind.with_scale(reach / kind.qmax)
+        kind = _joined(kind.with_scale(reach / kind.qmax), [types[origin] for origin in origins], graph, held, options)
+        types[node.output] = kind
         if _is_coarse(kind, finest / reach):
             coarse.append(_coarse(node, kind, reaches, zero))
         for origin in origins:
-            near = types[origin].scale * types[origin].qmax >= _JOIN_RATIO * reach
+            near = _extent(types[origin]) >= _JOIN_RATIO * _extent(kind)
             same = (types[origin].bits, types[origin].signed) == (kind.bits, kind.signed)
             if near and same and origin not in graph.inputs:
-                types[origin] = types[node.output]
+                types[origin] = kind
     return coarse
+
+
+def _extent(kind: NumType) -> float:
+    low, high = kind.interval
+    return high - low
+
+
+def _joined(symmetric: NumType, parts: Sequence[NumType], graph: Graph, held: Sequence[str], options: QuantOptions) -> NumType:
+    """The type of a Concat of these parts: with a zero point where the steps become clearly finer, else symmetric."""
+    fixed = any(name in graph.outputs for name in held) or any(
+        isinstance(reader.op, Deconv) for name in held for reader in graph.consumers(name)
+    )
+    if fixed or not (options.unsigned and options.zero_points and symmetric.signed and symmetric.bits == 8):
+        return symmetric
+    shifted = interval_type(8, min(kind.interval[0] for kind in parts), max(kind.interval[1] for kind in parts))
+    return shifted if shifted.scale**2 < ZERO_POINT_GAIN * symmetric.scale**2 else symmetric
 
 
 def _is_coarse(kind: NumType, share: float) -> bool:

@@ -95,9 +95,10 @@ class LayerwiseRun:
         return list(ordered_map(run, self._parts))
 
     def advance(self, node: Node, typed: QuantNode) -> np.ndarray | None:
-        """Computes the outputs of the next layer; of a layer with a bias, the mean error of each output channel (C).
+        """Computes the outputs of the next layer; of a layer with a bias, the error of each output channel (C) to expect.
 
-        Only values count that neither the activation nor the integers clip.
+        It is the mean over values that neither the activation nor the integers clip, times 1 - v / mean^2, not below 0: v is
+        the variance of the mean as the stimuli differ, so that few stimuli, or such that disagree, correct less.
         """
         biased = "bias" in node.params and typed.clamp is not None
 
@@ -113,8 +114,7 @@ class LayerwiseRun:
         if not biased:
             return None
         sums, counts = zip(*found, strict=True)
-        total, count = np.sum(sums, axis=0), np.sum(counts, axis=0)
-        return np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
+        return expected_error(np.concatenate(sums), np.concatenate(counts))
 
     def redo(self, typed: QuantNode) -> None:
         """Computes the integers of the layer just advanced over once more, from another form of it."""
@@ -136,11 +136,27 @@ class LayerwiseRun:
         part.stored.update(zip(typed.outputs, results, strict=True))
 
     def _errors(self, part: _Part, node: Node, typed: QuantNode) -> tuple[np.ndarray, np.ndarray]:
-        """(sum of real minus restored, number of values) by output channel, over values that are not clipped."""
+        """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
         low, high = typed.limits
         shape = (real.shape[0], real.shape[1], -1)
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
-        return error.sum(axis=(0, 2), dtype=np.float64), inside.sum(axis=(0, 2))
+        return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+
+
+def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Mean error of each channel (C), drawn towards 0 as far as the stimuli leave it uncertain.
+
+    `sums` and `counts` (n, C): of the errors of each stimulus, and of how many values they are. A channel of few values, and
+    every channel of a single stimulus, gets 0. The factor is that of a shrinkage estimator (W. James and C. Stein, 1961).
+    """
+    stimuli, total, count = len(sums), sums.sum(axis=0), counts.sum(axis=0)
+    mean = np.divide(total, count, out=np.zeros_like(total), where=count > _FEW)
+    if stimuli < 2:
+        return np.zeros_like(mean)
+    spread = np.square(sums - mean * counts).sum(axis=0) * stimuli / (stimuli - 1)
+    variance = np.divide(spread, np.square(count, dtype=np.float64), out=np.zeros_like(total), where=count > _FEW)
+    share = np.divide(variance, np.square(mean), out=np.ones_like(mean), where=mean != 0)
+    return mean * np.maximum(0.0, 1.0 - share)

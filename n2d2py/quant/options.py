@@ -31,6 +31,8 @@ class QuantOptions:
         sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
         reduce_range: `-wt-reduce-range`; weights so small that products of bytes fit 16 bits.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
+        zero_points: False with `-no-zero-points`; unsigned activations with a zero point where that makes a
+            smaller error; only where `unsigned` allows it.
     """
 
     bits: int = 8
@@ -50,6 +52,7 @@ class QuantOptions:
     wide_joins: bool = True
     sequential: bool = False
     reduce_range: bool = False
+    zero_points: bool = True
 
     @property
     def needs_samples(self) -> bool:

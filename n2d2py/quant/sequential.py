@@ -59,7 +59,8 @@ def refined_type(node: Node, kind: NumType, pairs: list[tuple[np.ndarray, np.nda
     exact, reached = exact[::every].astype(np.float64), reached[::every].astype(np.float64)
 
     def error(candidate: NumType) -> float:
-        steps = np.clip(np.rint(reached / candidate.scale), candidate.qmin, candidate.qmax)
+        low, high = candidate.qmin - candidate.zero_point, candidate.qmax - candidate.zero_point
+        steps = np.clip(np.rint(reached / candidate.scale), low, high)
         return float(np.mean((steps * candidate.scale - exact) ** 2))
 
     first = error(kind)

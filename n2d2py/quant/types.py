@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import ChannelClip
+from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import width
 
 __all__ = ["TensorTypes", "calibrated_tensors", "choose_types", "nonnegative_tensors", "shared_tensors"]
 
+_HEADROOM = 2.0
+"""Range of a tensor of 16 bits, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
+
 
 @dataclass(frozen=True)
 class TensorTypes:
-    """types: number type of each tensor; thresholds: real clipping threshold of the calibrated ones.
+    """types: number type of each tensor; thresholds: largest real magnitude that the calibrated ones hold.
 
     `coarse` are the Concats and the fill values whose integers are too coarse for what they hold.
     """
@@ -101,6 +109,40 @@ def _measured(graph: Graph, name: str) -> str:
     return name
 
 
+def _readers(graph: Graph, source: dict[str, str]) -> dict[str, list[Node]]:
+    """By the tensor that some layer computes, the layers that compute with its integers."""
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        if not _moves(node):
+            for origin in dict.fromkeys(source[name] for name in node.inputs if name in source):
+                found.setdefault(origin, []).append(node)
+    return found
+
+
+def _clipped_reach(producer: Node | None) -> float:
+    """The largest output that the rectifier of a layer lets through."""
+    activation = producer.activation if producer is not None else None
+    if isinstance(activation, ChannelClip):
+        return min(activation.highs)
+    return max(abs(activation.low), abs(activation.high)) if isinstance(activation, Clip) else np.inf
+
+
+def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
+    """The type of 8 bits of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
+    if options.act_clipping != "MSE" or symmetric.bits != 8:
+        return symmetric
+    functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
+    counts = Counts.of(histogram, functions if len(functions) == len(readers) else ())
+    if counts.readers:
+        symmetric = symmetric.with_scale(least_error_reach(counts, symmetric) / symmetric.qmax)
+    if not (options.unsigned and options.zero_points and symmetric.signed) or any(
+        isinstance(node.op, Deconv) for node in readers
+    ):
+        return symmetric
+    shifted = least_error_interval(counts, symmetric.bits)
+    return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
+
+
 def choose_types(
     graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None], options: QuantOptions
 ) -> TensorTypes:
@@ -120,6 +162,7 @@ def choose_types(
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     thresholds: dict[str, float] = {}
     padding, coarse = fill_values(graph, source), []
+    readers = _readers(graph, source)
     for name in dict.fromkeys(source.values()):
         producer = graph.producer(name)
         if name in real:
@@ -130,19 +173,25 @@ def choose_types(
         signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
         known = ranges.get(name)
         kind = NumType(width(graph, name, source, final, histograms, known, options), signed)
+        histogram = histograms[_measured(graph, name)]
+        edge = name in final or name in graph.inputs
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
+        elif kind.bits == 16:
+            threshold = _HEADROOM * histogram.largest or 1.0
         else:
-            plain = name in final or name in graph.inputs
-            threshold = activation_threshold(
-                histograms[_measured(graph, name)], "None" if plain else options.act_clipping, kind.qmax, options.quantile
-            )
-        if producer is not None and isinstance(producer.activation, ChannelClip):
-            threshold = min(threshold, *producer.activation.highs)
+            threshold = activation_threshold(histogram, "None" if edge else options.act_clipping, kind.qmax, options.quantile)
+        threshold = min(threshold, _clipped_reach(producer))
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
-        thresholds[name] = threshold
         types[name] = kind.with_scale(threshold / kind.qmax)
+        if (
+            known is None
+            and not (edge or padding.get(name) or (producer and isinstance(producer.activation, ChannelClip)))
+            and histogram.largest
+        ):
+            types[name] = _least_error_type(histogram, types[name], readers.get(name, ()), options)
+        thresholds[name] = types[name].reach
     zero = {name for name, histogram in histograms.items() if histogram.largest == 0}
     coarse += type_concats(graph, source, types, positive, zero, options)
     for name, origin in source.items():

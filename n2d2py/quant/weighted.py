@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import FloatRescale, FractionRescale
+from n2d2py.arithmetic import FloatRescale, FractionRescale, Rescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
@@ -52,6 +53,7 @@ class WeightedQuantizer(Quantizer):
         return _file_weights(node)
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        """The zero point z of the output is in b_q too, as round(z / factor): an error of at most half a unit of the sum."""
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
@@ -89,8 +91,11 @@ class WeightedQuantizer(Quantizer):
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums
-        form = _form(result.weights, bias, result.bound)
-        return formed(node, form, activation_clamp(node, types.output), rescale, result.bound)
+        zeros = _zeros(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
+        bound = result.bound + int(zeros.max(initial=0))
+        form = _form(result.weights, bias + zeros, bound)
+        made = formed(node, form, activation_clamp(node, types.output), rescale, bound)
+        return replace(made, zero_in_bias=bool(zeros.any()))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """As `quantize`, with the input's zero point in b_q; what b_q leaves is a fraction of the sum."""
@@ -120,6 +125,13 @@ class WeightedQuantizer(Quantizer):
             return None
         shape = self.weight_shape(node, types)
         return None if shape is None else np.arange(np.prod(shape)).reshape(shape).transpose(1, 2, 0).reshape(-1)
+
+
+def _zeros(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
+    """What a zero point is in units of the accumulators (O); zeros where one of them is beyond `limit`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        real = np.rint(zero_point / np.broadcast_to(rescale.effective(), outputs))
+    return real.astype(np.int64) if np.all(real <= limit) else np.zeros(outputs, np.int64)
 
 
 def _form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:

@@ -154,6 +154,8 @@ def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
         "bound": int(node.bound),
         "activation": _pack(node.activation, arrays),
     }
+    if node.zero_in_bias:
+        entry["zero_in_bias"] = True
     if node.residual is not None:
         added = _fields(node.residual)
         entry["residual"] = {
@@ -198,4 +200,5 @@ def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantN
         entry["bound"],
         _unpack(entry["activation"], arrays),
         residual=_unpack_residual(entry["residual"], arrays) if "residual" in entry else None,
+        zero_in_bias=entry.get("zero_in_bias", False),
     )

@@ -131,6 +131,7 @@ class QuantizationOptions:
         mixed: whether single activations get 16 bits; None: by the quality.
         sequential: whether ranges are chosen again on the integers of the layers before.
         unsigned: whether tensors without negative values are unsigned.
+        zero_points: whether 8-bit tensors whose range is far from symmetric have a zero point; only with `unsigned`.
     """
 
     bits: int = 8
@@ -146,6 +147,7 @@ class QuantizationOptions:
     mixed: bool | None = None
     sequential: bool = False
     unsigned: bool = True
+    zero_points: bool = True
 
     @property
     def integer(self) -> bool:
@@ -289,4 +291,5 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
         wide_joins=wanted.wide_joins,
         sequential=chosen.sequential,
         reduce_range=chosen.reduce_range or wanted.reduce_range,
+        zero_points=chosen.zero_points,
     )

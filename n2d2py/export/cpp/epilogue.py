@@ -30,7 +30,7 @@ def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = T
     rescale, suffix = (node.rescale, "") if only is None else (node.rescale.only(only), str(only))
     factor = _rescale(layer, selection or layer.portable, rescale, node.bound, suffix)
     kind = layer.output if node.residual is None else node.residual.type
-    stored = _requantized(kind, factor, _clamp(layer), centred)
+    stored = _requantized(kind, factor, _clamp(layer), centred and not node.zero_in_bias)
     return stored if node.residual is None else _added(layer, node.residual, stored)
 
 

@@ -1,0 +1,231 @@
+"""Ranges of activations: zero points where they make the error smaller, ranges for what reads the tensor, headroom of 16 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.arithmetic import NumType
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.functions import Clip
+from n2d2py.passes import fuse
+from n2d2py.quant.calibration import observe, prepare, quantize_observed
+from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.layerwise import expected_error
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.ranges import Counts, interval_type, least_error_interval, least_error_reach
+from n2d2py.quant.simulator import quantize_inputs, simulate
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """x times its logistic function."""
+    return x / (1 + np.exp(-x))
+
+
+def histogram_of(values: np.ndarray) -> Histogram:
+    histogram = Histogram()
+    histogram.add(values.astype(np.float32))
+    return histogram
+
+
+# ---- types of intervals -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "low, high", [(-0.278, 7.3), (-3.0, 3.0), (0.0, 5.0), (-2.0, 0.0), (-1e-7, 1.0), (-1.0, 1e-7), (-5e-3, 3e4)]
+)
+def test_an_interval_is_covered_and_zero_is_exact(low, high):
+    kind = interval_type(8, low, high)
+    lowest, highest = kind.interval
+    assert 0 <= kind.zero_point <= 255 and not kind.signed
+    assert kind.dequantize(kind.quantize(np.zeros(1)))[0] == 0
+    slack = kind.scale / 2 if kind.zero_point in (0, 255) else 1e-12  # an end of less than half a step is rounded away
+    assert lowest <= low + slack and highest >= high - slack
+    assert highest - lowest <= (high - low) * 1.05 + 1e-12
+
+
+def test_the_interval_of_least_error_is_near_that_of_a_full_search():
+    values = silu(np.random.default_rng(0).normal(0, 2, 20_000))
+    counts = Counts.of(histogram_of(values))
+    found = least_error_interval(counts, 8)
+    full = min(
+        counts.error(interval_type(8, low, high))
+        for low in np.linspace(counts.low / 8, counts.low, 24)
+        for high in np.linspace(counts.high / 8, counts.high, 96)
+    )
+    assert counts.error(found) <= 1.02 * full
+    symmetric = NumType(8)
+    best = symmetric.with_scale(least_error_reach(counts, symmetric) / 127)
+    assert counts.error(found) < 0.35 * counts.error(best)
+
+
+def test_counts_measure_the_error_of_the_values_themselves():
+    values = np.random.default_rng(1).normal(1, 2, 5_000).astype(np.float32)
+    kind = interval_type(8, -4.0, 6.0)
+    real = np.square(values - kind.dequantize(kind.quantize(values)).astype(np.float64)).sum()
+    assert Counts.of(histogram_of(values)).error(kind) == pytest.approx(real, rel=0.02)
+
+
+def test_what_the_reading_function_hardly_sees_is_clipped():
+    values = np.random.default_rng(2).normal(-2, 6, 20_000)
+    plain = least_error_interval(Counts.of(histogram_of(values)), 8)
+    for_silu = least_error_interval(Counts.of(histogram_of(values), [silu]), 8)
+    assert plain.interval[0] < -15  # Gaussian values reach -25
+    assert -9 < for_silu.interval[0] < -3  # below, SiLU is nearly 0
+    kept, lost = (silu(kind.dequantize(kind.quantize(values)).astype(np.float64)) - silu(values) for kind in (for_silu, plain))
+    assert np.square(kept).sum() < 0.5 * np.square(lost).sum()
+    rectified = least_error_interval(Counts.of(histogram_of(values), [Clip(0.0)]), 8)
+    assert rectified.zero_point == 0
+
+
+# ---- networks -----------------------------------------------------------------------------------------
+READERS = {
+    "conv": [("Conv", ["s", "w3"], {"pads": [1, 1, 1, 1]})],
+    "strided": [("Conv", ["s", "w3"], {"pads": [1, 1, 0, 0], "strides": [2, 2]})],
+    "depthwise": [("Conv", ["s", "d3"], {"pads": [1, 1, 1, 1], "group": 4})],
+    "transposed": [("ConvTranspose", ["s", "t2"], {"strides": [2, 2]})],
+    "fully connected": [("Flatten", ["s"], {}), ("Gemm", ["", "f"], {})],
+    "max pool": [("MaxPool", ["s"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]})],
+    "average pool": [("AveragePool", ["s"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1})],
+    "average of what is inside": [("AveragePool", ["s"], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]})],
+    "global average": [("GlobalAveragePool", ["s"], {})],
+    "sum": [("Add", ["s", "c"], {})],
+    "sum of it twice": [("Add", ["s", "s"], {})],
+    "product": [("Mul", ["s", "c"], {})],
+    "largest": [("Max", ["s", "c"], {})],
+    "concatenation": [("Concat", ["s", "c"], {"axis": 1})],
+    "concatenation with it": [("Concat", ["s", "s"], {"axis": 1})],
+    "nearest": [
+        (
+            "Resize",
+            ["s", "", "scales"],
+            {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+        )
+    ],
+    "bilinear": [("Resize", ["s", "", "scales"], {"mode": "linear", "coordinate_transformation_mode": "half_pixel"})],
+    "padding": [("Pad", ["s", "pads"], {}), ("Conv", ["", "w3"], {})],
+    "reflected": [("Pad", ["s", "pads"], {"mode": "reflect"})],
+    "slice": [("Slice", ["s", "starts", "ends"], {})],
+    "transposition": [("Transpose", ["s"], {"perm": [0, 1, 3, 2]})],
+    "reshape": [("Reshape", ["s", "shape"], {}), ("Conv", ["", "w1"], {})],
+    "depth to space": [("DepthToSpace", ["s"], {"blocksize": 2})],
+    "space to depth": [("SpaceToDepth", ["s"], {"blocksize": 2})],
+    "function": [("Tanh", ["s"], {})],
+    "softmax": [("Softmax", ["s"], {"axis": 1}), ("Conv", ["", "w3"], {})],
+    "normalization": [("LRN", ["s"], {"size": 3, "alpha": 0.5})],
+    "mean of channels": [("ReduceMean", ["s"], {"axes": [1], "keepdims": 1})],
+}
+
+
+def network(reader: list) -> bytes:
+    """x (4, 8, 8) -> 1x1 convolution c -> SiLU s -> reader, as an ONNX file."""
+    generator = np.random.default_rng(4)
+    arrays = {
+        "w0": generator.normal(0, 1.2, (4, 4, 1, 1)),
+        "w1": generator.normal(0, 0.5, (4, 1, 1, 1)),
+        "w3": generator.normal(0, 0.3, (4, 4, 3, 3)),
+        "d3": generator.normal(0, 0.5, (4, 1, 3, 3)),
+        "t2": generator.normal(0, 0.5, (4, 4, 2, 2)),
+        "f": generator.normal(0, 0.1, (256, 5)),
+        "scales": np.array([1, 1, 2, 2]),
+    }
+    indices = {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "starts": [0, 1, 2, 0], "ends": [1, 3, 8, 5], "shape": [1, 1, 16, 16]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c"]),
+        helper.make_node("Sigmoid", ["c"], ["g"]),
+        helper.make_node("Mul", ["c", "g"], ["s"]),
+    ]
+    last = "s"
+    for index, (kind, inputs, attributes) in enumerate(reader):
+        given = [last if name == "" and position == 0 else name for position, name in enumerate(inputs)]
+        last = f"r{index}" if index + 1 < len(reader) else "y"
+        nodes.append(helper.make_node(kind, given, [last], **attributes))
+    used = {name for node in nodes for name in node.input}
+    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in arrays.items() if name in used]
+    constants += [numpy_helper.from_array(np.array(a, np.int64), name) for name, a in indices.items() if name in used]
+    graph = helper.make_graph(
+        nodes,
+        "readers",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+
+
+def quantized(file: bytes, stimuli: np.ndarray, tmp_path, options: QuantOptions):
+    """The integer network of a file, calibrated on `stimuli` (N, C, H, W)."""
+    path = tmp_path / "readers.onnx"
+    path.write_bytes(file)
+    graph = prepare(fuse(import_onnx(path), integer=True)[0], True, True)
+    batches = [stimuli]
+    graph, _ = quantize_observed(observe(graph, batches, batches, {}, False, ""), options)
+    return graph
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_of_a_tensor_with_a_zero_point_is_right(name, tmp_path):
+    """The referee is ONNX Runtime on the float file: a reader that forgot the zero point would be far off."""
+    file = network(READERS[name])
+    x = np.random.default_rng(5).normal(0, 1.5, (32, 4, 8, 8)).astype(np.float32)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    real = np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x])
+    found = {}
+    for zero_points in (True, False):
+        graph = quantized(file, x, tmp_path, QuantOptions(zero_points=zero_points, output_bits=16))
+        stored = simulate(graph, quantize_inputs(graph, [x]))
+        (output,) = graph.outputs
+        reached = graph.type(output).dequantize(stored[output]).reshape(real.shape).astype(np.float64)
+        found[zero_points] = 10 * np.log10(np.square(real, dtype=np.float64).sum() / np.square(reached - real).sum())
+        shifted = [tensor.name for tensor in graph.tensors.values() if tensor.type.zero_point]
+        assert bool(shifted) == zero_points, shifted
+    assert found[True] > max(28.0, found[False] - 1.0), found
+
+
+def test_without_unsigned_types_there_are_no_zero_points(tmp_path):
+    x = np.random.default_rng(5).normal(0, 1.5, (8, 4, 8, 8)).astype(np.float32)
+    graph = quantized(network(READERS["conv"]), x, tmp_path, QuantOptions(unsigned=False))
+    assert all(tensor.type.signed and not tensor.type.zero_point for tensor in graph.tensors.values())
+
+
+def test_only_a_transposed_convolution_keeps_what_it_reads_symmetric(tmp_path):
+    x = np.random.default_rng(5).normal(0, 1.5, (8, 4, 8, 8)).astype(np.float32)
+    for name, shifted in (("conv", True), ("transposed", False)):
+        graph = quantized(network(READERS[name]), x, tmp_path, QuantOptions())
+        (reader,) = [node for node in graph.nodes if node.op.kind in ("Conv", "Deconv") and node.name == "y"]
+        assert bool(graph.type(reader.inputs[0]).zero_point) == shifted
+
+
+def test_sixteen_bits_hold_twice_what_calibration_saw(tmp_path):
+    x = np.random.default_rng(6).normal(0, 1, (8, 4, 8, 8)).astype(np.float32)
+    graph = quantized(network(READERS["conv"]), x, tmp_path, QuantOptions(bits=16))
+    assert graph.type("x").reach == pytest.approx(2 * np.abs(x).max(), rel=1e-6)
+    stored = simulate(graph, quantize_inputs(graph, [1.9 * x]))["y"]
+    assert np.abs(stored.astype(np.int64)).max() < 32767
+
+
+# ---- expected errors ----------------------------------------------------------------------------------
+def test_an_error_that_stimuli_agree_on_is_corrected_and_chance_is_not():
+    generator = np.random.default_rng(7)
+    counts = np.full((40, 3), 50)
+    means = np.stack([0.5 + 0.01 * generator.normal(size=40), 0.5 * generator.normal(size=40), np.zeros(40)], axis=1)
+    found = expected_error(means * counts, counts)
+    plain = means.mean(axis=0)
+    assert found[0] == pytest.approx(plain[0], rel=1e-3)
+    assert abs(found[1]) < 0.5 * abs(plain[1]) and found[2] == 0
+
+
+def test_one_stimulus_or_few_values_correct_nothing():
+    assert not expected_error(np.array([[5.0, 3.0]]), np.array([[100, 100]])).any()
+    assert not expected_error(np.array([[5.0], [5.0]]), np.array([[5], [5]])).any()
+    assert not expected_error(np.zeros((4, 2)), np.zeros((4, 2), np.int64)).any()
+
+
+def test_the_correction_generalises_better_than_the_plain_mean():
+    """Over many draws the shrunken mean is nearer to the true error than the mean itself, where errors are small."""
+    generator = np.random.default_rng(8)
+    true = 0.05 * generator.normal(size=500)
+    means = true + 0.3 * generator.normal(size=(8, 500))
+    counts = np.full((8, 500), 64)
+    found, plain = expected_error(means * counts, counts), means.mean(axis=0)
+    assert np.square(found - true).sum() < 0.75 * np.square(plain - true).sum()
