@@ -230,6 +230,13 @@ class Graph:
         self.tensors.pop(old, None)
         self.aliases[old] = new
 
+    def fresh_name(self, name: str) -> str:
+        """`name`, with underscores behind it until no tensor and no layer has it."""
+        taken = set(self.tensors) | {node.name for node in self.nodes}
+        while name in taken:
+            name += "_"
+        return name
+
     def absorb(self, node: Node, consumer: Node) -> None:
         """`node` takes over the output of its sole reader `consumer`, which disappears.
 

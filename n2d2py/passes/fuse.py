@@ -10,9 +10,11 @@ from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.fuse_pool_sum import FusePoolSum
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
+from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
@@ -53,7 +55,7 @@ def passes(*, integer: bool) -> list[Pass]:
         FuseActivation(),
         ConvToFc(),
     ]
-    return order + [DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
+    return order + [FuseGate(), MatMulToConv(), DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
 
 
 def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:

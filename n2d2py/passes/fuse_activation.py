@@ -137,17 +137,10 @@ class SplitActivation(Pass):
     def rewrite(self, graph: Graph, node: Node, found: Function) -> str:
         result = node.output
         shape = graph.shape(result)
-        linear, name = _fresh(graph, f"{result}_linear"), _fresh(graph, f"{node.name}_activation")
+        linear, name = graph.fresh_name(f"{result}_linear"), graph.fresh_name(f"{node.name}_activation")
         node.outputs, node.activation = [linear], None
         graph.tensors[linear] = type(graph.tensors[result])(linear, shape)
         del graph.tensors[result]
         graph.add(Node(name, Activation(found), [linear], [result], location=node.location), at=graph.nodes.index(node) + 1)
         graph.precisions[name] = graph.precision(node)
         return f"{found.kind} made the layer {name}"
-
-
-def _fresh(graph: Graph, name: str) -> str:
-    taken = {node.name for node in graph.nodes} | set(graph.tensors)
-    while name in taken:
-        name += "_"
-    return name

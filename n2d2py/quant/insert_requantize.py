@@ -110,26 +110,19 @@ def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType 
 def _behind(graph: Graph, node: Node, kind: NumType) -> None:
     """A Quantize that keeps the tensor's name; what the layer gives is called after it, with "_real"."""
     tensor = node.output
-    shape, real = graph.shape(tensor), _fresh(graph, f"{tensor}_real")
+    shape, real = graph.shape(tensor), graph.fresh_name(f"{tensor}_real")
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
     graph.add(
-        Node(_fresh(graph, f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
+        Node(graph.fresh_name(f"{node.name}_quantized"), Quantize(kind), [real], [tensor], location=node.location),
         at=graph.nodes.index(node) + 1,
     )
 
 
 def _insert(graph: Graph, tensor: str, kind: NumType, before: Node) -> str:
-    name = _fresh(graph, f"{tensor}_quantized")
+    name = graph.fresh_name(f"{tensor}_quantized")
     graph.add(Node(name, Quantize(kind), [tensor], [name], location=before.location), at=graph.nodes.index(before))
-    return name
-
-
-def _fresh(graph: Graph, name: str) -> str:
-    taken = set(graph.tensors) | {node.name for node in graph.nodes}
-    while name in taken:
-        name += "_"
     return name
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from n2d2py.graph import Graph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, Function, Gelu, HardSigmoid, HardSwish
 
 __all__ = ["gated", "merged_gain"]
@@ -64,7 +65,8 @@ def _scaled(graph: Graph, tensor: str) -> tuple[str, float, float]:
         weights, bias = producer.params["weights"], producer.params["bias"]
         if (weights == weights[0]).all() and (bias == bias[0]).all():
             return producer.inputs[0], float(weights[0]), float(bias[0])
-    return tensor, 1.0, 0.0
+    found = None if producer is None else scale_and_shift(producer)
+    return (tensor, 1.0, 0.0) if producer is None or found is None else (producer.inputs[0], *found)
 
 
 def _applied(graph: Graph, tensor: str) -> tuple[str, Function | None]:

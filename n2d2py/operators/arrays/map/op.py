@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
@@ -180,3 +181,24 @@ class ArrayMap(ArrayOp):
 
 
 memory_access("ArrayMap")(whole)
+
+
+def scale_and_shift(node: Node) -> tuple[float, float] | None:
+    """(g, s) of an ArrayMap that computes g * x + s of its only input with one constant; None for any other layer."""
+    op = node.op
+    if not isinstance(op, ArrayMap) or node.activation is not None or op.result or sorted(op.slots) != [-1, 0]:
+        return None
+    index = op.slots.index(-1)
+    constant = node.params[f"operand{index}"].reshape(-1)
+    if constant.size != 1 or op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
+        return None
+    value = float(constant[0])
+    if op.function == "Mul":
+        return value, 0.0
+    if op.function == "Div" and index == 1 and value:
+        return 1 / value, 0.0
+    if op.function == "Add":
+        return 1.0, value
+    if op.function == "Sub":
+        return (1.0, -value) if index == 1 else (-1.0, value)
+    return None

@@ -1,0 +1,90 @@
+"""A matrix product with constant weights is a convolution of 1x1 over rows as pixels: what torch's Linear becomes.
+
+    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  ToChannelsLast(Conv(FromChannelsLast(x))), weights (N, K, 1, 1)
+    ... and an ArrayMap Add of a constant (N) behind it  =>  its bias
+
+So it has the integers, the corrections and the kernels of convolutions; the views cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.quantize import Quantize
+from n2d2py.passes.base import Match, Pass
+
+__all__ = ["MatMulToConv", "Product"]
+
+
+@dataclass(frozen=True)
+class Product:
+    """Weights (K, N) of a product, and the layer that adds a constant (N) to its rows, if any."""
+
+    weights: np.ndarray
+    added: Node | None
+    bias: np.ndarray | None
+
+
+class MatMulToConv(Pass):
+    """ArrayMatMul with constant weights => Conv 1x1; not in networks that come quantized, whose layers have their own rules."""
+
+    name = "matmul-to-conv"
+    summary = "matrix products with constant weights turned into 1x1 convolutions"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or node.activation is not None:
+            return None
+        if graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+            return Match.no("it computes in integers of the file")
+        if prod(op.right[:-2]) != 1 or op.left[-2] * prod(op.left[:-2]) == 1:
+            return Match.no(
+                "it has a matrix for each of several products" if prod(op.right[:-2]) != 1 else "it has a single row"
+            )
+        added = graph.sole_consumer(node.output)
+        bias = None if added is None or node.output in graph.outputs else _bias(added, op.right[-1])
+        weights = node.params["operand1"].reshape(op.right[-2:])
+        return Match(Product(weights, added if bias is not None else None, bias))
+
+    def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
+        depth, width = found.weights.shape
+        if found.added is not None:
+            graph.absorb(node, found.added)
+        at, (source,), output = graph.nodes.index(node), node.inputs, node.output
+        rows = graph.shape(output)[1] // width
+        image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
+        graph.tensors[image] = Tensor(image, (1, depth, 1, rows))
+        graph.tensors[result] = Tensor(result, (1, width, 1, rows))
+        node.op = Conv()
+        node.params = {
+            "weights": np.ascontiguousarray(found.weights.T.reshape(width, depth, 1, 1)),
+            "bias": np.zeros(width, found.weights.dtype) if found.bias is None else found.bias.astype(found.weights.dtype),
+        }
+        node.inputs, node.outputs = [image], [result]
+        views = (
+            Node(image, FromChannelsLast(depth), [source], [image], location=node.location, helper=True),
+            Node(f"{result}_view", ToChannelsLast(), [result], [output], location=node.location, helper=True),
+        )
+        graph.nodes[at : at + 1] = [views[0], node, views[1]]
+        return f"product of {rows} rows turned into a Conv of 1x1" + (
+            f", with {found.added.name} as bias" if found.added else ""
+        )
+
+
+def _bias(added: Node, width: int) -> np.ndarray | None:
+    """The constant (N) that a layer adds to every row, None where it does something else."""
+    op = added.op
+    if not isinstance(op, ArrayMap) or op.function != "Add" or op.result or sorted(op.slots) != [-1, 0] or added.activation:
+        return None
+    index = op.slots.index(-1)
+    constant, shape = added.params[f"operand{index}"], op.shapes[index]
+    alone = prod(shape) == width and shape[-1:] == (width,) and op.dims[-1] == width
+    return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None

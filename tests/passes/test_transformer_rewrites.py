@@ -1,0 +1,142 @@
+"""Products with constant weights become convolutions, and functions spelled out on arrays one layer; ONNX Runtime is the referee."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.graph import Graph
+from n2d2py.passes import fuse
+from n2d2py.quant.calibration import observe, prepare, quantize_observed
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.engine import FloatEngine
+
+ROWS, DEPTH, WIDTH = 5, 6, 7
+
+
+def model(nodes: list, constants: dict, shape=(1, ROWS, DEPTH)) -> bytes:
+    """An ONNX file from x of `shape` to y."""
+    arrays = [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()]
+    made = [helper.make_node(kind, inputs, [output]) for kind, inputs, output in nodes]
+    ends = (helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", shape), ("y", None)))
+    graph = helper.make_graph(made, "rows", [next(ends)], [next(ends)], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+
+
+def fused(file: bytes, tmp_path) -> Graph:
+    """The graph of an ONNX file as an integer export gets it."""
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(file)
+    return fuse(import_onnx(path), integer=True)[0]
+
+
+def kinds(graph: Graph) -> list[str]:
+    """The operators in order."""
+    return [node.op.kind for node in graph.nodes]
+
+
+def check(file: bytes, graph: Graph, shape=(1, ROWS, DEPTH)) -> None:
+    """The rewritten graph gives what ONNX Runtime gives for the file."""
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    (real,) = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (output,) = graph.outputs
+    found = FloatEngine(graph).run(x)[output]
+    assert np.allclose(found.reshape(-1), np.asarray(real).reshape(-1), rtol=1e-4, atol=1e-5)
+
+
+def weights(seed: int, *shape: int) -> np.ndarray:
+    """Normal values."""
+    return np.random.default_rng(seed).normal(0, 0.5, shape)
+
+
+LINEAR = [("MatMul", ["x", "w"], "p"), ("Add", ["p", "b"], "y")]
+CONSTANTS = {"w": weights(2, DEPTH, WIDTH), "b": weights(3, WIDTH)}
+
+
+def test_a_linear_layer_is_a_convolution_with_bias(tmp_path):
+    file = model(LINEAR, CONSTANTS)
+    graph = fused(file, tmp_path)
+    assert kinds(graph).count("Conv") == 1 and "ArrayMatMul" not in kinds(graph) and "ArrayMap" not in kinds(graph)
+    (conv,) = [node for node in graph.nodes if node.op.kind == "Conv"]
+    assert np.allclose(conv.params["bias"], CONSTANTS["b"]) and conv.params["weights"].shape == (WIDTH, DEPTH, 1, 1)
+    check(file, graph)
+
+
+@pytest.mark.parametrize(
+    "nodes, constants, convolutions, shape",
+    [
+        ([("MatMul", ["x", "w"], "p"), ("Add", ["b", "p"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "p"), ("Add", ["p", "c"], "y")], {**CONSTANTS, "c": weights(4, 1)}, 1, (1, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "p"), ("Add", ["p", "c"], "y")], {**CONSTANTS, "c": weights(4, ROWS, 1)}, 1, (1, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "p"), ("Sub", ["p", "b"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "p"), ("Add", ["p", "b"], "q"), ("Mul", ["p", "q"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
+        (LINEAR, CONSTANTS, 1, (1, 2, 3, DEPTH)),
+        ([("MatMul", ["x", "w"], "y")], {"w": weights(5, 2, DEPTH, WIDTH)}, 0, (1, 2, ROWS, DEPTH)),
+        ([("MatMul", ["w", "x"], "y")], {"w": weights(6, 4, ROWS)}, 0, (1, ROWS, DEPTH)),
+    ],
+    ids=["bias first", "no bias", "a number", "a column", "difference", "read twice", "rank 4", "two matrices", "left"],
+)
+def test_only_what_is_a_linear_layer_is_rewritten(nodes, constants, convolutions, shape, tmp_path):
+    file = model(nodes, constants, shape)
+    graph = fused(file, tmp_path)
+    assert kinds(graph).count("Conv") == convolutions
+    check(file, graph, shape)
+
+
+def test_floating_point_exports_keep_the_product(tmp_path):
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(model(LINEAR, CONSTANTS))
+    assert "Conv" not in kinds(fuse(import_onnx(path), integer=False)[0])
+
+
+GELU = {
+    "torch": [("Div", ["p", "r"], "d"), ("Erf", ["d"], "e"), ("Add", ["e", "one"], "a"), ("Mul", ["p", "a"], "m"), ("Mul", ["m", "half"], "y")],
+    "half first": [("Mul", ["p", "half"], "h"), ("Div", ["p", "r"], "d"), ("Erf", ["d"], "e"), ("Add", ["one", "e"], "a"), ("Mul", ["h", "a"], "y")],
+    "silu": [("Sigmoid", ["p"], "s"), ("Mul", ["s", "p"], "y")],
+    "hard swish": [("HardSigmoid", ["p"], "s"), ("Mul", ["p", "s"], "y")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GELU)
+def test_functions_of_several_nodes_are_one_layer(name, tmp_path):
+    constants = {**CONSTANTS, "r": np.sqrt(2), "one": 1.0, "half": 0.5}
+    used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
+    nodes = [("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU[name]]
+    file = model(nodes, {key: value for key, value in constants.items() if key in used})
+    graph = fused(file, tmp_path)
+    assert "ArrayMap" not in kinds(graph) and kinds(graph).count("Activation") == 1, kinds(graph)
+    check(file, graph)
+
+
+@pytest.mark.parametrize("shift, factor", [(0.9, 0.5), (1.0, 0.4)])
+def test_what_is_nearly_gelu_is_not(shift, factor, tmp_path):
+    nodes = [("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU["torch"]]
+    file = model(nodes, {**CONSTANTS, "r": np.sqrt(2), "one": shift, "half": factor})
+    graph = fused(file, tmp_path)
+    assert not any(node.op.kind == "Activation" and node.op.function.kind == "Gelu" for node in graph.nodes)
+    check(file, graph)
+
+
+def test_a_block_of_two_linear_layers_is_all_integer(tmp_path):
+    """A transformer's feed-forward block: no layer is left in floating point, and the integers are near ONNX Runtime's reals."""
+    nodes = [
+        ("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU["torch"][:-1], ("Mul", ["m", "half"], "g"),
+        ("MatMul", ["g", "v"], "n"), ("Add", ["n", "c"], "y"),
+    ]  # fmt: skip
+    constants = {**CONSTANTS, "r": np.sqrt(2), "one": 1.0, "half": 0.5, "v": weights(7, WIDTH, DEPTH), "c": weights(8, DEPTH)}
+    file = model(nodes, constants)
+    x = np.random.default_rng(9).normal(size=(64, ROWS, DEPTH)).astype(np.float32)
+    graph = prepare(fused(file, tmp_path), True, True)
+    typed, _ = quantize_observed(observe(graph, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+    assert all(typed.is_integer(node) for node in typed.nodes)
+    stored = simulate(typed, quantize_inputs(typed, [x]))
+    (output,) = typed.outputs
+    found = typed.type(output).dequantize(stored[output]).reshape(len(x), -1).astype(np.float64)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    real = np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]) for one in x]).reshape(len(x), -1)
+    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 35
