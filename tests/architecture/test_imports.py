@@ -77,6 +77,7 @@ FLOORS = (
     ("n2d2py.stages",),
     ("n2d2py.options", "n2d2py.pipeline"),
     ("n2d2py.api",),
+    ("n2d2py.commands",),
     ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
 )
 """From the ground up. A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own
