@@ -34,7 +34,9 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
     asked = [find_target(target)] if target is not None else []
     schema = known_parameters(*asked)
     layers = LAYER_PARAMETERS.extended(*(key for one in asked for key in one.layer_parameters.keys))
-    return read_params(None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets()))
+    return read_params(
+        None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets())
+    )
 
 
 def parameters_page() -> str:

@@ -69,10 +69,18 @@ def test_the_steps_write_what_the_command_writes_for_an_ini(tmp_path):
 def test_one_call_writes_what_the_command_writes_for_onnx(tmp_path, bits):
     path, (x, y) = model(tmp_path / "small.onnx"), data()
     np.savez(tmp_path / "data.npz", x=x, y=y)
-    words = ["-calib-data", str(tmp_path / "data.npz"), *(["-calib", "-1"] if bits > 0 else [])]
+    words = ["-calib-data", str(tmp_path / "data.npz")]
     assert main([str(path), "-export", "CPP", "-nbbits", str(bits), *words, "-o", str(tmp_path / "command"), "-quiet"]) == 0
     result = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "api")
     assert tree(result.folder) == tree(tmp_path / "command" / result.folder.name)
+
+
+def test_without_a_number_128_stimuli_calibrate(tmp_path):
+    path, (x, _) = model(tmp_path / "small.onnx"), data(150)
+    net = n2d2py.load(path)
+    assert n2d2py.calibrate(net, x).calibration.observed.statistics.stimuli == 128
+    assert n2d2py.calibrate(net, x[:9]).calibration.observed.statistics.stimuli == 9
+    assert n2d2py.calibrate(net, x, options=CalibrationOptions(stimuli=-1)).calibration.observed.statistics.stimuli == 150
 
 
 def test_noise_calibrates_an_onnx_file_as_the_command_does(tmp_path):
@@ -176,7 +184,7 @@ def test_every_option_of_the_command_is_a_field():
 
 def test_defaults_of_fields_are_those_of_the_command():
     differing = {name: value for name, value in recorded(RunOptions()).items() if value != _default(name)}
-    assert differing == {"calib": -1}
+    assert differing == {"calib": 128}  # what -calib-data sets
 
 
 def _default(name: str) -> object:
@@ -205,7 +213,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     x, y = data(40)
     np.savez("digits.npz", x=x, y=y)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
