@@ -262,6 +262,10 @@ CODES: dict[str, tuple[str, str]] = {
     "W409": ("a float network that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
     "W410": ("labels that are one class off", "number the labels as the outputs are, a background class too"),
     "W411": ("data of another range than was declared", "scale them, or correct the range"),
+    "W412": (
+        "folders of classes whose names are numbers, in another order as texts",
+        "none for a network trained with torchvision or Keras; else give -class-names",
+    ),
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),
     "W503": ("an option that has no effect on a network that is quantized already", "leave it out"),
