@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -203,19 +202,3 @@ def test_what_is_recorded_survives_the_typed_options():
     assert (found["calib-data"], found["input-range"], found["act-rescale-per-output"]) == ("b.npz", "-1:1", 0)
     assert found["no-cle"] is True and found["mixed-precision"] is False and found["act-rescaling-mode"] == "Floating-point"
     assert dict(checked(options).recorded) == found
-
-
-@needs_compiler
-def test_the_page_runs(tmp_path, monkeypatch, capsys):
-    """The code blocks of docs/python.md, one after the other."""
-    monkeypatch.chdir(tmp_path)
-    model(Path("LeNet.onnx"))
-    x, y = data(40)
-    np.savez("digits.npz", x=x, y=y)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
-    assert len(blocks) == 5
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    assert "int8" in capsys.readouterr().out
-    assert Path("steps/export_CPP_int8/manifest.json").is_file()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.e2e_run import needs_compiler
 
 import n2d2py
 from n2d2py import CalibrationOptions, LoadOptions, N2D2Error, ScoreOptions
@@ -132,23 +131,3 @@ def test_heavy_packages_are_imported_when_they_are_used(tmp_path):
     code = f"MODEL = {str(ROOT / 'models' / 'LeNet.ini')!r}\nFOLDER = {str(tmp_path)!r}\n{_HEAVY}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-@needs_compiler
-def test_the_notebook_runs(tmp_path):
-    """docs/notebooks/first_network.ipynb, cell by cell in a kernel, from another folder."""
-    nbformat = pytest.importorskip("nbformat")
-    client = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    notebook = nbformat.read(ROOT / "docs" / "notebooks" / "first_network.ipynb", 4)
-    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in notebook.cells), (
-        "outputs are stripped"
-    )
-    client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    kinds = [set(output["data"]) for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
-    assert sum("image/png" in kind for kind in kinds) == 4
-    assert sum("text/html" in kind for kind in kinds) >= 4
-    assert (
-        "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])).count("identical") == 1
-    )
-    assert not any(output["output_type"] == "error" for cell in notebook.cells for output in cell.get("outputs", []))
