@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILI
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
-    """(language, file or "", text) of each fenced block of docs/PAGE."""
+    """(language, file or "", text) of each fenced block of docs/PAGE; "../README.md" is the README."""
     return _BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
 
 
@@ -51,7 +51,12 @@ def run_block(block: str, folder: Path, environment: dict[str, str] | None = Non
             (tools / name).chmod(0o755)
         path = os.pathsep.join([str(tools), os.environ["PATH"]])
         optimize = os.environ.get("OPT", "-O1")  # what is built is run once
-        environment = {**os.environ, "PATH": path, "OPT": optimize, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+        environment = {
+            **os.environ,
+            "PATH": path,
+            "OPT": optimize,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block],
         cwd=folder,
