@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -21,22 +20,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
 
-
-def machine() -> str:
-    """Processor, cores, compiler and Python in one line."""
-    model = platform.machine()
-    try:
-        names = [
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        model = names[0] if names else model
-    except OSError:
-        pass
-    compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
-    return f"{model}, {len(os.sched_getaffinity(0))} cores, g++ {compiler}, Python {platform.python_version()}"
+from n2d2py.commands.measure import machine as machine  # noqa: E402
 
 
 def measured(command: list[str], folder: Path) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -41,8 +40,7 @@ sys.path[:0] = [str(ROOT / "benchmarks")]
 
 from exports import machine  # noqa: E402
 
-MOMENT = 0.15
-"""Seconds for which a runtime is timed in a round."""
+from n2d2py.commands.measure import MOMENT, bench  # noqa: E402
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------
@@ -277,15 +275,6 @@ def export(network: Path, folder: Path, real: bool) -> Path:
     built = folder / ("export_CPP_float32" if real else "export_CPP_int8")
     subprocess.run(["make", "-s", "-j2"], cwd=built, check=True, stdout=subprocess.DEVNULL)
     return built
-
-
-def bench(folder: Path, threads: int, count: int) -> float:
-    """Seconds of the fastest of `count` inferences of an export."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "true"}
-    done = subprocess.run(
-        ["bin/run_export", "-bench", str(count)], cwd=folder, env=environment, check=True, capture_output=True, text=True
-    )
-    return json.loads(done.stdout)["min_us"] / 1e6
 
 
 def instructions(folder: Path) -> int | None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from latency import MOMENT, ROOT, bench
+from latency import ROOT
 
 import n2d2py
+from n2d2py.commands.measure import MOMENT, bench
 from n2d2py.memory.format import read_graph
 from n2d2py.memory.problem import MemoryProblem
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import html
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from n2d2py import log, pipeline
+from n2d2py.errors import N2D2Error
 from n2d2py.export import find_target, target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
@@ -23,7 +28,7 @@ from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
-from n2d2py.stages.compare import refuse_differences, summary
+from n2d2py.stages.compare import compare_stage, refuse_differences, summary
 from n2d2py.stages.load import LoadedNetwork, with_data
 from n2d2py.stages.options import (
     SYNTHETIC_STIMULI,
@@ -37,13 +42,18 @@ from n2d2py.stages.options import (
     ScoreOptions,
 )
 from n2d2py.stages.quantize import QuantizedNetwork, quantize_stage
-from n2d2py.stages.score import Scores, score_stage
+from n2d2py.stages.score import Scores, score_stage, scored_stimuli
+from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
 from n2d2py.targets import Score, ScoreRow, score_table, text_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "CalibratedModel",
     "ComparedExport",
     "ExportedModel",
+    "LayerTable",
     "MemoryFigures",
     "Model",
     "QuantizedModel",
@@ -82,6 +92,41 @@ class _Shown:
 
 
 @dataclass(frozen=True, repr=False)
+class LayerTable(_Shown, Mapping[str, LayerValues]):
+    """The values of every layer for one stimulus, by name: inputs first, then layers in execution order."""
+
+    values_by_name: Mapping[str, LayerValues]
+
+    def __getitem__(self, name: str) -> LayerValues:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+    def _title(self) -> str:
+        return f"{len(self)} inputs and layers"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return ("layer", "shape", "float", "type", "integers", "largest error"), [
+            (one.name, "x".join(map(str, one.float.shape)), _extremes(one.float), *_integer_cells(one)) for one in self.values()
+        ]
+
+
+def _extremes(values: np.ndarray) -> str:
+    return f"{values.min():.4g} .. {values.max():.4g}" if values.size else ""
+
+
+def _integer_cells(one: LayerValues) -> tuple[str, str, str]:
+    if one.integer is None or one.type is None or one.dequantized is None:
+        return "", "", ""
+    error = np.abs(one.dequantized - one.float).max(initial=0.0)
+    return one.type.name, _extremes(one.integer), f"{error:.3g}"
+
+
+@dataclass(frozen=True, repr=False)
 class Model(_Shown):
     """A float network with its data.
 
@@ -97,6 +142,17 @@ class Model(_Shown):
     def graph(self) -> Graph:
         """The float graph; shapes are (N, C, H, W) or (N, F) with N = 1."""
         return self.network.graph
+
+    def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
+        """The real values of every layer for one stimulus: one of the test set by its position, or an array.
+
+        Args:
+            stimulus: a position from 0, or real values (C, H, W).
+
+        Raises:
+            N2D2Error: E509 no stimuli, E513 a position beyond them, E414 an array of another shape.
+        """
+        return LayerTable(layer_values(self.graph, None, _stimulus(self.network, self.graph, stimulus)))
 
     def _title(self) -> str:
         return _graph_title(self.graph)
@@ -143,6 +199,21 @@ class QuantizedModel(_Shown):
         """The typed graph."""
         return self.quantized.graph
 
+    def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
+        """The values of every layer for one stimulus, real ones of the float network and the integers; as `Model.layers`."""
+        real = self.quantized.float_graph
+        return LayerTable(layer_values(real, self.graph, _stimulus(self.quantized.network, real, stimulus)))
+
+    def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Figure:
+        """The calibrated values of layers (all without names) with the range that their integers hold.
+
+        Raises:
+            N2D2Error: E516 a layer, or a network, that was not calibrated; E454 without matplotlib.
+        """
+        from n2d2py.plots import histogram_figure
+
+        return histogram_figure(self.quantized, layers, columns)
+
     def _title(self) -> str:
         kind = "int" if self.graph.bits > 0 else "float"
         return f"{_graph_title(self.quantized.network.graph)}, {kind}{abs(self.graph.bits)}"
@@ -182,6 +253,19 @@ class ScoreTable(_Shown):
     def compiled(self) -> Score | None:
         """That of the built export, on the stimuli that it holds."""
         return next((score for label, score in self._first() if label.split()[0] not in ("float", "simulated")), None)
+
+    def plot_confusion(self, kind: str = "simulated") -> Figure:
+        """The confusion matrix of the first target: of "float", "simulated" or "compiled", else of what there is.
+
+        Raises:
+            N2D2Error: E509 without scores, E454 without matplotlib.
+        """
+        from n2d2py.plots import confusion_figure
+
+        found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
+        if found is None:
+            raise N2D2Error("E509", "there are no scores", remedy="give labels, or score the network")
+        return confusion_figure(found)
 
     def _first(self) -> list[tuple[str, Score]]:
         return list(next(iter(self.rows.values()), {}).items())
@@ -242,6 +326,19 @@ class ExportedModel(_Shown):
     model: QuantizedModel
     run: pipeline.ExportRun
 
+    def plot_memory(self) -> Figure:
+        """The memory map: address against time, a rectangle for each buffer.
+
+        Raises:
+            N2D2Error: E605 a target that places memory itself, or no matplotlib.
+        """
+        from n2d2py.plots import plan_figure
+
+        planned = self.run.project.memory
+        if planned is None:
+            raise N2D2Error("E605", "this target places memory itself", remedy="see its report")
+        return plan_figure(planned.problem, planned.plan)
+
     def _title(self) -> str:
         arena = f", arena {self.memory.arena:,} bytes" if self.memory else ""
         return f"{self.folder}: {self.model._title()}{arena}"
@@ -269,6 +366,16 @@ class ComparedExport(_Shown):
             layer.difference is None for layer in self.layers
         )
 
+    def plot(self) -> Figure:
+        """The error of every layer as SQNR in dB.
+
+        Raises:
+            N2D2Error: E454 without matplotlib.
+        """
+        from n2d2py.plots import error_figure
+
+        return error_figure(self.layers)
+
     def check(self) -> None:
         """Raises E812 where the compiled values of a layer are not those of Python."""
         refuse_differences(self.layers)
@@ -280,10 +387,18 @@ class ComparedExport(_Shown):
         return self.summary
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        cells = [
-            (layer.layer, {None: "not compared", True: "identical", False: "differs"}[layer.identical]) for layer in self.layers
+        compiled = {None: "not compared", True: "identical", False: "differs"}
+        return ("layer", "SQNR", "alone", "largest error", "saturated", "compiled"), [
+            (
+                one.layer,
+                f"{one.sqnr_db:.1f} dB",
+                "" if one.alone_db is None else f"{one.alone_db:.1f} dB",
+                f"{one.max_error:.3g}",
+                f"{100 * one.saturated:.2f} %",
+                compiled[one.identical],
+            )
+            for one in self.layers
         ]
-        return ("layer", "compiled"), cells
 
 
 def load(
@@ -294,6 +409,7 @@ def load(
     folder: str | Path = ".",
     quiet: bool = True,
     strict: bool = False,
+    progress: bool = False,
 ) -> Model:
     """Reads an INI or ONNX file, and starts a run: what warnings it gives is part of later reports.
 
@@ -304,11 +420,12 @@ def load(
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
         quiet: whether only warnings are logged.
         strict: whether warnings are errors.
+        progress: whether this and the next steps draw progress bars, in notebooks as widgets where ipywidgets is installed.
 
     Raises:
         N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file.
     """
-    log.setup(quiet=quiet, strict=strict)
+    log.setup(quiet=quiet, strict=strict, bars=progress)
     name = find_target(target or options.target or target_names()[0]).name
     run = checked(RunOptions(load=replace(options, target=name), folder=Path(folder)))
     load_plugins(list(options.plugins))
@@ -323,7 +440,7 @@ def calibrate(
     Args:
         data: a folder of pictures, an .npy or .npz file, an array (N, C, H, W), or arrays by name. Bytes 0 to 255 become the
             `input_range` of the load options, real values are inputs as they are. Without any data an ONNX file is calibrated
-            on noise, with the warning W402.
+            on noise, with the warning W402. As with the command, 128 stimuli calibrate unless the options say another number.
         labels: ids (N,) of `data`, -1 for none; what has labels is scored too.
         options: how many stimuli, corrections and others.
 
@@ -411,6 +528,7 @@ def export(
     score_options: ScoreOptions = ScoreOptions(),
     options: ExportOptions = ExportOptions(),
     quiet: bool = True,
+    progress: bool = False,
 ) -> ExportedModel:
     """Writes a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
 
@@ -422,6 +540,7 @@ def export(
         bits: as of `quantize`.
         test: whether the export is scored, and built for that; None: where `labels` are given.
         folder: in which the export's folder is written; the rest of it is left alone.
+        quiet, progress: as of `load`, where `model` is a file.
 
     Raises:
         N2D2Error: for every wrong input; nothing half-written stays behind. E7xx what the target cannot take, E60x memory,
@@ -439,7 +558,14 @@ def export(
         count = calibration.stimuli if calibration.stimuli > 0 else SYNTHETIC_STIMULI
         noise = None if not chosen.integer else 0 if calibration.reload else count
         given = load_options if data is None else replace(load_options, data=data, labels=labels)
-        model = load(model, target or options.target, options=replace(given, synthetic=noise), folder=folder, quiet=quiet)
+        model = load(
+            model,
+            target or options.target,
+            options=replace(given, synthetic=noise),
+            folder=folder,
+            quiet=quiet,
+            progress=progress,
+        )
         data = None
     if chosen.integer and not is_quantized(model.graph):
         calibrated = calibrate(model, data, labels, options=calibration)
@@ -450,15 +576,27 @@ def export(
     return export(quantized, target, folder=folder, score_options=scored, options=options, test=scored.test)
 
 
-def compare(exported: ExportedModel, stimuli: int = 10) -> ComparedExport:
-    """Builds and runs an export, and compares every layer over `stimuli` stimuli: float, simulated and compiled.
+def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> ComparedExport:
+    """Compares every layer over `stimuli` stimuli: float and simulated; an export, which is built and run, compiled too.
 
     Raises:
         N2D2Error: E509 no stimuli, E80x where the export cannot be built or run.
     """
+    if isinstance(exported, QuantizedModel):
+        typed = exported.quantized
+        tested = pipeline.required_stimuli(typed.network, ScoreOptions()).spread(stimuli)
+        found = compare_stage(typed.float_graph, typed.graph, tested, None)
+        weakest = min(found.layers, key=lambda one: one.sqnr_db)
+        what = f"{len(found.layers)} layers, the weakest is {weakest.layer} with {weakest.sqnr_db:.1f} dB"
+        return ComparedExport(found.layers, f"{what}; {summary(found.layers, typed.graph.bits)}")
     found = pipeline.compare_export(exported.run, stimuli)
     text = summary(found.layers, exported.model.graph.bits, exported.run.slack)
     return ComparedExport(found.layers, text)
+
+
+def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) -> np.ndarray:
+    """The real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
+    return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, str(network.files[0]))
 
 
 def _network(model: Model | QuantizedModel) -> LoadedNetwork:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar
 
@@ -19,6 +20,7 @@ NOTICE = 25
 _logger = logging.getLogger("n2d2py")
 _warnings: list[N2D2Error] = []
 _strict = False
+_bars = False
 
 T = TypeVar("T")
 
@@ -39,10 +41,13 @@ class _Handler(logging.StreamHandler):
         tqdm.write(self.format(record), file=sys.stderr)
 
 
-def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False) -> None:
-    """Starts a run: sets what is shown and forgets the warnings of an earlier run."""
-    global _strict
-    _strict = strict
+def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, bars: bool = False) -> None:
+    """Starts a run: sets what is shown and forgets the warnings of an earlier run.
+
+    `bars`: progress bars are drawn wherever the run is, in notebooks as widgets where they are installed.
+    """
+    global _strict, _bars
+    _strict, _bars = strict, bars
     _warnings.clear()
     logging.addLevelName(NOTICE, "NOTICE")
     for handler in list(_logger.handlers):
@@ -92,7 +97,13 @@ def report_error(error: N2D2Error) -> None:
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
-    """Iterates over `items` with a bar on a terminal, silently elsewhere or when notices are hidden."""
+    """Iterates over `items` with a bar on a terminal or where bars were asked for, silently elsewhere or when notices are hidden."""
+    if _bars:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # notebooks without widgets, where the bar is text
+            from tqdm.auto import tqdm as bar
+        yield from bar(items, desc=what, total=total, unit=unit)
+        return
     from tqdm import tqdm
 
     hidden = not sys.stderr.isatty() or not _logger.isEnabledFor(NOTICE)

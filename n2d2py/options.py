@@ -170,7 +170,15 @@ OPTIONS: tuple[Option, ...] = (
         minimum=-1,
         field="export.stimuli",
     ),
-    Option("export-parameters", "text", None, "file of export parameters", _EXPORT, "FILE", field="load.parameters"),
+    Option(
+        "export-parameters",
+        "text",
+        None,
+        "file of export parameters, or the name of a preset such as low_memory; an unknown name lists them",
+        _EXPORT,
+        "FILE",
+        field="load.parameters",
+    ),
     Option(
         "tune",
         "optional-int",

@@ -100,6 +100,8 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
         return None
     names, how = tuple(found), "sorted folder names"
     known = set(class_names) & set(found)
+    if not known and all(name.isdecimal() for name in found):
+        _warn_of_numbers(found)
     if class_names:
         missing = sorted(set(found) - known)
         if known and missing:
@@ -115,6 +117,19 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
     shown = ", ".join(f"{ids[name]} = {name}" for name in found[:10])
     log.notice("classes: %s%s (%s)", shown, f", ... {len(found)} in all" if len(found) > 10 else "", how)
     return np.array([ids[folder] for folder in folders], np.int64), names
+
+
+def _warn_of_numbers(found: list[str]) -> None:
+    """Names are sorted as texts, as torchvision's ImageFolder and Keras' image_dataset_from_directory do: W412 where the numbers
+    would be in another order."""
+    moved = [name for name, number in zip(found, sorted(found, key=int), strict=True) if name != number]
+    if moved:
+        log.warning(
+            "W412",
+            f"the folders of classes have numbers as names, which are sorted as texts: '{moved[0]}' is class {found.index(moved[0])}",
+            remedy="right for a network trained with torchvision or Keras; else give -class-names with the numbers in the order of "
+            "the outputs",
+        )
 
 
 def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:

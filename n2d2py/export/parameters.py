@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.export.base import Target
+from n2d2py.export.presets import parameters_file
 from n2d2py.export.registry import built_in_targets, find_target, installed_targets
 from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
@@ -24,7 +25,7 @@ def known_parameters(*more: Target[Any]) -> Schema:
 
 
 def load_params(path: Path | str | None, target: str | None = None) -> Params:
-    """The export parameters of a file, for the export of that name; all defaults for None.
+    """The export parameters of a file or a preset (`parameters_file`), for the export of that name; all defaults for None.
 
     Raises:
         N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
@@ -33,7 +34,9 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
     asked = [find_target(target)] if target is not None else []
     schema = known_parameters(*asked)
     layers = LAYER_PARAMETERS.extended(*(key for one in asked for key in one.layer_parameters.keys))
-    return read_params(path, schema, layers, lambda: known_parameters(*installed_targets()))
+    return read_params(
+        None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets())
+    )
 
 
 def parameters_page() -> str:

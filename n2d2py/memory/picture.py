@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from n2d2py.errors import N2D2Error
+from n2d2py.figures import new_figure
 from n2d2py.files import plain_text
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["draw_plan"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_plan", "plan_figure"]
 
 _NAMED = 16
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
@@ -19,23 +22,31 @@ _WRAPPED, _RING = "///", "..."
 
 @plain_text()
 def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
-    """Writes a PNG: time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
+    """Writes the PNG of `plan_figure`.
+
+    Raises:
+        N2D2Error: E605 without matplotlib.
+    """
+    plan_figure(problem, plan).savefig(path, metadata={"Software": None})
+
+
+@plain_text()
+def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
+    """Time to the right, address upwards, wrapped parts and line buffers hatched, the largest named.
 
     A clock is as wide as the operators that run at it. Views are left out: their bytes are drawn with the tensors that were
-    written. Raises E605 without matplotlib.
+    written.
+
+    Raises:
+        N2D2Error: E605 without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-    except ImportError as error:
-        raise N2D2Error("E605", "the memory picture needs matplotlib", remedy="pip install matplotlib") from error
+    edges = _edges(plan)
+    width = min(24.0, 6.0 + 0.22 * edges[-1])
+    figure = new_figure(width, 7.0, code="E605", what="the memory picture", layout="constrained")
+    from matplotlib.patches import Rectangle
 
     views = {problem.op(name).output for name in plan.views}
     drawn = [name for name, plane in plan.planes.items() if name not in views and not plane.external]
-    edges = _edges(plan)
-    figure = Figure(figsize=(min(24.0, 6.0 + 0.22 * edges[-1]), 7.0), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
 
     def box(alloc: int, release: int, begin: int, end: int, **style: Any) -> None:
@@ -84,7 +95,7 @@ def draw_plan(problem: MemoryProblem, plan: MemoryPlan, path: Path) -> None:
         marks.append(Rectangle((0, 0), 1, 1, facecolor="none", edgecolor="red", linestyle=":", label="scratch"))
     if marks:
         axes.legend(handles=marks, loc="upper right", fontsize=8)
-    figure.savefig(path, metadata={"Software": None})
+    return figure
 
 
 def _edges(plan: MemoryPlan) -> list[int]:

@@ -100,14 +100,14 @@ class CalibrationOptions:
     """How a float network is prepared and observed.
 
     Attributes:
-        stimuli: how many calibrate, at even distances; -1 for all.
+        stimuli: how many calibrate, at even distances, or all where there are fewer; -1 for all.
         reload: file of the statistics of an earlier calibration, used in place of a new one.
         equalize: whether ranges of neighbouring layers are equalized.
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
     """
 
-    stimuli: int = -1
+    stimuli: int = GIVEN_STIMULI
     reload: Path | None = None
     equalize: bool = True
     per_output: bool = True

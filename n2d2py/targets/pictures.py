@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from colorsys import hsv_to_rgb
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n2d2py.errors import N2D2Error
+from n2d2py.figures import new_figure
 from n2d2py.files import plain_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pixels import Pixels
 from n2d2py.targets.score import Score
 
-__all__ = ["draw_class_scores", "draw_confusion", "draw_curve", "palette", "write_segmentation"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["confusion_figure", "draw_class_scores", "draw_confusion", "draw_curve", "palette", "write_segmentation"]
 
 _NUMBERED_CLASSES = 20
 _NAMED_CLASSES = 50
 _NO_LABEL = (0, 0, 0)
 
 
-def _figure(width: float, height: float):
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     """A figure of matplotlib without a display, and its axes.
 
     Raises:
         N2D2Error: E454 without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise N2D2Error("E454", "the pictures of a score need matplotlib", remedy="pip install matplotlib") from error
-    figure = Figure(figsize=(width, height), dpi=100)
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, height, what="the picture of a score")
     return figure, figure.add_subplot()
 
 
-def _save(figure, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, bbox_inches="tight", metadata={"Software": None})
 
 
@@ -47,7 +46,17 @@ def _short(names: tuple[str, ...]) -> list[str]:
 
 @plain_text()
 def draw_confusion(score: Score, path: Path) -> None:
-    """Writes a PNG of the confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
+    """Writes the PNG of `confusion_figure`.
+
+    Raises:
+        N2D2Error: E454 without matplotlib.
+    """
+    _save(confusion_figure(score), path)
+
+
+@plain_text()
+def confusion_figure(score: Score) -> Figure:
+    """The confusion matrix: shares of each label, colours by share^0.45 so that rare errors show.
 
     Raises:
         N2D2Error: E454 without matplotlib.
@@ -78,7 +87,7 @@ def draw_confusion(score: Score, path: Path) -> None:
     axes.set_xlabel("estimated")
     axes.set_ylabel("label")
     axes.set_title(f"{score.correct} of {int(score.confusion.sum())} right: {score.top1:.2f}%", fontsize=10)
-    _save(figure, path)
+    return figure
 
 
 @plain_text()

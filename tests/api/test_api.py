@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -69,10 +68,18 @@ def test_the_steps_write_what_the_command_writes_for_an_ini(tmp_path):
 def test_one_call_writes_what_the_command_writes_for_onnx(tmp_path, bits):
     path, (x, y) = model(tmp_path / "small.onnx"), data()
     np.savez(tmp_path / "data.npz", x=x, y=y)
-    words = ["-calib-data", str(tmp_path / "data.npz"), *(["-calib", "-1"] if bits > 0 else [])]
+    words = ["-calib-data", str(tmp_path / "data.npz")]
     assert main([str(path), "-export", "CPP", "-nbbits", str(bits), *words, "-o", str(tmp_path / "command"), "-quiet"]) == 0
     result = n2d2py.export(path, data=tmp_path / "data.npz", bits=bits, folder=tmp_path / "api")
     assert tree(result.folder) == tree(tmp_path / "command" / result.folder.name)
+
+
+def test_without_a_number_128_stimuli_calibrate(tmp_path):
+    path, (x, _) = model(tmp_path / "small.onnx"), data(150)
+    net = n2d2py.load(path)
+    assert n2d2py.calibrate(net, x).calibration.observed.statistics.stimuli == 128
+    assert n2d2py.calibrate(net, x[:9]).calibration.observed.statistics.stimuli == 9
+    assert n2d2py.calibrate(net, x, options=CalibrationOptions(stimuli=-1)).calibration.observed.statistics.stimuli == 150
 
 
 def test_noise_calibrates_an_onnx_file_as_the_command_does(tmp_path):
@@ -176,7 +183,7 @@ def test_every_option_of_the_command_is_a_field():
 
 def test_defaults_of_fields_are_those_of_the_command():
     differing = {name: value for name, value in recorded(RunOptions()).items() if value != _default(name)}
-    assert differing == {"calib": -1}
+    assert differing == {"calib": 128}  # what -calib-data sets
 
 
 def _default(name: str) -> object:
@@ -195,19 +202,3 @@ def test_what_is_recorded_survives_the_typed_options():
     assert (found["calib-data"], found["input-range"], found["act-rescale-per-output"]) == ("b.npz", "-1:1", 0)
     assert found["no-cle"] is True and found["mixed-precision"] is False and found["act-rescaling-mode"] == "Floating-point"
     assert dict(checked(options).recorded) == found
-
-
-@needs_compiler
-def test_the_page_runs(tmp_path, monkeypatch, capsys):
-    """The code blocks of docs/python.md, one after the other."""
-    monkeypatch.chdir(tmp_path)
-    model(Path("LeNet.onnx"))
-    x, y = data(40)
-    np.savez("digits.npz", x=x, y=y)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
-    assert len(blocks) == 4
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(block, names)
-    assert "int8" in capsys.readouterr().out
-    assert Path("steps/export_CPP_int8/manifest.json").is_file()

@@ -20,7 +20,7 @@ FLOORS = (
         "n2d2py.registry",
         "n2d2py.version",
     ),
-    ("n2d2py.resources", "n2d2py.ini", "n2d2py.arithmetic"),
+    ("n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
     ("n2d2py.graph", "n2d2py.operators.base", "n2d2py.operators.functions", "n2d2py.operators.windows"),
     (  # contracts: what the facets of an operator are declared with; they know no operator
         "n2d2py.frontend.ini.contract",
@@ -75,8 +75,9 @@ FLOORS = (
     ("n2d2py.report",),
     ("n2d2py.plugin",),
     ("n2d2py.stages",),
-    ("n2d2py.options", "n2d2py.pipeline"),
+    ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
     ("n2d2py.api",),
+    ("n2d2py.commands",),
     ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
 )
 """From the ground up. A module is on the floor of its longest prefix here and imports modules of lower floors, or of its own

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "n2d2py"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-MAY_PRINT = ("cli.py", "docs.py", "pipeline.py", "report/", "stages/report.py", "nvdla/cli.py")
+MAY_PRINT = ("commands/", "cli.py", "docs.py", "pipeline.py", "report/", "stages/report.py", "nvdla/cli.py")
 MACHINE = re.compile(rb"(?<![\w./{}$-])/(?:work|root|opt|home|mnt)/[\w.-]")
 TEXTS = (".py", ".md", ".ini", ".cfg", ".hpp", ".j2", ".txt", ".toml", ".in", ".yml", ".sh", "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,21 @@ def test_folders_by_the_names_of_classes(net):
     assert labels(data_of("pictures", "-class-names", "names.txt")) == [2, 2, 1, 1, 0, 0]
     Path("names.txt").write_text("first\nsecond\nthird\n")
     assert labels(data_of("pictures", "-class-names", "names.txt")) == [0, 0, 1, 1, 2, 2]
+
+
+def test_numbers_as_folders_are_sorted_as_texts(tmp_path, net):
+    """As torchvision's ImageFolder does: sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())."""
+    for name, source in (("1", "red"), ("2", "green"), ("10", "blue")):
+        shutil.copytree(f"pictures/{source}", f"numbered/{name}")
+    found = data_of("numbered")
+    assert found.classes == ("1", "10", "2") and labels(found) == [0, 0, 1, 1, 2, 2]
+    (warning,) = log.warnings_seen()
+    assert warning.code == "W412" and "'10' is class 1" in warning.line() and "-class-names" in warning.line()
+    Path("names.txt").write_text("1\n2\n10\n")
+    assert labels(data_of("numbered", "-class-names", "names.txt")) == [0, 0, 2, 2, 1, 1] and not log.warnings_seen()
+    shutil.move("numbered/10", "numbered/3")
+    data_of("numbered")
+    assert not log.warnings_seen()
 
 
 @pytest.mark.parametrize(

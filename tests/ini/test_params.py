@@ -141,5 +141,22 @@ def test_malformed_text(text, message):
 
 def test_missing_file():
     with pytest.raises(N2D2Error) as caught:
-        load_params("none.ini")
-    assert str(caught.value) == "N2D2-E101: none.ini: file not found; check the path"
+        load_params("folder/none.ini")
+    assert str(caught.value) == "N2D2-E101: folder/none.ini: file not found; check the path"
+
+
+def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_params("low_memory").as_dict() == load_params("low_memory.ini").as_dict() != load_params(None).as_dict()
+    (tmp_path / "low_memory").write_text("MemoryAlignment=32\n")
+    assert load_params("low_memory")["MemoryAlignment"] == 32
+    assert load_params("low_memory.ini")["MemoryAlignment"] == 1
+    assert load_params("./low_memory")["MemoryAlignment"] == 32
+
+
+def test_an_unknown_preset_lists_those_there_are():
+    with pytest.raises(N2D2Error) as caught:
+        load_params("low_memry")
+    names = "align16, align64, balanced, cortex_m, default, fast_x86, low_memory, min_ram, no_reuse"
+    text = "there is no such file, and no preset of this name; did you mean low_memory? presets: "
+    assert str(caught.value) == f"N2D2-E101: low_memry: {text}{names}"

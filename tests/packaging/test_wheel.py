@@ -12,6 +12,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from support.pages import blocks, commands, run_block, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
@@ -160,3 +161,49 @@ def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
     assert all(layer["identical"] for layer in summary["compare"].values())
     code = "import n2d2py, numpy; y = n2d2py.load_export('export_CPP_int8')(numpy.zeros((1, 1, 32, 32))); print(y.shape)"
     assert run(clean, "-c", code, cwd=foreign).strip() == "(1, 10)"
+
+
+@pytest.fixture
+def installed(clean: Path) -> dict[str, str]:
+    """The environment of a user who has the wheel in an active environment, and nothing of the checkout."""
+    for name in ("g++", "make", "bash"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    left_out = ("PYTHONPATH", "PYTHONHOME", "N2D2PY_DATA", "N2D2_MODELS")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    path = os.pathsep.join([str(clean.parent), environment["PATH"]])
+    return {**environment, "PATH": path, "OPT": environment.get("OPT", "-O1")}
+
+
+def test_the_first_tutorial_runs_after_the_installation(installed: dict[str, str], foreign: Path):
+    printed = run_page("tutorials/onnx_to_cpp.md", foreign, installed)
+    assert "99.02%" in printed[1] and "Score: 100.00%" in printed[2]
+    (foreign / "MobileNet.onnx").rename(foreign / "NET.onnx")
+    (foreign / "digits").rename(foreign / "IMAGES")
+    shutil.rmtree(foreign / "export_CPP_int8")
+    (block,) = commands("../README.md")
+    install, export = block.splitlines()
+    assert install == "pip install ."
+    assert "99.02%" in run_block(export, foreign, installed)
+    (code,) = [text for language, _, text in blocks("../README.md") if language == "python"]
+    (foreign / "first.py").write_text(code)
+    assert "99.02%" in run_block("python first.py", foreign, installed)
+
+
+def test_presets_and_the_commands_beside_it_are_installed(installed: dict[str, str], foreign: Path):
+    words = "-o out -- -seed 1 -calib 10 -db-export 2 -nb-test 20"
+    table = run_block(
+        f'cp -r "$(python -c \'from n2d2py.resources import folder; print(folder("models"))\')" models; '
+        f"n2d2py-batch -m models/LeNet.ini -p low_memory {words}",
+        foreign,
+        installed,
+    )
+    row = table.splitlines()[-1].split()
+    assert row[:3] == ["LeNet", "low_memory", "8"] and row[-1] == "100.00"
+    done = subprocess.run(
+        ["n2d2py-tune", "models/LeNet.ini", "-params", "lowmemory"], cwd=foreign, env=installed, text=True, capture_output=True
+    )
+    assert done.returncode == 2 and "did you mean low_memory?" in done.stderr
+    assert "no_reuse" in run_block(
+        "n2d2py models/LeNet.ini -export CPP -export-parameters nothing 2>&1 || true", foreign, installed
+    )

@@ -8,16 +8,16 @@ import subprocess
 import sys
 
 import pytest
-from support import tutorial_files as tutorial
+from support.pages import ROOT, blocks, commands, write_files
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
 def test_commands(tmp_path):
-    tutorial.write(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(tutorial.ROOT)}
+    write_files("plugins.md", tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     printed = []
-    for words in tutorial.commands():
+    for words in (line.split() for block in commands("plugins.md") for line in block.splitlines()):
         program = [sys.executable, "-m", "n2d2py"] if words[0] == "n2d2py" else [sys.executable]
         done = subprocess.run([*program, *words[1:]], cwd=tmp_path, env=environment, text=True, capture_output=True)
         assert done.returncode == 0, (words, done.stderr)
@@ -30,5 +30,5 @@ def test_commands(tmp_path):
 
 
 def test_lines():
-    sizes = {name: len(text.splitlines()) for _, name, text in tutorial.blocks() if name}
+    sizes = {name: len(text.splitlines()) for _, name, text in blocks("plugins.md") if name}
     assert sizes["absdiff/absdiff.py"] < 60 and sizes["absdiff/absdiff.hpp"] < 40

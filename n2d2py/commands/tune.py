@@ -1,8 +1,8 @@
 """Compares export parameters: memory, stack, flash and time of networks under each of several parameter files.
 
-    bin/tune_params [NET.ini ...] [-params FILE ...] [-o DIR] [-rounds N] [-threads N] [-nbbits N] [-- N2D2PY OPTIONS]
+    n2d2py-tune [NET.ini ...] [-params FILE ...] [-o DIR] [-rounds N] [-threads N] [-nbbits N] [-- N2D2PY OPTIONS]
 
-Without names: models/LeNet.ini and models/MobileNet.ini, and all files of params/. A network with NET.npz beside it has
+Without names: LeNet.ini and MobileNet.ini of the installation, and all presets; FILE is a path or the name of a preset. A network with NET.npz beside it has
 these weights, any other those of its file or random ones; options behind -- go to every export (-calib 10 by default).
 Exports stay in DIR (tune_params by default) as DIR/NET__PARAMS; DIR/tune_params.csv holds the printed table. The exports of
 a network are timed in turns; a ratio is the median over the rounds of its time over that of the first of the files.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import re
 import statistics
 import subprocess
@@ -23,11 +22,10 @@ import sys
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
+from n2d2py.commands.measure import MOMENT, bench, machine
 
-from exports import machine  # noqa: E402
-from latency import MOMENT, bench  # noqa: E402
+__all__ = ["main"]
 
 
 @dataclass(frozen=True)
@@ -60,35 +58,16 @@ TITLES = {
 
 def export(network: Path, params: Path, folder: Path, nbbits: int, options: list[str]) -> tuple[Path | None, str]:
     """The built export, or None and the error line of the tool or of make."""
-    weights = network.with_suffix(".npz")
-    command = [
-        sys.executable,
-        "-m",
-        "n2d2py",
-        str(network),
-        "-seed",
-        "1",
-        "-export",
-        "CPP",
-        "-nbbits",
-        str(nbbits),
-        "-w",
-        str(weights) if weights.is_file() else "/dev/null",
-        "-export-parameters",
-        str(params),
-        "-o",
-        str(folder),
-        "-quiet",
-        *options,
-    ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    words = [str(network), "-seed", "1", "-export", "CPP", "-nbbits", str(nbbits), "-w", weights_of(network)]
+    done = run_tool([*words, "-export-parameters", str(params), "-o", str(folder), "-quiet", *options])
+    text = done.stdout
     if done.returncode == 0:
         (built,) = folder.glob("export_CPP_*")
-        done = subprocess.run(["make", "-s", "-j2"], cwd=built, capture_output=True, text=True)
-        if done.returncode == 0:
+        make = subprocess.run(["make", "-s", "-j2"], cwd=built, capture_output=True, text=True)
+        if make.returncode == 0:
             return built, ""
-    lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["failed"]
+        text = make.stderr
+    lines = [line for line in text.splitlines() if "error" in line.lower()] or ["failed"]
     return None, lines[0]
 
 
@@ -106,26 +85,29 @@ def sweep(
     network: Path, params: list[Path], folder: Path, rounds: int, threads: int, nbbits: int, options: list[str]
 ) -> list[Row]:
     """One row per file, in their order; exports that fail have a note."""
-    built, notes = {}, {}
+    built: dict[Path, Path | None] = {}
+    notes: dict[Path, str] = {}
     for file in params:
         print(f"{network.stem}, {file.stem} ...", file=sys.stderr, flush=True)
         built[file], notes[file] = export(network, file, folder / f"{network.stem}__{file.stem}", nbbits, options)
-    running = [file for file in params if built[file] is not None]
+    running = {file: found for file in params if (found := built[file]) is not None}
     times: dict[Path, list[float]] = {file: [] for file in params}
     if running:
-        count = max(3, int(MOMENT / bench(built[running[0]], threads, 3)))
+        count = max(3, int(MOMENT / bench(next(iter(running.values())), threads, 3)))
         for number in range(rounds):
             for file in running if number % 2 else reversed(running):
-                times[file].append(bench(built[file], threads, count))
+                times[file].append(bench(running[file], threads, count))
     rows = []
     for file in params:
-        if built[file] is None:
+        folder_of = built[file]
+        if folder_of is None:
             rows.append(Row(network.stem, file.stem, None, None, None, None, None, None, notes[file]))
             continue
-        found = sizes(built[file])
-        ratio = statistics.median(a / b for a, b in zip(times[file], times[running[0]], strict=True))
-        bytes_of = [found.get(name) for name in ("arena", "stack", "constants", "code")]
-        rows.append(Row(network.stem, file.stem, *bytes_of, 1e3 * statistics.median(times[file]), ratio))
+        found = sizes(folder_of)
+        ratio = statistics.median(a / b for a, b in zip(times[file], times[next(iter(running))], strict=True))
+        arena, stack, constants, code = (found.get(name) for name in ("arena", "stack", "constants", "code"))
+        ms = 1e3 * statistics.median(times[file])
+        rows.append(Row(network.stem, file.stem, arena, stack, constants, code, ms, ratio))
     return rows
 
 
@@ -148,28 +130,29 @@ def _cell(value: str | int | float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if isinstance(value, float) else value
 
 
-def main(words: list[str]) -> int:
-    cut = words.index("--") if "--" in words else len(words)
+def main(words: list[str] | None = None) -> int:
+    """The command `n2d2py-tune`; its exit status."""
+    given, options = split_options(sys.argv[1:] if words is None else words)
     parser = argparse.ArgumentParser(
-        prog="bin/tune_params", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="n2d2py-tune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("networks", nargs="*", type=Path)
-    parser.add_argument("-params", nargs="+", type=Path, default=sorted((ROOT / "params").glob("*.ini")))
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("-params", nargs="+", default=[], metavar="FILE")
     parser.add_argument("-o", type=Path, default=Path("tune_params"))
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
     parser.add_argument("-nbbits", type=int, default=8)
-    chosen = parser.parse_args(words[:cut])
-    networks = chosen.networks or [ROOT / "models" / "LeNet.ini", ROOT / "models" / "MobileNet.ini"]
-    for file in (*networks, *chosen.params):
-        if not file.is_file():
-            parser.error(f"{file} is missing")
-    options = words[cut + 1 :] or ["-calib", "10", "-db-export", "1"]
+    chosen = parser.parse_args(given)
+    files = networks(parser, chosen.networks), parameter_files(parser, chosen.params)
+    if missing := build_tools_missing():
+        print(f"error: {missing}", file=sys.stderr)
+        return 1
+    options = options or ["-calib", "10", "-db-export", "1"]
     rows: list[Row] = []
-    for network in networks:
+    for network in files[0]:
         rows += sweep(
             network.resolve(),
-            [file.resolve() for file in chosen.params],
+            [file.resolve() for file in files[1]],
             chosen.o.resolve(),
             chosen.rounds,
             chosen.threads,
@@ -187,4 +170,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Exports, compiles and scores networks x export parameters x precisions, and prints one table.
+
+    n2d2py-batch [-m NET ...] [-p PARAMS ...] [-n NBBITS ...] [-o DIR] [-- N2D2PY OPTIONS]
+
+Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with
+NET.npz beside it runs with these weights, any other with -w /dev/null. Options behind -- go to every run
+(-seed 1 -calib -1 -db-export 100 by default). Each export goes to DIR/<network>__<params>__<nbbits>/, its messages to run.log
+there; the table also to DIR/summary.tsv. The exit status is 1 when a run failed; the others run all the same. An export with
+files that were edited or added since is not replaced: -- -force does it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
+
+__all__ = ["main"]
+
+_TITLES: tuple[str, ...] = ("model", "params", "bits", "arena B", "weights B", "float %", "simulated %", "compiled %")
+
+
+def main(words: list[str] | None = None) -> int:
+    """The command `n2d2py-batch`; its exit status."""
+    given, options = split_options(sys.argv[1:] if words is None else words)
+    parser = argparse.ArgumentParser(
+        prog="n2d2py-batch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-m", nargs="+", default=[], metavar="NET", help="INI or ONNX files")
+    parser.add_argument("-p", nargs="+", default=[], metavar="PARAMS", help="files or presets for -export-parameters")
+    parser.add_argument("-n", nargs="+", default=["8"], metavar="NBBITS", help="values for -nbbits [8]")
+    parser.add_argument("-o", type=Path, default=Path("batch_export"), metavar="DIR", help="folder of the exports and logs")
+    chosen = parser.parse_args(given)
+    models, params = networks(parser, chosen.m), parameter_files(parser, chosen.p)
+    precisions = [bits for word in chosen.n for bits in word.split()]
+    if missing := build_tools_missing():
+        print(f"error: {missing}", file=sys.stderr)
+        return 1
+    options = options or ["-seed", "1", "-calib", "-1", "-db-export", "100"]
+    chosen.o.mkdir(parents=True, exist_ok=True)
+    rows: list[list[str]] = [list(_TITLES)]
+    failures = 0
+    for model in models:
+        for file in params:
+            for bits in precisions:
+                print(f"{model.stem}, {file.stem}, {bits} bits ...", file=sys.stderr, flush=True)
+                row, failed = _run(model, file, bits, chosen.o, options)
+                rows.append(row)
+                failures += failed
+                (chosen.o / "summary.tsv").write_text("".join("\t".join(one) + "\n" for one in rows), encoding="utf-8")
+    print(_aligned(rows))
+    if failures:
+        print(f"error: {failures} of the runs failed", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _run(model: Path, params: Path, bits: str, output: Path, options: list[str]) -> tuple[list[str], bool]:
+    """The row of one run, and whether it failed; its messages are in its folder."""
+    folder = output / f"{model.stem}__{params.stem}__{bits}"
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [str(model), "-w", weights_of(model), "-export", "CPP", "-nbbits", bits, "-test"]
+    done = run_tool([*words, "-export-parameters", str(params), "-o", str(folder), *options])
+    log = folder / "run.log"
+    log.write_text(done.stdout, encoding="utf-8")
+    summaries = sorted(folder.glob("export_CPP_*/statistics/summary.json"), key=lambda file: file.stat().st_mtime)
+    if done.returncode or not summaries:
+        return [model.stem, params.stem, bits, f"failed: see {log}"], True
+    summary = json.loads(summaries[-1].read_text(encoding="utf-8"))
+    scores = [summary["scores"].get(kind) for kind in ("float", "simulated", "compiled")]
+    shown = ["-" if score is None else f"{score:.2f}" for score in scores]
+    return [summary["network"], params.stem, bits, str(summary["arena_bytes"]), str(summary["weights_bytes"]), *shown], False
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    """The rows as aligned text; the message of a failure is as long as it is."""
+    full = [row for row in rows if len(row) == len(_TITLES)]
+    widths = [max(len(row[k]) for row in (rows if k < 3 else full)) for k in range(len(_TITLES))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
