@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Config, Constants
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
@@ -125,6 +126,18 @@ class LayerCode:
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
         """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
         return self.configured(lambda config: config.tiled(constants))
+
+    def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
+        """The same layer without what is for other instruction sets."""
+        names = {row.name for row in sets}
+        if not names & set(self.sets):
+            return replace(self.portable(), reason=self.reason)
+
+        def kept(array: Array) -> Array:
+            return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
+
+        sets_left = tuple(name for name in self.sets if name in names)
+        return replace(self, arrays=tuple(map(kept, self.arrays)), sets=sets_left, winograd=None)
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""

@@ -107,6 +107,7 @@ class InstructionSet:
         present: C++ that asks the processor for it; "" where no binary chooses it when it starts.
         family: the processors that have it; "" for all.
         probe: how a build asks whether the compiler knows it; None where all compilers do.
+        microcontroller: whether processors that the export for microcontrollers is for have it.
     """
 
     name: str
@@ -125,6 +126,7 @@ class InstructionSet:
     present: str = ""
     family: str = ""
     probe: Probe | None = None
+    microcontroller: bool = False
 
 
 _FEW_REGISTERS = ((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (2, 1, 24576), (3, 1, 24576))
