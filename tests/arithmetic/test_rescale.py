@@ -58,15 +58,18 @@ def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
             assert result[row, channel] == clamp(exact.numerator // exact.denominator)
 
 
-def test_the_high_word_is_taken_where_it_is_precise():
-    rescale, replaced = make_rescale("Fixed-point-p32", np.array([0.4999, 0.001]))
+def test_the_high_word_is_taken_where_the_multipliers_fit():
+    factors = np.array([0.4999, 0.001, 1e-9])
+    rescale, replaced = make_rescale("Fixed-point-p32", factors)
     assert isinstance(rescale, FixedPointRescale) and rescale.shift == 32 and not replaced
-    assert rescale.multipliers.tolist() == [round(0.4999 * 2**32), round(0.001 * 2**32)]
-    for factors in ([0.5, 0.001], [0.4, 1e-6]):  # 2^31 is no multiplier; 1e-6 has 12 bits
-        general, replaced = make_rescale("Fixed-point-p32", np.array(factors))
-        expected, _ = make_rescale("Fixed-point32", np.array(factors))
-        assert isinstance(general, FixedPointRescale) and not replaced
-        assert (general.shift, general.multipliers.tolist()) == (expected.shift, expected.multipliers.tolist())
+    assert rescale.multipliers.tolist() == [round(factor * 2**32) for factor in factors]
+    acc = np.array([2**31 - 1, -(2**31) + 1])
+    wrong = np.abs(acc[:, None] * rescale.effective() - acc[:, None] * factors)
+    assert wrong.max() <= 0.25
+    general, replaced = make_rescale("Fixed-point-p32", np.array([0.5, 0.001]))  # 2^31 is no multiplier
+    expected, _ = make_rescale("Fixed-point32", np.array([0.5, 0.001]))
+    assert isinstance(general, FixedPointRescale) and isinstance(expected, FixedPointRescale) and not replaced
+    assert (general.shift, general.multipliers.tolist()) == (expected.shift, expected.multipliers.tolist())
 
 
 @pytest.mark.parametrize("mode, tolerance", [("Fixed-point16", 2.0**-9), ("Fixed-point32", 2.0**-20)])

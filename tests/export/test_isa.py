@@ -24,6 +24,7 @@ BOUND = {
     isa.FLOATS: "FLOATS",
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",
+    isa.LANES: "CONVOLUTION",
 }
 """What a set has, by the mark of the operator that its header binds."""
 
@@ -51,18 +52,19 @@ def test_a_set_binds_what_the_table_says(row):
     assert {mark for mark in marks if mark in BOUND.values()} - {BOUND[kernel] for kernel in row.has} <= inherited & {
         "WINOGRAD"
     }
-    assert "RESIDUAL" in marks and row.signed <= row.has
+    assert ("RESIDUAL" in marks) != row.microcontroller and row.signed <= row.has
 
 
 def test_conditions_hold_for_their_sets_only():
     """Each condition is evaluated as the preprocessor would, with the macros of each set."""
     names = [row.name for row in isa.instruction_sets()]
+    panels = [row.name for row in isa.instruction_sets() if isa.reads_panels(row)]
     extends = {row.name: row.extends for row in isa.instruction_sets()}
     for wanted in (names, ["avx2"], ["avxvnni", "avx2"], ["neon"], ["neondot", "neon"], ["sse4", "neondot"], names[1:]):
         text = isa.condition(wanted)
         for name in [*names, "portable"]:
             lineage = {name, extends.get(name, "")}
-            values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name != "portable"}
+            values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name in panels}
             python = (
                 re.sub(r"\w+", lambda word, values=values: str(values[word[0]]), text)
                 .replace("&&", " and ")

@@ -40,7 +40,7 @@ VALUES = {
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
-UNUSED = {("nvdla", "NVDLAFallback"), ("mcu", "SIMD"), ("float", "FuseResidualAdd")}
+UNUSED = {("nvdla", "NVDLAFallback"), ("float", "FuseResidualAdd")}
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, or adds bytes."""
 
 

@@ -14,7 +14,10 @@ from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["LayerCode", "plane_struct"]
+__all__ = ["LANE_KERNEL", "LayerCode", "plane_struct"]
+
+LANE_KERNEL = "two weights a lane"
+"""The kernel of `lanes.py`, by name."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class LayerCode:
         reason: why this kernel: what the layer has, or what ruled the better ones out.
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
+        lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
     """
 
     layer: str
@@ -51,6 +55,8 @@ class LayerCode:
     accumulates: bool = False
     winograd: Winograd | None = None
     sum: str = ""
+    lanes: tuple[str, ...] = ()
+    no_lanes: str = ""
 
     @property
     def config(self) -> str:
@@ -130,20 +136,23 @@ class LayerCode:
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """The same layer without what is for other instruction sets."""
         names = {row.name for row in sets}
-        if not names & set(self.sets):
-            return replace(self.portable(), reason=self.reason)
+        left = tuple(name for name in (*self.lanes, *self.sets) if name in names)
+        if not left:
+            reason = f"no {LANE_KERNEL}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
+            return replace(self.portable(), reason=reason)
 
         def kept(array: Array) -> Array:
             return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
 
-        sets_left = tuple(name for name in self.sets if name in names)
-        return replace(self, arrays=tuple(map(kept, self.arrays)), sets=sets_left, winograd=None)
+        kernel, reason = (LANE_KERNEL, "bytes, sums that are proved") if names & set(self.lanes) else (self.kernel, self.reason)
+        arrays = tuple(map(kept, self.arrays))
+        return replace(self, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
-        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays)
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=())
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

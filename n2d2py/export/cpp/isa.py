@@ -21,6 +21,7 @@ __all__ = [
     "FLOATS",
     "FULLY_CONNECTED",
     "KERNELS",
+    "LANES",
     "PORTABLE",
     "RUNS",
     "TABLES",
@@ -43,9 +44,11 @@ __all__ = [
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
+LANES = "lanes"
+"""Convolutions that multiply the weights of two outputs at once (`lanes.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, WINOGRAD, FLOATS, RUNS, TABLES)
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, WINOGRAD, FLOATS, RUNS, TABLES)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -234,6 +237,18 @@ _TABLE = (
         has=_PANELS | {WINOGRAD, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
+    ),
+    InstructionSet(
+        "dsp",
+        "DSP extension",
+        "Dsp",
+        "N2D2_DSP",
+        "n2d2/isa/dsp.hpp",
+        "Cortex-M with the DSP extension: M4, M7, M33, M55",
+        "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
+        has=frozenset((LANES,)),
+        speed=2,
+        microcontroller=True,
     ),
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from n2d2py.export.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.export.cpp.project import Project
-from n2d2py.export.mcu.boards import BOARDS, CORES, Board, board, core
+from n2d2py.export.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
 from n2d2py.export.mcu.stack import stack_bytes
 from n2d2py.export.mcu.vectors import write_vectors
 from n2d2py.graph.shapes import channels, width
@@ -83,7 +83,7 @@ class McuProject(Project):
         shapes = [(self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes]
         return {
             **super()._common,
-            "core": core(self.request.parameters["Core"]),
+            "core": core(self.request.parameters.get("Core", DEFAULT_CORE)),
             "cores": CORES,
             "boards": BOARDS,
             "vectors": self.vectors,

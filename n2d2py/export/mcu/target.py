@@ -9,6 +9,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.base import ExportRequest, Prepared, QuantDefaults
 from n2d2py.export.cpp.project import Project
 from n2d2py.export.cpp.target import CppTarget
+from n2d2py.export.mcu.boards import DEFAULT_CORE
 from n2d2py.export.mcu.parameters import PARAMETERS
 from n2d2py.export.mcu.project import McuProject
 from n2d2py.export.mcu.runner import BoardExport
@@ -38,7 +39,7 @@ class McuTarget(CppTarget):
         request = prepared.request
         return {
             **super().details(prepared),
-            "core": request.parameters["Core"],
+            "core": request.parameters.get("Core", DEFAULT_CORE),
             "layers": list(request.memory_plan.order),
             "arena_bytes": max(1, request.memory_plan.arena_bytes),
         }
