@@ -25,6 +25,7 @@ BOUND = {
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",
     isa.LANES: "CONVOLUTION",
+    isa.PAIRS: "DEPTHWISE",
 }
 """What a set has, by the mark of the operator that its header binds."""
 

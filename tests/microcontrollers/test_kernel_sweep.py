@@ -49,7 +49,13 @@ class Layers:
         source, name = f"x{number}", f"layer{number}"
         reach = np.abs(weights.reshape(len(weights), -1)).sum(axis=1)
         bias = rng.integers(-3000, 3000, len(weights))
-        node = QuantNode(name, Conv((stride[0], stride[1]), (pads[0], pads[1], pads[2], pads[3]), (dilation[0], dilation[1]), groups), [source], [name], Weighted(weights, bias))
+        node = QuantNode(
+            name,
+            Conv((stride[0], stride[1]), (pads[0], pads[1], pads[2], pads[3]), (dilation[0], dilation[1]), groups),
+            [source],
+            [name],
+            Weighted(weights, bias),
+        )
         node.bound = int((255 * reach + np.abs(bias)).max())
         spread = np.sqrt(np.maximum(reach, 1) * 127.0) * 60
         factors = rng.uniform(0.5, 2, len(weights)) * 127 / spread
@@ -107,6 +113,26 @@ def convolutions(seed: int, count: int) -> Layers:
     return layers
 
 
+def depthwise(seed: int, count: int) -> Layers:
+    """Channels by four, kernels from 1 x 1 to 5 x 4, strides, paddings beyond the input, all number types."""
+    layers = Layers(seed)
+    rng = layers.rng
+    for number in range(count):
+        channels = int(rng.choice([4, 8, 12, 32]))
+        kernel = (3, 3) if number % 2 else tuple(int(k) for k in rng.integers(1, 6, 2))
+        dilation = (2, 1) if number % 9 == 4 else (1, 1)
+        extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+        size = (int(rng.integers(extent[0], extent[0] + 5)), int(rng.integers(extent[1], extent[1] + 5)))
+        pads = [int(rng.integers(0, extent[side % 2])) for side in range(4)]
+        kinds = (KINDS[int(rng.integers(len(KINDS)))], KINDS[int(rng.integers(len(KINDS)))])
+        weights = layers.random(channels, 1, *kernel, low=-128)
+        if number % 5 == 1:
+            weights[:] = rng.choice([-128, 127])
+        clamp = (5, 99) if number % 6 == 3 else None
+        layers.conv(size, channels, weights, rng.integers(1, 3, 2).tolist(), pads, dilation, kinds, clamp, channels)
+    return layers
+
+
 SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) for option in ("-O2", "-Os")]
 
 
@@ -114,8 +140,16 @@ SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) fo
 def test_convolutions(seed, option, tmp_path):
     need_core("cortex-m4")
     kernels = convolutions(seed, 40).export(tmp_path / "export")
-    assert sum("two weights a lane" in kernel and "no two" not in kernel for kernel in kernels.values()) == 40
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
     assert "40 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("seed, option", [(1, "-O2"), *SLOW])
+def test_depthwise(seed, option, tmp_path):
+    need_core("cortex-m4")
+    kernels = depthwise(seed, 30).export(tmp_path / "export")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two taps a word"}
+    assert "30 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
 
 
 def test_lanes_at_their_bound(tmp_path):

@@ -7,3 +7,12 @@ template <class Cfg>
 struct Convolution<Cfg, Native> : LaneConvolution<Cfg> {};
 }  // namespace n2d2
 #endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/mcu/pair_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : PairDepthwise<Cfg> {};
+}  // namespace n2d2
+#endif

@@ -5,48 +5,12 @@
 #ifndef N2D2_MCU_LANE_CONVOLUTION_HPP
 #define N2D2_MCU_LANE_CONVOLUTION_HPP
 
+#include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/lanes.hpp"
 #include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
 
 namespace n2d2 {
 namespace lanes {
-
-// Where the lines of a plane of bytes lie.
-struct Lines {
-    std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;
-    std::int32_t ring;
-
-    template <class Plane>
-    static constexpr Lines of() {
-        typedef PlaneTraits<Plane> Traits;
-        return Lines{static_cast<std::int32_t>(Plane::Offset),
-                     static_cast<std::int32_t>(Plane::WrapOffset),
-                     int(Traits::Lines) >= int(Traits::Height) ? int(Traits::Height) : int(Traits::Lines),
-                     Traits::LineElements,
-                     Traits::Stride,
-                     Traits::Height,
-                     Traits::Width,
-                     Traits::Ring};
-    }
-
-    N2D2_INLINE std::int32_t at(int y) const {
-        if (y < lines)
-            return offset + y * pitch;
-        return ring ? offset + y % lines * pitch : wrapOffset + (y - lines) * pitch;
-    }
-};
-
-struct Shape {
-    Lines in, out;
-    std::int32_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
-    std::int32_t channels, outputs;
-    std::int32_t inputs;  // of a window, a multiple of 8
-    std::int32_t zero;
-    std::uint32_t mask, low, room;
-    unsigned char padding;  // the input's zero point
-    bool reverse, packed;
-};
 
 // One pixel of the input, of the bytes of a window: kernelWidth * channels for each line.
 N2D2_INLINE void gather(const Shape& s, const unsigned char* in, int y, int x, unsigned char* window) {
@@ -104,8 +68,8 @@ N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int 
 // `window`: inputs words. `bytes`: 2 * inputs bytes where channels are no multiple of four, else kernelWidth * channels.
 // `results`: two pixels of outputs, rounded up to four, where these are no multiple of four.
 template <bool Signed>
-N2D2_LANES_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                                 std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
+N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
+                               std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
     const bool quads = (s.channels & 3) == 0, whole = (s.outputs & 3) == 0;
     const int pixels = s.out.width, count = (end - begin) * pixels, columns = s.outputs;
     Work work;
@@ -186,26 +150,7 @@ struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
-        static constexpr lanes::Shape shape = {lanes::Lines::of<Input>(),
-                                               lanes::Lines::of<Output>(),
-                                               Cfg::KernelHeight,
-                                               Cfg::KernelWidth,
-                                               Cfg::StrideHeight,
-                                               Cfg::StrideWidth,
-                                               Cfg::DilationHeight,
-                                               Cfg::DilationWidth,
-                                               Cfg::PadTop,
-                                               Cfg::PadLeft,
-                                               C,
-                                               O,
-                                               K,
-                                               Cfg::LaneZero,
-                                               Cfg::LaneSigned ? 0x80808080u : 0u,
-                                               0x01010101u * static_cast<std::uint32_t>(Cfg::LaneLow),
-                                               0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh),
-                                               static_cast<unsigned char>(Cfg::InputZero & 255),
-                                               Cfg::Reverse != 0,
-                                               static_cast<int>(PlaneTraits<Input>::Packed) && Cfg::DilationWidth == 1};
+        static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         std::uint32_t window[K];
         std::uint32_t bytes[(Bytes + 3) / 4];
         std::uint32_t results[O % 4 ? 2 * ((O + 3) / 4) : 1];

@@ -19,17 +19,10 @@
 
 #include <cstring>
 
-#include "n2d2/env.hpp"
+#include "n2d2/mcu/lane_shape.hpp"
 
 namespace n2d2 {
 namespace lanes {
-
-// The code below must be fast at -Os too.
-#if defined(__GNUC__) && !defined(__clang__)
-#define N2D2_LANES_FAST __attribute__((optimize("O2"), noinline))
-#else
-#define N2D2_LANES_FAST __attribute__((noinline))
-#endif
 
 // What the assembly works on; it knows the offsets.
 struct Work {
@@ -220,7 +213,7 @@ __attribute__((naked, noinline)) void one(Work*) {
 
 // Spreads `quads` times four bytes of two pixels to words of a window; returns its end.
 template <bool Signed>
-N2D2_LANES_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
+N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
     for (; quads > 0; --quads) {
         std::uint32_t a, b, c, d;
         std::memcpy(&a, p, 4);

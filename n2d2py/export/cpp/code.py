@@ -14,10 +14,11 @@ from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["LANE_KERNEL", "LayerCode", "plane_struct"]
+__all__ = ["LANE_KERNEL", "PAIR_KERNEL", "LayerCode", "plane_struct"]
 
 LANE_KERNEL = "two weights a lane"
-"""The kernel of `lanes.py`, by name."""
+PAIR_KERNEL = "two taps a word"
+"""The kernels of `lanes.py`, by name."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +138,17 @@ class LayerCode:
         """The same layer without what is for other instruction sets."""
         names = {row.name for row in sets}
         left = tuple(name for name in (*self.lanes, *self.sets) if name in names)
+        kernel = PAIR_KERNEL if self.headers[0] == "n2d2/depthwise.hpp" else LANE_KERNEL
         if not left:
-            reason = f"no {LANE_KERNEL}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
+            reason = f"no {kernel}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
             return replace(self.portable(), reason=reason)
 
         def kept(array: Array) -> Array:
             return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
 
-        kernel, reason = (LANE_KERNEL, "bytes, sums that are proved") if names & set(self.lanes) else (self.kernel, self.reason)
+        reason = "bytes, sums that are proved"
+        if not names & set(self.lanes):
+            kernel, reason = self.kernel, self.reason
         arrays = tuple(map(kept, self.arrays))
         return replace(self, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
 

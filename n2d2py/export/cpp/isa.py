@@ -22,6 +22,7 @@ __all__ = [
     "FULLY_CONNECTED",
     "KERNELS",
     "LANES",
+    "PAIRS",
     "PORTABLE",
     "RUNS",
     "TABLES",
@@ -44,11 +45,11 @@ __all__ = [
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
-LANES = "lanes"
-"""Convolutions that multiply the weights of two outputs at once (`lanes.py`)."""
+LANES, PAIRS = "lanes", "pairs of taps"
+"""Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, WINOGRAD, FLOATS, RUNS, TABLES)
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, WINOGRAD, FLOATS, RUNS, TABLES)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -246,7 +247,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33, M55",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES,)),
+        has=frozenset((LANES, PAIRS)),
         speed=2,
         microcontroller=True,
     ),

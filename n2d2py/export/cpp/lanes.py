@@ -11,13 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.errors import InternalError
-from n2d2py.export.cpp.isa import LANES, having, instruction_sets
+from n2d2py.export.cpp.isa import LANES, PAIRS, having, instruction_sets
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import NATIVE, Form
 from n2d2py.export.cpp.variants import Selection
 
-__all__ = ["lane_facts", "lane_stream", "lanes", "unfit"]
+__all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs"]
 
 _OUTPUTS = 4
 _INPUTS = 8
@@ -70,17 +69,27 @@ def _without_dead(weights: np.ndarray, bias: np.ndarray, rescale: FixedPointResc
     return bias, multipliers
 
 
-def unfit(layer: Layer, weights: np.ndarray, groups: int = 1) -> str:
-    """What rules a layer with weights (O, K) out, as a clause; "" where the lanes are exact."""
+def _unfit(layer: Layer, weights: np.ndarray) -> str:
+    """What rules a layer with weights (O, K) out for both kernels, as a clause; "" where they are exact."""
     rescale, kind, output = layer.node.rescale, layer.inputs[0], layer.output
     if kind.bits != 8 or output.bits != 8 or kind.is_float or output.is_float:
         return "its tensors are no bytes"
-    if groups != 1 or layer.node.residual is not None:
-        return "it has groups" if groups != 1 else "it does the sum of another layer"
+    if layer.node.residual is not None:
+        return "it does the sum of another layer"
     if not isinstance(rescale, FixedPointRescale) or rescale.shift != _SHIFT or rescale.multipliers.min() < 0:
         return "its rescale is no product of words"
     if layer.sum_type() != "std::int32_t" or weights.min() < -128 or weights.max() > 127:
         return "its sums or weights are wide"
+    return ""
+
+
+def _no_lanes(layer: Layer, weights: np.ndarray, groups: int) -> str:
+    """What rules the lanes of a dense layer out."""
+    rescale, kind = layer.node.rescale, layer.inputs[0]
+    if problem := _unfit(layer, weights):
+        return problem
+    if groups != 1 or not isinstance(rescale, FixedPointRescale):
+        return "it has groups"
     rows, _ = _packed(weights, np.zeros(len(weights), np.int64))
     if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
         return "a weight of -128 shares its lane with a negative one"
@@ -88,6 +97,18 @@ def unfit(layer: Layer, weights: np.ndarray, groups: int = 1) -> str:
     if _sums(weights, bias, kind)[1::2].max(initial=0) >= _LIMIT:
         return "a sum may reach 2^23"
     return ""
+
+
+def pair_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
+    channels, taps = weights.shape
+    rows = np.zeros((channels, -(-taps // 2), 2), np.int64)
+    rows.reshape(channels, -1)[:, :taps] = weights
+    words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
+    blocks = words.reshape(-1, 4, words.shape[1]).transpose(0, 2, 1).reshape(channels // 4, -1)
+    first, factors = bias.reshape(-1, 4), np.broadcast_to(multipliers, channels).reshape(-1, 4)
+    stream = np.concatenate([first, blocks, factors], axis=1) & 0xFFFFFFFF
+    return stream.reshape(-1).astype("<u4").view(np.int8)
 
 
 def lane_facts(layer: Layer) -> dict[str, int]:
@@ -104,17 +125,32 @@ def lane_facts(layer: Layer) -> dict[str, int]:
 
 
 def lanes(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
-    """`selection` with the stream of weights (O, ...) too, where the layer fits; the reason where it does not."""
+    """`selection` with the stream of dense weights (O, ...) too, where the layer fits; the reason where it does not."""
+    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
     if not layer.integer:
         return selection
-    rows = weights.reshape(len(weights), -1)
-    if problem := unfit(layer, rows, groups):
+    if (problem := _no_lanes(layer, rows, groups)) or not isinstance(rescale, FixedPointRescale):
         return replace(selection, lanes_problem=problem)
-    rescale = layer.node.rescale
-    if not isinstance(rescale, FixedPointRescale):
-        raise InternalError(f"{layer.name} has no rescale")
     stream = lane_stream(rows, *_without_dead(rows, layer.values("bias").astype(np.int64), rescale))
-    names = having(LANES)
+    return _with_stream(selection, stream, LANES)
+
+
+def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
+    """`selection` with the stream of depthwise weights (O, KH, KW) too, where the layer fits; the reason where it does not."""
+    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
+    if not layer.integer:
+        return selection
+    problem = _unfit(layer, rows)
+    if not problem and (len(rows) % 4 or layer.input_shape[1] != len(rows)):
+        problem = "its channels are no multiple of four" if len(rows) % 4 else "a channel has several outputs"
+    if problem or not isinstance(rescale, FixedPointRescale):
+        return replace(selection, lanes_problem=problem)
+    stream = pair_stream(rows, layer.values("bias").astype(np.int64), rescale.multipliers)
+    return _with_stream(selection, stream, PAIRS)
+
+
+def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selection:
+    names = having(kernel)
     isa = selection.isa
     if not selection.kernel:  # other sets have nothing for this layer
         for row in (one for one in instruction_sets() if one.name in names):

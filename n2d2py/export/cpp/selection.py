@@ -8,13 +8,13 @@ import numpy as np
 
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
 from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
-from n2d2py.export.cpp.lanes import lane_facts, lanes
+from n2d2py.export.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
 from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Selection, choose
 from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 
-__all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "vectors", "winograd"]
+__all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "two_taps", "vectors", "winograd"]
 
 
 def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> Selection:
@@ -81,6 +81,11 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
 def two_a_lane(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
     """`selection` with the kernel that multiplies two outputs at once too, where that is exact; `weights` are (O, ...)."""
     return lanes(layer, selection, weights, groups)
+
+
+def two_taps(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
+    """`selection` with the depthwise kernel that multiplies two taps at once too; `weights` are (C, KH, KW)."""
+    return pairs(layer, selection, weights)
 
 
 def _weight_type(layer: Layer, values: np.ndarray) -> str:
