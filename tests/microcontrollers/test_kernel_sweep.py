@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from n2d2py.export import ExportFolder, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Weighted
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (
@@ -67,6 +69,16 @@ class Layers:
         self.graph.tensors[name] = QuantTensor(name, shape, output)
         self.graph.nodes.append(node)
         self.graph.outputs.append(name)
+
+    def fc(self, shape: tuple[int, int, int], weights: np.ndarray, kinds: tuple[NumType, NumType]) -> None:
+        """A fully connected layer on an input of channels, lines and columns."""
+        self.conv((1, 1), weights.shape[1], weights[:, :, None, None], kinds=kinds)
+        node = self.graph.nodes[-1]
+        source = node.inputs[0]
+        self.graph.tensors[source] = QuantTensor(source, (1, *shape), kinds[0])
+        params = node.params
+        self.graph.nodes[-1] = replace(node, op=Fc(), form=Weighted(params["weights"][:, :, 0, 0], params["bias"]))
+        self.graph.tensors[node.output] = QuantTensor(node.output, (1, len(weights)), kinds[1])
 
     def random(self, outputs: int, *shape: int, low: int = -127, high: int = 127) -> np.ndarray:
         return self.rng.integers(low, high, (outputs, *shape), endpoint=True)
@@ -150,6 +162,18 @@ def test_depthwise(seed, option, tmp_path):
     kernels = depthwise(seed, 30).export(tmp_path / "export")
     assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two taps a word"}
     assert "30 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+
+
+def test_fully_connected(tmp_path):
+    need_core("cortex-m4")
+    layers = Layers(5)
+    for number in range(20):
+        shape = (int(layers.rng.integers(1, 20)), int(layers.rng.integers(1, 4)), int(layers.rng.integers(1, 4)))
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
+        layers.fc(shape, layers.random(int(layers.rng.integers(1, 14)), int(np.prod(shape))), kinds)
+    kernels = layers.export(tmp_path / "export")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
+    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
 
 
 def test_lanes_at_their_bound(tmp_path):

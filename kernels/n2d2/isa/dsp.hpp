@@ -16,3 +16,12 @@ template <class Cfg>
 struct Depthwise<Cfg, Native> : PairDepthwise<Cfg> {};
 }  // namespace n2d2
 #endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/mcu/lane_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : LaneFullyConnected<Cfg> {};
+}  // namespace n2d2
+#endif

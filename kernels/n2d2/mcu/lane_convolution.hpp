@@ -24,7 +24,13 @@ N2D2_INLINE void gather(const Shape& s, const unsigned char* in, int y, int x, u
         const unsigned char* const line = in + s.in.at(from);
         if (s.packed && left >= 0 && left + s.kernelWidth <= s.in.width) {
             const unsigned char* const bytes = line + left * s.channels;
-            for (int i = 0; i < run; ++i)
+            int i = 0;
+            for (; i + 4 <= run; i += 4) {
+                std::uint32_t word;
+                std::memcpy(&word, bytes + i, 4);
+                std::memcpy(window + i, &word, 4);
+            }
+            for (; i < run; ++i)
                 window[i] = bytes[i];
             continue;
         }
@@ -70,7 +76,7 @@ N2D2_INLINE void spreadBoth(const Shape& s, const unsigned char* in, int y, int 
 template <bool Signed>
 N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                                std::uint32_t* window, unsigned char* bytes, unsigned char* results, int begin, int end) {
-    const bool quads = (s.channels & 3) == 0, whole = (s.outputs & 3) == 0;
+    const bool quads = (s.channels & 3) == 0, point = quads && s.point, whole = (s.outputs & 3) == 0;
     const int pixels = s.out.width, count = (end - begin) * pixels, columns = s.outputs;
     Work work;
     work.window = window;
@@ -99,7 +105,10 @@ N2D2_MCU_FAST void convolution(const Shape& s, const unsigned char* in, unsigned
                 y2 += step;
             }
         }
-        if (quads) {
+        if (point) {
+            spread<Signed>(in + s.in.at(y * s.strideHeight) + x * s.strideWidth * s.in.stride,
+                           in + s.in.at(y2 * s.strideHeight) + x2 * s.strideWidth * s.in.stride, s.channels >> 2, window);
+        } else if (quads) {
             spreadBoth<Signed>(s, in, y, x, y2, x2, bytes, window);
         } else {
             gather(s, in, y, x, bytes);

@@ -48,6 +48,7 @@ struct Shape {
     std::uint32_t mask, low, room;
     unsigned char padding;  // the input's zero point
     bool reverse, packed;
+    bool point;  // 1 x 1 without padding
 };
 
 // Of a layer whose windows have `inputs` inputs.
@@ -72,7 +73,10 @@ constexpr Shape shapeOf(int inputs) {
                  0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh),
                  static_cast<unsigned char>(Cfg::InputZero & 255),
                  Cfg::Reverse != 0,
-                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1};
+                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1,
+                 Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
+                     (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
+                     (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width)};
 }
 
 }  // namespace lanes

@@ -12,8 +12,8 @@
 //
 //   first sums (A, 256 B + A, C, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, B, C, D
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once (max(q, low) is
-// low + saturated q - low). Signed results are computed 128 higher and turned by `mask`.
+// q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once where the layer
+// asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`.
 #ifndef N2D2_MCU_LANES_HPP
 #define N2D2_MCU_LANES_HPP
 
@@ -122,6 +122,8 @@ __attribute__((naked, noinline)) void two(Work*) {
         "orr    r4, r4, r8, lsl #16\n\t"
         "orr    r5, r5, r9, lsl #16\n\t"
         "ldrd   r6, r7, [sp, #28]\n\t"
+        "orrs   r8, r6, r7\n\t"
+        "beq    3f\n\t"
         "uqsub8 r4, r4, r6\n\t"
         "uqsub8 r5, r5, r6\n\t"
         "uadd8  r4, r4, r6\n\t"
@@ -129,7 +131,8 @@ __attribute__((naked, noinline)) void two(Work*) {
         "uqadd8 r4, r4, r7\n\t"
         "uqadd8 r5, r5, r7\n\t"
         "usub8  r4, r4, r7\n\t"
-        "usub8  r5, r5, r7\n\t"
+        "usub8  r5, r5, r7\n"
+    "3:\n\t"
         "eor    r4, r4, r12\n\t"
         "eor    r5, r5, r12\n\t"
         "str    r4, [r2], #4\n\t"
@@ -143,8 +146,8 @@ __attribute__((naked, noinline)) void two(Work*) {
         "pop    {r4-r11, pc}\n\t");
 }
 
-#define N2D2_LANES_STEP1              \
-    "ldr    r2, [r0], #8\n\t"         \
+#define N2D2_LANES_STEP1(bytes)       \
+    "ldr    r2, [r0], #" #bytes "\n\t" \
     "ldrd   r12, lr, [r1], #8\n\t"    \
     "smlad  r6, r2, r12, r6\n\t"      \
     "smlad  r10, r2, lr, r10\n\t"     \
@@ -153,62 +156,66 @@ __attribute__((naked, noinline)) void two(Work*) {
     "smlad  r4, r2, r12, r4\n\t"      \
     "smlad  r8, r2, lr, r8\n\t"
 
-// All outputs of one pixel, the first of the window.
-template <int = 0>
-__attribute__((naked, noinline)) void one(Work*) {
-    __asm__ volatile(
-        ".syntax unified\n\t"
-        "push   {r4-r11, lr}\n\t"
-        "ldr    r1, [r0, #4]\n\t"
-        "ldr    r3, [r0, #8]\n\t"
-        "ldr    r5, [r0, #0]\n\t"
-        "ldr    r9, [r0, #12]\n\t"
-        "ldr    r11, [r0, #16]\n\t"
-        "ldrd   r6, r7, [r0, #32]\n\t"
-        "push   {r6, r7}\n\t"
-        "ldr    r7, [r0, #24]\n\t"
-        "ldr    r0, [r0, #28]\n\t"
-        "push   {r0, r5}\n"
-    "1:\n\t"
-        "ldr    r0, [sp, #4]\n\t"
-        "ldm    r1!, {r4, r6, r8, r10}\n"
-    "2:\n\t"
-        N2D2_LANES_STEP1
-        N2D2_LANES_STEP1
-        N2D2_LANES_STEP1
-        N2D2_LANES_STEP1
-        "cmp    r0, r3\n\t"
-        "bne    2b\n\t"
-        "ldrd   r0, r12, [r1], #8\n\t"
-        "sub    r6, r6, r4\n\t"
-        "asr    r6, r6, #8\n\t"
-        "smmlar r4, r4, r0, r7\n\t"
-        "smmlar r6, r6, r12, r7\n\t"
-        "ldrd   r0, r12, [r1], #8\n\t"
-        "sub    r10, r10, r8\n\t"
-        "asr    r10, r10, #8\n\t"
-        "smmlar r8, r8, r0, r7\n\t"
-        "smmlar r10, r10, r12, r7\n\t"
-        "ldr    r12, [sp, #0]\n\t"
-        "usat   r4, #8, r4\n\t"
-        "usat   r6, #8, r6\n\t"
-        "usat   r8, #8, r8\n\t"
-        "usat   r10, #8, r10\n\t"
-        "orr    r4, r4, r6, lsl #8\n\t"
-        "orr    r8, r8, r10, lsl #8\n\t"
-        "orr    r4, r4, r8, lsl #16\n\t"
-        "ldrd   r6, r8, [sp, #8]\n\t"
-        "uqsub8 r4, r4, r6\n\t"
-        "uadd8  r4, r4, r6\n\t"
-        "uqadd8 r4, r4, r8\n\t"
-        "usub8  r4, r4, r8\n\t"
-        "eor    r4, r4, r12\n\t"
-        "str    r4, [r11], #4\n\t"
-        "subs   r9, r9, #1\n\t"
-        "bne    1b\n\t"
-        "add    sp, sp, #16\n\t"
-        "pop    {r4-r11, pc}\n\t");
-}
+// All outputs of one pixel: the first of a window of two (one), the only one (alone).
+#define N2D2_LANES_ONE(name, bytes)                     \
+    template <int = 0>                                  \
+    __attribute__((naked, noinline)) void name(Work*) { \
+        __asm__ volatile(                               \
+            ".syntax unified\n\t"                       \
+            "push   {r4-r11, lr}\n\t"                   \
+            "ldr    r1, [r0, #4]\n\t"                   \
+            "ldr    r3, [r0, #8]\n\t"                   \
+            "ldr    r5, [r0, #0]\n\t"                   \
+            "ldr    r9, [r0, #12]\n\t"                  \
+            "ldr    r11, [r0, #16]\n\t"                 \
+            "ldrd   r6, r7, [r0, #32]\n\t"              \
+            "push   {r6, r7}\n\t"                       \
+            "ldr    r7, [r0, #24]\n\t"                  \
+            "ldr    r0, [r0, #28]\n\t"                  \
+            "push   {r0, r5}\n"                         \
+        "1:\n\t"                                        \
+            "ldr    r0, [sp, #4]\n\t"                   \
+            "ldm    r1!, {r4, r6, r8, r10}\n"           \
+        "2:\n\t"                                        \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            "cmp    r0, r3\n\t"                         \
+            "bne    2b\n\t"                             \
+            "ldrd   r0, r12, [r1], #8\n\t"              \
+            "sub    r6, r6, r4\n\t"                     \
+            "asr    r6, r6, #8\n\t"                     \
+            "smmlar r4, r4, r0, r7\n\t"                 \
+            "smmlar r6, r6, r12, r7\n\t"                \
+            "ldrd   r0, r12, [r1], #8\n\t"              \
+            "sub    r10, r10, r8\n\t"                   \
+            "asr    r10, r10, #8\n\t"                   \
+            "smmlar r8, r8, r0, r7\n\t"                 \
+            "smmlar r10, r10, r12, r7\n\t"              \
+            "ldr    r12, [sp, #0]\n\t"                  \
+            "usat   r4, #8, r4\n\t"                     \
+            "usat   r6, #8, r6\n\t"                     \
+            "usat   r8, #8, r8\n\t"                     \
+            "usat   r10, #8, r10\n\t"                   \
+            "orr    r4, r4, r6, lsl #8\n\t"             \
+            "orr    r8, r8, r10, lsl #8\n\t"            \
+            "orr    r4, r4, r8, lsl #16\n\t"            \
+            "ldrd   r6, r8, [sp, #8]\n\t"               \
+            "uqsub8 r4, r4, r6\n\t"                     \
+            "uadd8  r4, r4, r6\n\t"                     \
+            "uqadd8 r4, r4, r8\n\t"                     \
+            "usub8  r4, r4, r8\n\t"                     \
+            "eor    r4, r4, r12\n\t"                    \
+            "str    r4, [r11], #4\n\t"                  \
+            "subs   r9, r9, #1\n\t"                     \
+            "bne    1b\n\t"                             \
+            "add    sp, sp, #16\n\t"                    \
+            "pop    {r4-r11, pc}\n\t");                 \
+    }
+
+N2D2_LANES_ONE(one, 8)
+N2D2_LANES_ONE(alone, 4)
 // clang-format on
 
 // Spreads `quads` times four bytes of two pixels to words of a window; returns its end.
@@ -237,6 +244,26 @@ N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char*
             : "+r"(window)
             : "r"(c), "r"(d), "r"(a), "r"(b)
             : "memory");
+    }
+    return window;
+}
+
+// The same of one pixel, whose words follow each other.
+template <bool Signed>
+N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint32_t* window) {
+    for (; quads > 0; --quads) {
+        std::uint32_t a, c;
+        std::memcpy(&a, p, 4);
+        p += 4;
+        if (Signed) {
+            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+        } else {
+            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+        }
+        *window++ = c;
+        *window++ = a;
     }
     return window;
 }

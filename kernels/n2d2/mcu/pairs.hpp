@@ -91,10 +91,13 @@ struct Work {
             "orr    r6, r6, r7, lsl #8\n\t"                  \
             "orr    r4, r4, r6, lsl #16\n\t"                 \
             "ldr    r12, [sp, #28]\n\t"                      \
+            "orrs   r5, r10, r11\n\t"                        \
+            "beq    3f\n\t"                                  \
             "uqsub8 r4, r4, r10\n\t"                         \
             "uadd8  r4, r4, r10\n\t"                         \
             "uqadd8 r4, r4, r11\n\t"                         \
-            "usub8  r4, r4, r11\n\t"                         \
+            "usub8  r4, r4, r11\n"                           \
+        "3:\n\t"                                             \
             "eor    r4, r4, r12\n\t"                         \
             "str    r4, [r3, r8]\n\t"                        \
             "ldr    r2, [sp, #8]\n\t"                        \

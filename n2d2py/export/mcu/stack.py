@@ -13,11 +13,13 @@ _FRAMES = 2048
 
 
 def _window(layer: LayerView) -> int:
-    """Bytes of the windows of two pixels that a convolution gathers, 16 bits for an element at least."""
-    if layer.code is None or layer.operation != "Conv":
+    """Bytes of the windows that a layer gathers: of two pixels, 16 bits for an element at least."""
+    if layer.code is None or layer.operation not in ("Conv", "Fc"):
         return 0
-    size = max(2, layer.graph.type(layer.node.inputs[0]).bytes)
-    return 2 * size * layer.node.params["weights"][0].size
+    weights, size = layer.node.params["weights"], max(2, layer.graph.type(layer.node.inputs[0]).bytes)
+    if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
+        return (1 + size) * weights[0].size + len(weights)
+    return 2 * size * weights[0].size + 2 * weights[0].size * (weights.shape[1] % 4 > 0) + 2 * len(weights)
 
 
 def stack_bytes(layers: Iterable[LayerView]) -> int:
