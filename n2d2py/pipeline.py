@@ -291,8 +291,8 @@ def _compiled(project: ExportJob, scores: Scores, folder: Path) -> Comparison:
     """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
-    if tester is not None and tester.missing():
-        log.warning("W801", f"{tester.missing()}: the {tester.label} export is not tested", remedy=tester.remedy)
+    if tester is not None and (lacking := tester.missing(project.manifest.details)):
+        log.warning("W801", f"{lacking}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
     with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest.details) as run:
         if run is not None and (sizes := run.sizes()):

@@ -17,4 +17,6 @@
 #include "n2d2/isa/neondot.hpp"
 #elif N2D2_NEON
 #include "n2d2/isa/neon.hpp"
+#elif N2D2_DSP
+#include "n2d2/isa/dsp.hpp"
 #endif

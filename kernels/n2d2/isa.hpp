@@ -6,6 +6,7 @@
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
+//   n2d2::Dsp         dsp         Cortex-M with the DSP extension: M4, M7, M33, M55
 //   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
 // `Native` names it; the first one that the compiler may use is taken. Its macro is 1, and that of the set which it extends, all others
@@ -74,6 +75,14 @@
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#elif defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)
+#define N2D2_DSP 1
+#define N2D2_ISA_NAME "dsp"
+#define N2D2_ISA_TAG Dsp
+#define N2D2_ISA_SPEED 2
+#define N2D2_PANELS 0
+#define N2D2_FLOAT_VECTORS 0
+#define N2D2_TILES(X) X(0, 0, 0)
 #endif
 #endif
 #if !defined(N2D2_ISA_NAME)
@@ -103,6 +112,9 @@
 #if !defined(N2D2_NEON)
 #define N2D2_NEON 0
 #endif
+#if !defined(N2D2_DSP)
+#define N2D2_DSP 0
+#endif
 
 namespace n2d2 {
 
@@ -112,6 +124,7 @@ struct Avx2 {};
 struct Sse41 {};
 struct NeonDot {};
 struct Neon {};
+struct Dsp {};
 struct RealVectors {};
 
 typedef N2D2_ISA_TAG Native;

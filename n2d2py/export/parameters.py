@@ -19,8 +19,9 @@ __all__ = ["known_parameters", "load_params", "parameters_help", "parameters_pag
 
 
 def known_parameters(*more: Target[Any]) -> Schema:
-    """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last."""
-    schemas = [target.parameters for target in (*built_in_targets(), *more)]
+    """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last of `more`, else
+    of the first."""
+    schemas = [target.parameters for target in (*reversed(built_in_targets()), *more)]
     return GENERAL.extended(*reduce(add, schemas).keys)
 
 

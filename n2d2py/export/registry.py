@@ -15,7 +15,9 @@ __all__ = ["GROUP", "built_in_targets", "find_target", "installed_targets", "reg
 GROUP = "n2d2py.exports"
 """Entry points of other packages: the name of a target, and its class or an instance."""
 
-_targets: Registry[Target[Any]] = Registry("the export", "n2d2py.export.cpp.target", "n2d2py.export.nvdla.target")
+_targets: Registry[Target[Any]] = Registry(
+    "the export", "n2d2py.export.cpp.target", "n2d2py.export.mcu.target", "n2d2py.export.nvdla.target"
+)
 _found: Registry[Target[Any]] = Registry("the installed export")
 
 

@@ -36,8 +36,8 @@ class Runner:
         raise NotImplementedError
 
     @classmethod
-    def missing(cls) -> str:
-        """What this machine lacks to run such exports, as in "no C++ compiler or make"; empty when nothing."""
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """What this machine lacks to run an export with such `details`, as in "no C++ compiler or make"; empty when nothing."""
         return ""
 
     def __enter__(self) -> Runner:

@@ -58,6 +58,7 @@ FLOORS = (
         "n2d2py.export.cpp.epilogue",
         "n2d2py.export.cpp.identifiers",
         "n2d2py.export.cpp.isa",
+        "n2d2py.export.cpp.lanes",
         "n2d2py.export.cpp.layer",
         "n2d2py.export.cpp.library_names",
         "n2d2py.export.cpp.parts",

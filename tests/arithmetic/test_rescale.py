@@ -39,7 +39,7 @@ def test_float_converts_large_accumulators_like_a_cast():
     assert FloatRescale([factor]).apply(acc, -3000, 3000).tolist() == expected
 
 
-@pytest.mark.parametrize("mode", ["Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"])
+@pytest.mark.parametrize("mode", ["Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
     generator = np.random.default_rng(seed)
@@ -56,6 +56,20 @@ def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
         for row in range(50):
             exact = Fraction(int(acc[row, channel]) * m, 2**shift) + (Fraction(1, 2) if shift else 0)
             assert result[row, channel] == clamp(exact.numerator // exact.denominator)
+
+
+def test_the_high_word_is_taken_where_the_multipliers_fit():
+    factors = np.array([0.4999, 0.001, 1e-9])
+    rescale, replaced = make_rescale("Fixed-point-p32", factors)
+    assert isinstance(rescale, FixedPointRescale) and rescale.shift == 32 and not replaced
+    assert rescale.multipliers.tolist() == [round(factor * 2**32) for factor in factors]
+    acc = np.array([2**31 - 1, -(2**31) + 1])
+    wrong = np.abs(acc[:, None] * rescale.effective() - acc[:, None] * factors)
+    assert wrong.max() <= 0.25
+    general, replaced = make_rescale("Fixed-point-p32", np.array([0.5, 0.001]))  # 2^31 is no multiplier
+    expected, _ = make_rescale("Fixed-point32", np.array([0.5, 0.001]))
+    assert isinstance(general, FixedPointRescale) and isinstance(expected, FixedPointRescale) and not replaced
+    assert (general.shift, general.multipliers.tolist()) == (expected.shift, expected.multipliers.tolist())
 
 
 @pytest.mark.parametrize("mode, tolerance", [("Fixed-point16", 2.0**-9), ("Fixed-point32", 2.0**-20)])

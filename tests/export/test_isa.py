@@ -24,6 +24,8 @@ BOUND = {
     isa.FLOATS: "FLOATS",
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",
+    isa.LANES: "CONVOLUTION",
+    isa.PAIRS: "DEPTHWISE",
 }
 """What a set has, by the mark of the operator that its header binds."""
 
@@ -48,21 +50,21 @@ def test_a_set_binds_what_the_table_says(row):
     marks = bound(row.header)
     assert {BOUND[kernel] for kernel in row.has} <= marks
     inherited = bound(next(one.header for one in isa.instruction_sets() if one.name == row.extends)) if row.extends else set()
-    assert {mark for mark in marks if mark in BOUND.values()} - {BOUND[kernel] for kernel in row.has} <= inherited & {
-        "WINOGRAD"
-    }
-    assert "RESIDUAL" in marks and row.signed <= row.has
+    had = {BOUND[kernel] for kernel in row.has} | ({"FULLYCONNECTED"} if isa.LANES in row.has else set())
+    assert {mark for mark in marks if mark in BOUND.values()} - had <= inherited & {"WINOGRAD"}
+    assert ("RESIDUAL" in marks) != row.microcontroller and row.signed <= row.has
 
 
 def test_conditions_hold_for_their_sets_only():
     """Each condition is evaluated as the preprocessor would, with the macros of each set."""
     names = [row.name for row in isa.instruction_sets()]
+    panels = [row.name for row in isa.instruction_sets() if isa.reads_panels(row)]
     extends = {row.name: row.extends for row in isa.instruction_sets()}
     for wanted in (names, ["avx2"], ["avxvnni", "avx2"], ["neon"], ["neondot", "neon"], ["sse4", "neondot"], names[1:]):
         text = isa.condition(wanted)
         for name in [*names, "portable"]:
             lineage = {name, extends.get(name, "")}
-            values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name != "portable"}
+            values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name in panels}
             python = (
                 re.sub(r"\w+", lambda word, values=values: str(values[word[0]]), text)
                 .replace("&&", " and ")

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from n2d2py.cli import main
+from n2d2py.export import find_target
 from n2d2py.export.parameters import known_parameters
 
 HERE = Path(__file__).parent
-TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "nvdla": ("NVDLA", "8")}
+TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "mcu": ("CPP_MCU", "8"), "nvdla": ("NVDLA", "8")}
 VALUES = {
     "IncludeInputInBuffer": "0",
     "IncludeOutputInBuffer": "0",
@@ -29,6 +30,8 @@ VALUES = {
     "WeightsFormat": "string",
     "SIMD": "none",
     "RuntimeDispatch": "1",
+    "Core": "cortex-m0",
+    "TestVectors": "2",
     "NVDLAConfig": "nv_large",
     "NVDLAPrecision": "fp16",
     "NVDLAFirmware": "0.11",
@@ -80,7 +83,7 @@ def test_all_parameters_are_tried():
     assert set(VALUES) == {key.name for key in known_parameters().keys}
 
 
-@pytest.mark.parametrize("target", ["int8", "nvdla", pytest.param("float", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", pytest.param("float", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", VALUES)
 def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, default, capsys):
     status = export(tmp_path / "out", target, f"{name}={VALUES[name]}\n")
@@ -90,7 +93,7 @@ def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, defau
         return
     assert status == 0
     warned = re.search(rf"warning N2D2-W109: .*params.ini:1: {name} has no effect: .*; remove it", said) is not None
-    read = name.startswith("NVDLA") == (target == "nvdla")
+    read = name in {key.name for key in find_target(TARGETS[target][0]).parameters.keys}
     assert warned == (not read)
     assert (made(tmp_path / "out") != default(target)) == (read and (target, name) not in UNUSED)
 

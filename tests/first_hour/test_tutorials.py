@@ -38,15 +38,6 @@ def test_on_a_processor_with_linux(digits):
     assert "Score: 100.00%" in run_block(commands("tutorials/first_board.md")[0], digits[0])
 
 
-def test_for_a_microcontroller(digits):
-    if shutil.which("arm-none-eabi-g++") is None:
-        pytest.skip("arm-none-eabi-g++ is not installed")
-    sizes = run_block(commands("tutorials/first_board.md")[1], digits[0]).splitlines()[-1].split()
-    code, variables, zeroed = map(int, sizes[:3])
-    assert 60_000 < code < 200_000 and variables + zeroed < 20_000  # constants of 60,948 bytes; an arena of about 8 KiB
-    assert (digits[0] / "mcu" / "export_CPP_int8" / "libnetwork.a").is_file()
-
-
 def test_from_an_n2d2_ini(tmp_path):
     memory, exported, built, small = run_page("tutorials/n2d2_ini.md", tmp_path)
     assert "OptimizeReorder" in memory and "warning" not in memory

@@ -34,7 +34,7 @@ def rescales() -> dict[str, Rescale]:
         "fixed_largest": FixedPointRescale(np.array([2**31 - 1]), 31, 31),
         "fixed16_ties": FixedPointRescale(np.array([3, 5, 7, 1, 32767]), 4, 15),
     }
-    for mode in ("Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"):
+    for mode in ("Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift"):
         name = mode.replace("-", "").lower()
         found[name], found[f"{name}_many"] = make_rescale(mode, [0.0037])[0], make_rescale(mode, factors)[0]
     return found

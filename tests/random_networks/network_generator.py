@@ -13,7 +13,7 @@ from network_values import ValueLayers
 
 __all__ = ["Layer", "Spec", "generate"]
 
-MODES = ("Floating-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift")
+MODES = ("Floating-point", "Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift")
 STRATEGIES = (
     "None",
     "OptimizeOverlap",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Config, Constants
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
@@ -13,7 +14,11 @@ from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["LayerCode", "plane_struct"]
+__all__ = ["LANE_KERNEL", "PAIR_KERNEL", "LayerCode", "plane_struct"]
+
+LANE_KERNEL = "two weights a lane"
+PAIR_KERNEL = "two taps a word"
+"""The kernels of `lanes.py`, by name."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class LayerCode:
         reason: why this kernel: what the layer has, or what ruled the better ones out.
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
+        lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
     """
 
     layer: str
@@ -50,6 +56,8 @@ class LayerCode:
     accumulates: bool = False
     winograd: Winograd | None = None
     sum: str = ""
+    lanes: tuple[str, ...] = ()
+    no_lanes: str = ""
 
     @property
     def config(self) -> str:
@@ -126,11 +134,29 @@ class LayerCode:
         """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
         return self.configured(lambda config: config.tiled(constants))
 
+    def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
+        """The same layer without what is for other instruction sets."""
+        names = {row.name for row in sets}
+        left = tuple(name for name in (*self.lanes, *self.sets) if name in names)
+        kernel = PAIR_KERNEL if self.headers[0] == "n2d2/depthwise.hpp" else LANE_KERNEL
+        if not left:
+            reason = f"no {kernel}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
+            return replace(self.portable(), reason=reason)
+
+        def kept(array: Array) -> Array:
+            return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
+
+        reason = "bytes, sums that are proved"
+        if not names & set(self.lanes):
+            kernel, reason = self.kernel, self.reason
+        arrays = tuple(map(kept, self.arrays))
+        return replace(self, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
+
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
-        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays)
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=())
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

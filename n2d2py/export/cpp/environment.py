@@ -12,10 +12,10 @@ __all__ = ["templates"]
 
 
 @cache
-def templates(folder: str = "cpp") -> jinja2.Environment:
-    """The templates below a folder of `export_templates`, compiled once for all exports of a process."""
+def templates(*folders: str) -> jinja2.Environment:
+    """The templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a process."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.folder("export_templates") / folder),
+        loader=jinja2.FileSystemLoader([resources.folder("export_templates") / folder for folder in folders or ("cpp",)]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

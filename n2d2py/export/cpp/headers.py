@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.isa_headers import ISA_HEADERS, isa_header
 
 __all__ = ["copy_headers", "needed_headers", "plugin_header"]
@@ -35,9 +36,9 @@ def _source(header: str, kernels: Path) -> Path:
     return kernels / header
 
 
-def _text(header: str, kernels: Path) -> str:
+def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = None) -> str:
     if header in ISA_HEADERS:
-        return isa_header(header)
+        return isa_header(header, sets)
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
@@ -69,23 +70,23 @@ def _included(header: str, text: str, kernels: Path, marks: set[str]) -> list[st
     return found
 
 
-def needed_headers(first: Iterable[str], kernels: Path) -> list[str]:
-    """Paths such as "n2d2/convolution.hpp" below `kernels`, transitively, sorted; of the instruction sets, what the operators in use
-    need.
+def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[InstructionSet] | None = None) -> list[str]:
+    """Paths such as "n2d2/convolution.hpp" below `kernels`, transitively, sorted; of the instruction sets (`sets`, else
+    all), what the operators in use need.
     """
     texts: dict[str, str] = {}
     marks: set[str] = set()
     waiting = set(first)
     while waiting:
         for header in waiting:
-            texts[header] = _text(header, kernels)
+            texts[header] = _text(header, kernels, sets)
             marks.update(_MARK.findall(texts[header]))
         waiting = {name for header, text in texts.items() for name in _included(header, text, kernels, marks)} - texts.keys()
     return sorted(texts)
 
 
-def copy_headers(first: Iterable[str], kernels: Path, target: Path) -> None:
+def copy_headers(first: Iterable[str], kernels: Path, target: Path, sets: Sequence[InstructionSet] | None = None) -> None:
     """Copies the needed headers into the folder `target`."""
-    for header in needed_headers(first, kernels):
+    for header in needed_headers(first, kernels, sets):
         (target / header).parent.mkdir(parents=True, exist_ok=True)
-        (target / header).write_text(_text(header, kernels), encoding="utf-8", newline="\n")
+        (target / header).write_text(_text(header, kernels, sets), encoding="utf-8", newline="\n")

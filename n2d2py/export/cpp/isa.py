@@ -21,6 +21,8 @@ __all__ = [
     "FLOATS",
     "FULLY_CONNECTED",
     "KERNELS",
+    "LANES",
+    "PAIRS",
     "PORTABLE",
     "RUNS",
     "TABLES",
@@ -43,9 +45,11 @@ __all__ = [
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
+LANES, PAIRS = "lanes", "pairs of taps"
+"""Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, WINOGRAD, FLOATS, RUNS, TABLES)
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, WINOGRAD, FLOATS, RUNS, TABLES)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -107,6 +111,7 @@ class InstructionSet:
         present: C++ that asks the processor for it; "" where no binary chooses it when it starts.
         family: the processors that have it; "" for all.
         probe: how a build asks whether the compiler knows it; None where all compilers do.
+        microcontroller: whether processors that the export for microcontrollers is for have it.
     """
 
     name: str
@@ -125,6 +130,7 @@ class InstructionSet:
     present: str = ""
     family: str = ""
     probe: Probe | None = None
+    microcontroller: bool = False
 
 
 _FEW_REGISTERS = ((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (2, 1, 24576), (3, 1, 24576))
@@ -232,6 +238,18 @@ _TABLE = (
         has=_PANELS | {WINOGRAD, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
+    ),
+    InstructionSet(
+        "dsp",
+        "DSP extension",
+        "Dsp",
+        "N2D2_DSP",
+        "n2d2/isa/dsp.hpp",
+        "Cortex-M with the DSP extension: M4, M7, M33, M55",
+        "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
+        has=frozenset((LANES, PAIRS)),
+        speed=2,
+        microcontroller=True,
     ),
 )
 

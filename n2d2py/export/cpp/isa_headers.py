@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from n2d2py.export.cpp.environment import templates
@@ -35,9 +36,9 @@ def _extended(row: InstructionSet) -> list[InstructionSet]:
     return found
 
 
-def isa_header(header: str) -> str:
-    """The text of a header of ISA_HEADERS."""
-    sets = instruction_sets()
+def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
+    """The text of a header of ISA_HEADERS, for the sets that are `chosen`; all of them without."""
+    sets = instruction_sets() if chosen is None else chosen
     return (
         templates()
         .get_template(f"kernels/{header}.j2")
@@ -45,7 +46,7 @@ def isa_header(header: str) -> str:
             sets=sets,
             portable=PORTABLE,
             extended=_extended,
-            tagged=[row for row in tags().values() if row is not PORTABLE],
+            tagged=[row for row in tags().values() if row in sets],
             panels=[row for row in sets if reads_panels(row)],
             floats=[row for row in sets if FLOATS in row.has],
         )

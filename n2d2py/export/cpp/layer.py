@@ -277,6 +277,8 @@ class Layer:
             self.partial is not None,
             chosen.winograd,
             self.node.residual.layer if self.node.residual else "",
+            chosen.lanes.sets if chosen.lanes else (),
+            chosen.lanes_problem,
         )
 
 

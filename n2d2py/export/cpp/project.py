@@ -16,7 +16,7 @@ from n2d2py.export.cpp.code import LayerCode, plane_struct
 from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.headers import copy_headers
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name, sanitise
-from n2d2py.export.cpp.isa import FAMILIES, PORTABLE, TARGETS, dispatched, instruction_sets
+from n2d2py.export.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
 from n2d2py.export.cpp.schedule import Part, parts, used_ranges
 from n2d2py.export.cpp.text import comment, file_stems, literal
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
@@ -67,7 +67,15 @@ def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
 
 
 class Project:
-    """Turns a request and the code of its layers by name into files; layers without code are views."""
+    """Turns a request and the code of its layers by name into files; layers without code are views.
+
+    Attributes:
+        folders: where its templates are, below `export_templates`, the first ones first.
+        constant_alignment: bytes to which constants are aligned.
+    """
+
+    folders: tuple[str, ...] = ("cpp",)
+    constant_alignment = 64
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
         self._codes = codes
@@ -80,8 +88,7 @@ class Project:
         """Writes everything but the manifest."""
         for template, target in self._files():
             self._render(template, folder / target, {})
-        for machine in TARGETS:
-            self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
+        self._write_targets(folder)
         for layer in self.layers:
             if layer.code is not None:
                 self._write_layer(layer, layer.code, folder)
@@ -89,10 +96,18 @@ class Project:
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
         headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp"]
-        copy_headers(headers, resources.folder("kernels"), folder / "kernels")
+        copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
+        self._write_stimuli(folder)
+        write_graph(self.graph, folder / GRAPH_FILE)
+
+    def _write_targets(self, folder: Path) -> None:
+        """What there is for each processor to build for."""
+        for machine in TARGETS:
+            self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
+
+    def _write_stimuli(self, folder: Path) -> None:
         stems = [sanitise(name) for name in self.graph.inputs]
         write_stimuli(self.request.stimuli, self.graph, stems, folder)
-        write_graph(self.graph, folder / GRAPH_FILE)
 
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
@@ -120,6 +135,16 @@ class Project:
             once.append("include/network.hpp")
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [(name, name) for name in once] + interface
+
+    @property
+    def sets(self) -> tuple[InstructionSet, ...]:
+        """The instruction sets whose kernels it may hold."""
+        return instruction_sets()
+
+    @property
+    def arena_alignment(self) -> int:
+        """Bytes to which the arena is aligned."""
+        return ARENA_ALIGNMENT
 
     @property
     def dispatch(self) -> bool:
@@ -155,7 +180,7 @@ class Project:
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = templates().get_template(f"{template}.j2").render({**self._common, **values})
+        text = templates(*self.folders).get_template(f"{template}.j2").render({**self._common, **values})
         write_text(path, text)
 
     @cached_property
@@ -185,6 +210,7 @@ class Project:
         code = self._codes.get(node.name)
         if code is not None:
             code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+            code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
         return LayerView(
@@ -245,7 +271,7 @@ class Project:
             "variants": dispatched(),
             "families": FAMILIES,
             "processors": TARGETS,
-            "isa_names": ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(instruction_sets()))),
+            "isa_names": ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets))),
             "version": __version__,
             "network": comment(self.graph.name),
             "network_literal": literal(self.graph.name),
@@ -259,7 +285,10 @@ class Project:
             "stream_input": self.stream_input,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "arena_bytes": max(1, self.plan.arena_bytes),
-            "arena_alignment": ARENA_ALIGNMENT,
+            "arena_alignment": self.arena_alignment,
+            "constant_alignment": self.constant_alignment,
+            "constant_attributes": "",
+            "stack_bytes": 0,
             "constant_bytes": constants,
             "added_bytes": "".join(f" + {code.added}" for code in transformed),
             "constants_of_sets": {

@@ -32,7 +32,7 @@ class CompiledExport(Runner):
     remedy = "install g++ and make"
 
     @classmethod
-    def missing(cls) -> str:
+    def missing(cls, details: Mapping[str, Any]) -> str:
         """make and a C++ compiler ($CXX, else g++) are needed."""
         found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
         return "" if found else "no C++ compiler or make"

@@ -8,12 +8,13 @@ import numpy as np
 
 from n2d2py.export.cpp.byte_sums import byte_sums, explained
 from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
+from n2d2py.export.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
 from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Selection, choose
 from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 
-__all__ = ["Packed", "pack", "select_kernel", "table", "vectors", "winograd"]
+__all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "two_taps", "vectors", "winograd"]
 
 
 def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> Selection:
@@ -77,6 +78,16 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
     return replace(selection, winograd=form, reason=reason)
 
 
+def two_a_lane(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
+    """`selection` with the kernel that multiplies two outputs at once too, where that is exact; `weights` are (O, ...)."""
+    return lanes(layer, selection, weights, groups)
+
+
+def two_taps(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
+    """`selection` with the depthwise kernel that multiplies two taps at once too; `weights` are (C, KH, KW)."""
+    return pairs(layer, selection, weights)
+
+
 def _weight_type(layer: Layer, values: np.ndarray) -> str:
     if not layer.integer:
         return HALF if values.dtype == np.float16 else layer.output.cpp
@@ -90,7 +101,7 @@ class Packed:
 
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
-        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on.
+        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, and those of the lanes.
         arguments: weights and bias as arguments of a call.
     """
 
@@ -109,13 +120,15 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     if ctype == HALF:
         stored = np.ascontiguousarray(weights).view(np.uint16)
         packed = None if packed is None else packed.astype(np.float16).view(np.uint16)
-    array = layer.array("weights" + suffix, stored, "std::uint16_t" if ctype == HALF else ctype, selection.forms(packed))
+    stream = () if selection.lanes is None else (selection.lanes,)
+    kind = "std::uint16_t" if ctype == HALF else ctype
+    array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream))
     forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
     # Products of two bytes in 16 bits do not stand weights of -128.
     full = layer.integer and int(layer.values("weights").min(initial=0)) <= -128
     return Packed(
         {"Weight": ctype, "Sum": sum_type},
-        {"FullWeights": full, "ByteSums": selection.byte_sums},
+        {"FullWeights": full, "ByteSums": selection.byte_sums, **(lane_facts(layer) if selection.lanes else {})},
         (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
     )

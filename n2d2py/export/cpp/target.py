@@ -27,13 +27,18 @@ __all__ = ["CppTarget"]
 
 
 class CppTarget(Target[Project]):
-    """A standalone C++11 project with templated kernels and a static arena."""
+    """A standalone C++11 project with templated kernels and a static arena.
+
+    Attributes:
+        project: what writes its files.
+    """
 
     name = "CPP"
     parameters = PARAMETERS
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     runner = CompiledExport
+    project: type[Project] = Project
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
@@ -67,7 +72,7 @@ class CppTarget(Target[Project]):
         if found:
             return Prepared(request, found)
         _check_consistent(request, plan)
-        return Prepared(request, (), Project(request, codes))
+        return Prepared(request, (), self.project(request, codes))
 
     def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the

@@ -132,6 +132,7 @@ class Selection:
         panels: its constants; None where they have one order in all instruction sets.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
+        lanes: the stream that takes the place of the weights (`lanes.py`); `lanes_problem` says why there is none.
     """
 
     reason: str
@@ -142,6 +143,8 @@ class Selection:
     panels: Panels | None = None
     byte_sums: int = 0
     winograd: Winograd | None = None
+    lanes: Form | None = None
+    lanes_problem: str = ""
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[Form, ...]:
         """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""

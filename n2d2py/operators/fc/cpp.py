@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.selection import pack, select_kernel
+from n2d2py.export.cpp.selection import pack, select_kernel, two_a_lane
 from n2d2py.graph.shapes import channels, height, width
 
 __all__ = ["lower"]
@@ -16,7 +16,8 @@ def lower(layer: Layer) -> LayerCode:
     """The C++ of a fully connected layer; weights arrive as (O, C * H * W)."""
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
-    selection = select_kernel(layer, "fullyConnected", cube.reshape(len(weights), -1))
+    rows = cube.reshape(len(weights), -1)
+    selection = two_a_lane(layer, select_kernel(layer, "fullyConnected", rows), rows)
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",

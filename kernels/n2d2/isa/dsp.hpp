@@ -1,0 +1,27 @@
+// The kernels for the DSP extension of Arm's M profile (Cortex-M4, M7, M33, M55).
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/mcu/lane_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : LaneConvolution<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/mcu/pair_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : PairDepthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/mcu/lane_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : LaneFullyConnected<Cfg> {};
+}  // namespace n2d2
+#endif

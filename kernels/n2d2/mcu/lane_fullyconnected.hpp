@@ -1,0 +1,90 @@
+// Fully connected layer by lanes (lanes.hpp): its input is one pixel.
+#ifndef N2D2_MCU_LANE_FULLYCONNECTED_HPP
+#define N2D2_MCU_LANE_FULLYCONNECTED_HPP
+
+#include "n2d2/mcu/lanes.hpp"
+
+namespace n2d2 {
+namespace lanes {
+
+struct Vector {
+    std::int32_t inputs, outputs, zero;
+    std::uint32_t mask, low, room;
+};
+
+// `window`: half as many words as inputs, rounded up to 8 of these. `results`: the outputs, rounded up to four.
+template <bool Signed>
+N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
+                                  std::uint32_t* window, unsigned char* results) {
+    const int whole = v.inputs / 4, rest = v.inputs % 4;
+    std::uint32_t* end = spread<Signed>(in, whole, window);
+    if (rest > 0) {
+        unsigned char last[4] = {};
+        for (int i = 0; i < rest; ++i)
+            last[i] = in[4 * whole + i];
+        end = spread<Signed>(last, 1, end);
+    }
+    for (std::uint32_t* const full = window + (v.inputs + 7) / 8 * 4; end < full; ++end)
+        *end = 0;
+    Work work;
+    work.window = window;
+    work.stream = stream;
+    work.end = end;
+    work.blocks = (v.outputs + 3) / 4;
+    work.first = results;
+    work.second = results;
+    work.zero = v.zero;
+    work.mask = v.mask;
+    work.low = v.low;
+    work.room = v.room;
+    alone(&work);
+    for (int o = 0; o < v.outputs; ++o)
+        out[o] = results[o];
+}
+
+}  // namespace lanes
+
+// A layer whose constants are a stream (Cfg::Lanes); the others, and inputs that are not in one piece, have the portable kernel.
+template <class Cfg, class Found = void>
+struct LaneFullyConnected : FullyConnected<Cfg, Portable> {};
+
+template <class Cfg>
+struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    enum : int {
+        C = Input::Channels,
+        Pixels = int(Input::Height) * int(Input::Width),
+        K = Pixels * C,
+        O = Output::Channels,
+        Whole = PlaneTraits<Input>::Whole
+    };
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                                const typename Cfg::Sum*) {
+        static constexpr lanes::Vector shape = {K,
+                                                O,
+                                                Cfg::LaneZero,
+                                                Cfg::LaneSigned ? 0x80808080u : 0u,
+                                                0x01010101u * static_cast<std::uint32_t>(Cfg::LaneLow),
+                                                0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh)};
+        std::uint32_t window[(K + 7) / 8 * 4];
+        std::uint32_t results[(O + 3) / 4];
+        std::uint32_t gathered[Whole ? 1 : (K + 3) / 4];
+        const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
+        if (!Whole) {
+            unsigned char* to = reinterpret_cast<unsigned char*>(gathered);
+            for (int i = 0; i < Pixels; ++i, to += C)
+                std::memcpy(to, line<Input>(in, i / Input::Width) + i % Input::Width * Input::Stride,
+                            static_cast<std::size_t>(C));
+            from = reinterpret_cast<const unsigned char*>(gathered);
+        }
+        lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed>(
+            shape, from, reinterpret_cast<unsigned char*>(line<Output>(out, 0)),
+            reinterpret_cast<const std::uint32_t*>(weights), window, reinterpret_cast<unsigned char*>(results));
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_LANE_FULLYCONNECTED_HPP

@@ -1,0 +1,85 @@
+// The shape of a layer as constants that one function reads for all layers.
+#ifndef N2D2_MCU_LANE_SHAPE_HPP
+#define N2D2_MCU_LANE_SHAPE_HPP
+
+#include "n2d2/plane.hpp"
+
+// What must be fast at -Os too.
+#if defined(__GNUC__) && !defined(__clang__)
+#define N2D2_MCU_FAST __attribute__((optimize("O2"), noinline))
+#else
+#define N2D2_MCU_FAST __attribute__((noinline))
+#endif
+
+namespace n2d2 {
+namespace lanes {
+
+// Where the lines of a plane of bytes lie.
+struct Lines {
+    std::int32_t offset, wrapOffset, lines, pitch, stride, height, width;
+    std::int32_t ring;
+
+    template <class Plane>
+    static constexpr Lines of() {
+        typedef PlaneTraits<Plane> Traits;
+        return Lines{static_cast<std::int32_t>(Plane::Offset),
+                     static_cast<std::int32_t>(Plane::WrapOffset),
+                     int(Traits::Lines) >= int(Traits::Height) ? int(Traits::Height) : int(Traits::Lines),
+                     Traits::LineElements,
+                     Traits::Stride,
+                     Traits::Height,
+                     Traits::Width,
+                     Traits::Ring};
+    }
+
+    N2D2_INLINE std::int32_t at(int y) const {
+        if (y < lines)
+            return offset + y * pitch;
+        return ring ? offset + y % lines * pitch : wrapOffset + (y - lines) * pitch;
+    }
+};
+
+struct Shape {
+    Lines in, out;
+    std::int32_t kernelHeight, kernelWidth, strideHeight, strideWidth, dilationHeight, dilationWidth, padTop, padLeft;
+    std::int32_t channels, outputs;
+    std::int32_t inputs;  // of a window, a multiple of 8
+    std::int32_t zero;
+    std::uint32_t mask, low, room;
+    unsigned char padding;  // the input's zero point
+    bool reverse, packed;
+    bool point;  // 1 x 1 without padding
+};
+
+// Of a layer whose windows have `inputs` inputs.
+template <class Cfg>
+constexpr Shape shapeOf(int inputs) {
+    return Shape{Lines::of<typename Cfg::Input>(),
+                 Lines::of<typename Cfg::Output>(),
+                 Cfg::KernelHeight,
+                 Cfg::KernelWidth,
+                 Cfg::StrideHeight,
+                 Cfg::StrideWidth,
+                 Cfg::DilationHeight,
+                 Cfg::DilationWidth,
+                 Cfg::PadTop,
+                 Cfg::PadLeft,
+                 Cfg::Input::Channels,
+                 Cfg::Output::Channels,
+                 inputs,
+                 Cfg::LaneZero,
+                 Cfg::LaneSigned ? 0x80808080u : 0u,
+                 0x01010101u * static_cast<std::uint32_t>(Cfg::LaneLow),
+                 0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh),
+                 static_cast<unsigned char>(Cfg::InputZero & 255),
+                 Cfg::Reverse != 0,
+                 static_cast<int>(PlaneTraits<typename Cfg::Input>::Packed) && Cfg::DilationWidth == 1,
+                 Cfg::KernelHeight == 1 && Cfg::KernelWidth == 1 && Cfg::PadTop == 0 && Cfg::PadLeft == 0 &&
+                     (int(Cfg::Output::Height) - 1) * Cfg::StrideHeight < int(Cfg::Input::Height) &&
+                     (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width)};
+}
+
+}  // namespace lanes
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_LANE_SHAPE_HPP

@@ -1,0 +1,274 @@
+// Products of bytes for the DSP extension of Arm's M profile: four outputs and one or two pixels at a time.
+//
+// The weights of two outputs A and B share 16-bit lanes, 256 * wB + wA. Two lanes of a word and two inputs are one SMLAD:
+//
+//   with the word as it is          256 * SB + SA
+//   after one SXTB16 of the word    SA
+//
+// so SB = (first - second) >> 8, which is exact modulo 2^32 while |SB| < 2^23; the exporter has proved that from the weights.
+//
+// The window of inputs is spread to 16 bits once for all outputs, four inputs at a time in the order (0, 2) (1, 3) that UXTB16
+// gives; words of the two pixels alternate. Weights are in the same order. All constants of four outputs are one stream of words:
+//
+//   first sums (A, 256 B + A, C, 256 D + C), with biases;  (AB, CD) of every two inputs;  multipliers of A, B, C, D
+//
+// q = clamp(zero + ((sum * m + 2^31) >> 32), 0, 255) is one SMMLAR and one USAT; four results are clamped further at once where the layer
+// asks for it (max(q, low) is low + saturated q - low). Signed results are computed 128 higher and turned by `mask`.
+#ifndef N2D2_MCU_LANES_HPP
+#define N2D2_MCU_LANES_HPP
+
+#include <cstring>
+
+#include "n2d2/mcu/lane_shape.hpp"
+
+namespace n2d2 {
+namespace lanes {
+
+// What the assembly works on; it knows the offsets.
+struct Work {
+    const std::uint32_t* window;  // 0: of both pixels
+    const std::uint32_t* stream;  // 4
+    const std::uint32_t* end;     // 8: of the window, a multiple of 8 inputs behind its beginning
+    std::int32_t blocks;          // 12: of four outputs
+    unsigned char* first;         // 16: results of the first pixel
+    unsigned char* second;        // 20: of the second
+    std::int32_t zero;            // 24
+    std::uint32_t mask;           // 28
+    std::uint32_t low;            // 32: the least result in each byte
+    std::uint32_t room;           // 36: 255 less the largest one
+};
+
+// clang-format off
+#define N2D2_LANES_STEP2              \
+    "ldrd   r2, r3, [r0], #8\n\t"     \
+    "ldrd   r12, lr, [r1], #8\n\t"    \
+    "smlad  r6, r2, r12, r6\n\t"      \
+    "smlad  r7, r3, r12, r7\n\t"      \
+    "sxtb16 r12, r12\n\t"             \
+    "smlad  r10, r2, lr, r10\n\t"     \
+    "smlad  r11, r3, lr, r11\n\t"     \
+    "sxtb16 lr, lr\n\t"               \
+    "smlad  r4, r2, r12, r4\n\t"      \
+    "smlad  r5, r3, r12, r5\n\t"      \
+    "smlad  r8, r2, lr, r8\n\t"       \
+    "smlad  r9, r3, lr, r9\n\t"
+
+// All outputs of two pixels. A template, so that a program has it once wherever it is included.
+template <int = 0>
+__attribute__((naked, noinline)) void two(Work*) {
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "push   {r4-r11, lr}\n\t"
+        "sub    sp, sp, #36\n\t"
+        "ldr    r1, [r0, #4]\n\t"
+        "ldr    r2, [r0, #0]\n\t"
+        "ldr    r3, [r0, #8]\n\t"
+        "strd   r2, r3, [sp, #0]\n\t"
+        "ldrd   r2, r3, [r0, #16]\n\t"
+        "strd   r2, r3, [sp, #8]\n\t"
+        "ldrd   r2, r3, [r0, #24]\n\t"
+        "strd   r2, r3, [sp, #16]\n\t"
+        "ldr    r2, [r0, #12]\n\t"
+        "str    r2, [sp, #24]\n\t"
+        "ldrd   r2, r3, [r0, #32]\n\t"
+        "strd   r2, r3, [sp, #28]\n"
+    "1:\n\t"
+        "ldm    r1!, {r4, r6, r8, r10}\n\t"
+        "ldr    r0, [sp, #0]\n\t"
+        "mov    r5, r4\n\t"
+        "mov    r7, r6\n\t"
+        "mov    r9, r8\n\t"
+        "mov    r11, r10\n"
+    "2:\n\t"
+        N2D2_LANES_STEP2
+        N2D2_LANES_STEP2
+        N2D2_LANES_STEP2
+        N2D2_LANES_STEP2
+        "ldr    r2, [sp, #4]\n\t"
+        "cmp    r0, r2\n\t"
+        "bne    2b\n\t"
+        "ldrd   r0, r12, [sp, #16]\n\t"
+        "ldrd   r2, r3, [r1], #8\n\t"
+        "sub    r6, r6, r4\n\t"
+        "sub    r7, r7, r5\n\t"
+        "asr    r6, r6, #8\n\t"
+        "asr    r7, r7, #8\n\t"
+        "smmlar r4, r4, r2, r0\n\t"
+        "smmlar r5, r5, r2, r0\n\t"
+        "smmlar r6, r6, r3, r0\n\t"
+        "smmlar r7, r7, r3, r0\n\t"
+        "ldrd   r2, r3, [r1], #8\n\t"
+        "sub    r10, r10, r8\n\t"
+        "sub    r11, r11, r9\n\t"
+        "asr    r10, r10, #8\n\t"
+        "asr    r11, r11, #8\n\t"
+        "smmlar r8, r8, r2, r0\n\t"
+        "smmlar r9, r9, r2, r0\n\t"
+        "smmlar r10, r10, r3, r0\n\t"
+        "smmlar r11, r11, r3, r0\n\t"
+        "ldrd   r2, r3, [sp, #8]\n\t"
+        "usat   r4, #8, r4\n\t"
+        "usat   r5, #8, r5\n\t"
+        "usat   r6, #8, r6\n\t"
+        "usat   r7, #8, r7\n\t"
+        "usat   r8, #8, r8\n\t"
+        "usat   r9, #8, r9\n\t"
+        "usat   r10, #8, r10\n\t"
+        "usat   r11, #8, r11\n\t"
+        "orr    r4, r4, r6, lsl #8\n\t"
+        "orr    r5, r5, r7, lsl #8\n\t"
+        "orr    r8, r8, r10, lsl #8\n\t"
+        "orr    r9, r9, r11, lsl #8\n\t"
+        "orr    r4, r4, r8, lsl #16\n\t"
+        "orr    r5, r5, r9, lsl #16\n\t"
+        "ldrd   r6, r7, [sp, #28]\n\t"
+        "orrs   r8, r6, r7\n\t"
+        "beq    3f\n\t"
+        "uqsub8 r4, r4, r6\n\t"
+        "uqsub8 r5, r5, r6\n\t"
+        "uadd8  r4, r4, r6\n\t"
+        "uadd8  r5, r5, r6\n\t"
+        "uqadd8 r4, r4, r7\n\t"
+        "uqadd8 r5, r5, r7\n\t"
+        "usub8  r4, r4, r7\n\t"
+        "usub8  r5, r5, r7\n"
+    "3:\n\t"
+        "eor    r4, r4, r12\n\t"
+        "eor    r5, r5, r12\n\t"
+        "str    r4, [r2], #4\n\t"
+        "str    r5, [r3], #4\n\t"
+        "strd   r2, r3, [sp, #8]\n\t"
+        "ldr    r2, [sp, #24]\n\t"
+        "subs   r2, r2, #1\n\t"
+        "str    r2, [sp, #24]\n\t"
+        "bne    1b\n\t"
+        "add    sp, sp, #36\n\t"
+        "pop    {r4-r11, pc}\n\t");
+}
+
+#define N2D2_LANES_STEP1(bytes)       \
+    "ldr    r2, [r0], #" #bytes "\n\t" \
+    "ldrd   r12, lr, [r1], #8\n\t"    \
+    "smlad  r6, r2, r12, r6\n\t"      \
+    "smlad  r10, r2, lr, r10\n\t"     \
+    "sxtb16 r12, r12\n\t"             \
+    "sxtb16 lr, lr\n\t"               \
+    "smlad  r4, r2, r12, r4\n\t"      \
+    "smlad  r8, r2, lr, r8\n\t"
+
+// All outputs of one pixel: the first of a window of two (one), the only one (alone).
+#define N2D2_LANES_ONE(name, bytes)                     \
+    template <int = 0>                                  \
+    __attribute__((naked, noinline)) void name(Work*) { \
+        __asm__ volatile(                               \
+            ".syntax unified\n\t"                       \
+            "push   {r4-r11, lr}\n\t"                   \
+            "ldr    r1, [r0, #4]\n\t"                   \
+            "ldr    r3, [r0, #8]\n\t"                   \
+            "ldr    r5, [r0, #0]\n\t"                   \
+            "ldr    r9, [r0, #12]\n\t"                  \
+            "ldr    r11, [r0, #16]\n\t"                 \
+            "ldrd   r6, r7, [r0, #32]\n\t"              \
+            "push   {r6, r7}\n\t"                       \
+            "ldr    r7, [r0, #24]\n\t"                  \
+            "ldr    r0, [r0, #28]\n\t"                  \
+            "push   {r0, r5}\n"                         \
+        "1:\n\t"                                        \
+            "ldr    r0, [sp, #4]\n\t"                   \
+            "ldm    r1!, {r4, r6, r8, r10}\n"           \
+        "2:\n\t"                                        \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            N2D2_LANES_STEP1(bytes)                     \
+            "cmp    r0, r3\n\t"                         \
+            "bne    2b\n\t"                             \
+            "ldrd   r0, r12, [r1], #8\n\t"              \
+            "sub    r6, r6, r4\n\t"                     \
+            "asr    r6, r6, #8\n\t"                     \
+            "smmlar r4, r4, r0, r7\n\t"                 \
+            "smmlar r6, r6, r12, r7\n\t"                \
+            "ldrd   r0, r12, [r1], #8\n\t"              \
+            "sub    r10, r10, r8\n\t"                   \
+            "asr    r10, r10, #8\n\t"                   \
+            "smmlar r8, r8, r0, r7\n\t"                 \
+            "smmlar r10, r10, r12, r7\n\t"              \
+            "ldr    r12, [sp, #0]\n\t"                  \
+            "usat   r4, #8, r4\n\t"                     \
+            "usat   r6, #8, r6\n\t"                     \
+            "usat   r8, #8, r8\n\t"                     \
+            "usat   r10, #8, r10\n\t"                   \
+            "orr    r4, r4, r6, lsl #8\n\t"             \
+            "orr    r8, r8, r10, lsl #8\n\t"            \
+            "orr    r4, r4, r8, lsl #16\n\t"            \
+            "ldrd   r6, r8, [sp, #8]\n\t"               \
+            "uqsub8 r4, r4, r6\n\t"                     \
+            "uadd8  r4, r4, r6\n\t"                     \
+            "uqadd8 r4, r4, r8\n\t"                     \
+            "usub8  r4, r4, r8\n\t"                     \
+            "eor    r4, r4, r12\n\t"                    \
+            "str    r4, [r11], #4\n\t"                  \
+            "subs   r9, r9, #1\n\t"                     \
+            "bne    1b\n\t"                             \
+            "add    sp, sp, #16\n\t"                    \
+            "pop    {r4-r11, pc}\n\t");                 \
+    }
+
+N2D2_LANES_ONE(one, 8)
+N2D2_LANES_ONE(alone, 4)
+// clang-format on
+
+// Spreads `quads` times four bytes of two pixels to words of a window; returns its end.
+template <bool Signed>
+N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, const unsigned char* q, int quads, std::uint32_t* window) {
+    for (; quads > 0; --quads) {
+        std::uint32_t a, b, c, d;
+        std::memcpy(&a, p, 4);
+        std::memcpy(&b, q, 4);
+        p += 4;
+        q += 4;
+        if (Signed) {
+            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("sxtb16 %0, %1" : "=r"(d) : "r"(b));
+            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+            __asm__("sxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
+        } else {
+            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("uxtb16 %0, %1" : "=r"(d) : "r"(b));
+            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+            __asm__("uxtb16 %0, %1, ror #8" : "=r"(b) : "r"(b));
+        }
+        __asm__ volatile(
+            "strd %1, %2, [%0], #8\n\t"
+            "strd %3, %4, [%0], #8"
+            : "+r"(window)
+            : "r"(c), "r"(d), "r"(a), "r"(b)
+            : "memory");
+    }
+    return window;
+}
+
+// The same of one pixel, whose words follow each other.
+template <bool Signed>
+N2D2_MCU_FAST std::uint32_t* spread(const unsigned char* p, int quads, std::uint32_t* window) {
+    for (; quads > 0; --quads) {
+        std::uint32_t a, c;
+        std::memcpy(&a, p, 4);
+        p += 4;
+        if (Signed) {
+            __asm__("sxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("sxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+        } else {
+            __asm__("uxtb16 %0, %1" : "=r"(c) : "r"(a));
+            __asm__("uxtb16 %0, %1, ror #8" : "=r"(a) : "r"(a));
+        }
+        *window++ = c;
+        *window++ = a;
+    }
+    return window;
+}
+
+}  // namespace lanes
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_LANES_HPP

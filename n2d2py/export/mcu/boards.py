@@ -1,0 +1,95 @@
+"""The cores that an export can be built for, and the boards of QEMU that run them.
+
+All that names a core or a board comes from here: the Makefile, the toolchain files of CMake, the linker scripts, the runner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BOARDS", "CORES", "DEFAULT_CORE", "Board", "Core", "board", "core"]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board, which QEMU has.
+
+    Attributes:
+        emulator: QEMU's command without the program.
+        flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
+        riscv: whether its processor is RISC-V; the others are Arm.
+        text: what it is.
+    """
+
+    name: str
+    emulator: str
+    flash: tuple[int, int]
+    ram: tuple[int, int]
+    riscv: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A processor core: the compiler's prefix and flags, those of the linker, and the board whose QEMU runs it."""
+
+    name: str
+    prefix: str
+    flags: tuple[str, ...]
+    board: str
+    link: tuple[str, ...]
+    processor: str = "arm"
+
+
+_KB, _MB = 1024, 1024 * 1024
+
+BOARDS = (
+    Board("mps2-an385", "qemu-system-arm -M mps2-an385", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M3"),
+    Board("mps2-an386", "qemu-system-arm -M mps2-an386", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M4F"),
+    Board("mps2-an500", "qemu-system-arm -M mps2-an500", (0x00000000, 4 * _MB), (0x20000000, 4 * _MB), text="Cortex-M7F"),
+    Board(
+        "mps2-an505", "qemu-system-arm -M mps2-an505", (0x10000000, 4 * _MB), (0x38000000, 2 * _MB), text="Cortex-M33, secure"
+    ),
+    Board("mps3-an547", "qemu-system-arm -M mps3-an547", (0x00000000, 512 * _KB), (0x21000000, 2 * _MB), text="Cortex-M55"),
+    Board(
+        "riscv-virt",
+        "qemu-system-riscv32 -M virt -bios none",
+        (0x80000000, 8 * _MB),
+        (0x80800000, 8 * _MB),
+        riscv=True,
+        text="RV32",
+    ),
+)
+
+_NANO = ("--specs=nano.specs",)
+_ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
+_PICO = ("--specs=picolibc.specs",)
+
+
+def _arm(name: str, flags: str, board: str) -> Core:
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO)
+
+
+CORES = (
+    _arm("cortex-m0", "", "mps2-an386"),
+    _arm("cortex-m3", "", "mps2-an385"),
+    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386"),
+    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500"),
+    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505"),
+    # GCC's vectors of MVE cost more instructions than they save.
+    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547"),
+    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    Core("rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+)
+
+DEFAULT_CORE = "cortex-m4"
+
+
+def core(name: str) -> Core:
+    """The core of that name."""
+    return next(one for one in CORES if one.name == name)
+
+
+def board(name: str) -> Board:
+    """The board of that name."""
+    return next(one for one in BOARDS if one.name == name)

@@ -1,0 +1,16 @@
+"""One export for all tests of boards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.board_export import export_for_boards
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """A network of layers of several kinds: a sum, a concatenation, pools, a depthwise convolution."""
+    return export_for_boards(HERE / "small.ini", tmp_path_factory.mktemp("boards"), "-db-export", "5")

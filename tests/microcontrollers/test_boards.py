@@ -1,0 +1,152 @@
+"""CPP_MCU on boards in QEMU: every layer as Python computes it, and what the library needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
+from support.export_build import need
+
+from n2d2py.cli import main
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = Path(__file__).parent / "small.ini"
+FAST = ("cortex-m4", "rv32imc")
+CORES = [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CORE_NAMES]
+
+
+def failed(folder: Path, name: str) -> str:
+    done = compiled(folder, name, "test")
+    assert done.returncode != 0
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", CORES)
+@pytest.mark.parametrize("optimise", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
+def test_every_layer_is_identical(small, name, optimise):
+    need_core(name)
+    said = make(small, name, "test", f"OPT={optimise}")
+    layers = len(read_graph(small / GRAPH_FILE).nodes)
+    assert f"3 vectors, {layers} layers: identical" in said
+    assert "warning" not in said
+
+
+def test_a_wrong_integer_is_found_where_it_is(small, tmp_path):
+    need_core("cortex-m4")
+    folder = tmp_path / "export"
+    shutil.copytree(small, folder)
+    graph = read_graph(folder / GRAPH_FILE)
+    vector = folder / "test" / "vectors" / "001.bin"
+    data = bytearray(vector.read_bytes())
+    inputs = sum(graph.type(name).bytes * _elements(graph.shape(name)) for name in graph.inputs)
+    data[inputs + 5] ^= 1  # pixel 0 of the first layer, channel 5
+    vector.write_bytes(data)
+    assert re.search(rf"layer {graph.nodes[0].name}, line 0, element 5: \d+ instead of \d+", failed(folder, "cortex-m4"))
+    vector.write_bytes(data[:100])
+    assert "test/vectors/001.bin cannot be read" in failed(folder, "cortex-m4")
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape[1:]:
+        count *= size
+    return count
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_what_the_library_needs(small, name):
+    """memcpy and memset alone; no memory of its own but the arena, nothing that runs before main, no double arithmetic."""
+    need_core(name)
+    make(small, name, "lib")
+    archive = library(small, name)
+    symbols = tool(name, "nm", "-A", archive).splitlines()
+    own = {line.split()[-1] for line in symbols if line.split()[-2] not in ("U", "u")}
+    inference = [line for line in symbols if not re.search(r":(quantize|trace)\.o:", line)]
+    needed = {line.split()[-1] for line in inference if line.split()[-2] == "U"} - own
+    allowed = {"memcpy", "memset", "__aeabi_memcpy", "__aeabi_memset"}
+    if name == "cortex-m0":  # products of 64 bits and quotients, which the core has no instruction for
+        allowed |= {"__aeabi_lmul", "__aeabi_idiv", "__aeabi_idivmod", "__aeabi_uidiv", "__aeabi_uidivmod"}
+    assert {one for one in needed if not one.startswith("__gnu_thumb")} <= allowed
+    sections = re.findall(r"^(\.\S+) +(\d+)", tool(name, "size", "-A", archive), re.MULTILINE)
+    used = {section for section, size in sections if int(size)}
+    assert not [one for one in used if re.match(r"\.(data|sdata|got|init_array|ctors|fini_array)", one)]
+    assert [one for one in used if re.match(r"\.s?bss", one)] != []  # the arena, which a program without its own links
+
+
+def test_instructions_are_counted_by_layer(small):
+    need_core("cortex-m4")
+    said = make(small, "cortex-m4", "-s", "count")
+    counts = {name: int(count) for name, count in re.findall(r"^(\S+) +(\d+)$", said, re.MULTILINE)}
+    layers = [node.name for node in read_graph(small / GRAPH_FILE).nodes]
+    assert set(layers) <= set(counts)
+    assert sum(counts[name] for name in layers) == pytest.approx(counts["inference"], rel=0.02)
+    assert make(small, "cortex-m4", "-s", "count") == said
+
+
+def test_sizes_are_printed(small):
+    need_core("cortex-m4")
+    said = make(small, "cortex-m4", "-s", "size")
+    sizes = {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", said, re.MULTILINE)}
+    assert {"arena", "constants", "code, text", "stack"} <= set(sizes) and all(
+        sizes[k] > 0 for k in ("arena", "constants", "stack")
+    )
+
+
+def test_the_command_runs_the_board(tmp_path):
+    need_core("cortex-m4")
+    folder = export_for_boards(SMALL, tmp_path, "-test", "-compare", "2", "-db-export", "4")
+    summary = json.loads((folder / "statistics" / "summary.json").read_text())
+    layers = [node.name for node in read_graph(folder / GRAPH_FILE).nodes]
+    assert all(summary["compare"][name]["identical"] is True for name in layers)
+    assert summary["scores"]["compiled"] is not None
+
+
+def test_without_qemu_it_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    arguments = ["-seed", "1", "-w", "/dev/null", "-calib", "2", "-quality", "fast", "-export", "CPP_MCU", "-nbbits", "8"]
+    network = str(SMALL)
+    assert main([network, *arguments, "-test", "-o", str(tmp_path / "a")]) == 0
+    assert "warning N2D2-W801: no make: the compiled export is not tested" in capsys.readouterr().err
+    assert main([network, *arguments, "-test", "-o", str(tmp_path / "b"), "-strict"]) == 1
+    assert not (tmp_path / "b" / "export_CPP_MCU_int8").exists()
+
+
+def test_floating_point_is_refused(tmp_path, capsys):
+    arguments = ["-seed", "1", "-w", "/dev/null", "-export", "CPP_MCU", "-nbbits", "-32", "-o", str(tmp_path)]
+    assert main([str(SMALL), *arguments]) == 1
+    assert "error N2D2-E705: the network 'small' computes in floating point" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("network", ["LeNet", "MobileNet", "MaxPoolAdd", "Autoencoder"])
+def test_networks_of_the_repository(network, name, tmp_path):
+    need_core(name)
+    folder = export_for_boards(ROOT / "models" / f"{network}.ini", tmp_path, "-db-export", "3")
+    assert "layers: identical" in make(folder, name, "test")
+
+
+@pytest.mark.parametrize("name", ["cortex-m4"])
+def test_lines_that_arrive_one_by_one(name, tmp_path):
+    need_core(name)
+    folder = export_for_boards(SMALL, tmp_path, parameters="StreamInput=1\n")
+    assert "layers: identical" in make(folder, name, "test")
+
+
+@pytest.mark.slow
+def test_cmake_builds_and_tests(small, tmp_path):
+    need_core("cortex-m4")
+    need("cmake", "ctest")
+    build = tmp_path / "build"
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={small}/cmake/cortex-m4.cmake"
+    for command in (["cmake", "-S", str(small), "-B", str(build), toolchain], ["cmake", "--build", str(build)]):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout[-2000:]
+    done = subprocess.run(["ctest", "--test-dir", str(build), "-V"], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and "layers: identical" in done.stdout

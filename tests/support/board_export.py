@@ -1,0 +1,61 @@
+"""Exports for microcontrollers, built and run in QEMU."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from n2d2py.cli import main
+from n2d2py.export.mcu.boards import CORES, board, core
+from support.export_build import need
+
+__all__ = ["CORE_NAMES", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]
+
+CORE_NAMES = tuple(one.name for one in CORES)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def need_core(name: str) -> None:
+    """Skips the test where the compiler of a core, QEMU or make is absent."""
+    one = core(name)
+    need("make", f"{one.prefix}g++", board(one.board).emulator.split()[0])
+
+
+def export_for_boards(network: Path, out: Path, *words: str, parameters: str = "", kind: str = "CPP_MCU") -> Path:
+    """The folder of an 8-bit export of a network with random weights, or with those of the file beside it."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "params.ini").write_text(parameters)
+    weights = network.with_suffix(".npz")
+    common = ["-seed", "1", "-w", str(weights) if weights.is_file() else "/dev/null", "-calib", "4", "-quality", "fast"]
+    arguments = ["-export", kind, "-nbbits", "8", "-export-parameters", str(out / "params.ini"), "-o", str(out), "-quiet"]
+    assert main([str(network), *common, *arguments, *words]) == 0
+    return out / f"export_{kind}_int8"
+
+
+def compiled(folder: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`make TARGET=name` with more words, in an export."""
+    return subprocess.run(
+        ["make", "-j2", f"TARGET={name}", "CXXFLAGS=-Werror", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def make(folder: Path, name: str, *words: str) -> str:
+    """What a build that succeeds prints."""
+    done = compiled(folder, name, *words)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+def library(folder: Path, name: str) -> Path:
+    """The built library."""
+    (found,) = (folder / "lib" / name).glob("lib*.a")
+    return found
+
+
+def tool(name: str, program: str, *words: str | Path) -> str:
+    """What a tool of a core's compiler, such as nm, prints."""
+    return subprocess.run([f"{core(name).prefix}{program}", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
