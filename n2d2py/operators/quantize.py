@@ -179,6 +179,9 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if kind.bits > 8:
         writer.emit("Identity", [x], output)
         return
+    if kind.least is not None or kind.most is not None:
+        limits = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
+        x = writer.emit("Clip", [x, *(writer.constant(limit) for limit in limits)])
     scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
 
