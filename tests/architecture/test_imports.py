@@ -29,6 +29,7 @@ FLOORS = (
         "n2d2py.frontend.ini.inputs",
         "n2d2py.frontend.ini.keys",
         "n2d2py.frontend.ini.mapping",
+        "n2d2py.frontend.ini.quantizers",
         "n2d2py.frontend.ini.trained",
         "n2d2py.frontend.ini.weights",
         "n2d2py.frontend.onnx.contract",
