@@ -61,6 +61,7 @@ FLOORS = (
         "n2d2py.export.cpp.isa",
         "n2d2py.export.cpp.layer",
         "n2d2py.export.cpp.library_names",
+        "n2d2py.export.cpp.packing",
         "n2d2py.export.cpp.parts",
         "n2d2py.export.cpp.selection",
         "n2d2py.export.cpp.text",

@@ -55,11 +55,11 @@ class CppTarget(Target[Project]):
         ]
         codes: dict[str, LayerCode] = {}
         if not found:
-            identifiers = Identifiers(graph)
+            identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)

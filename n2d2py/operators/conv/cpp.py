@@ -22,7 +22,7 @@ def lower(layer: Layer) -> LayerCode:
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
         geometry = Geometry(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
-        selection = winograd(layer, select_kernel(layer, kernel, values, op.groups), values, geometry)
+        selection = winograd(layer, select_kernel(layer, kernel, values, op.groups, packable=True), values, geometry)
     packed = pack(layer, selection, values)
     config = layer.config(
         f"{kernel} {weights.shape[2]} x {weights.shape[3]}",

@@ -16,7 +16,7 @@ def lower(layer: Layer) -> LayerCode:
     """The C++ of a fully connected layer; weights arrive as (O, C * H * W)."""
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
-    selection = select_kernel(layer, "fullyConnected", cube.reshape(len(weights), -1))
+    selection = select_kernel(layer, "fullyConnected", cube.reshape(len(weights), -1), packable=True)
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",
