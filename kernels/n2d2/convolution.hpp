@@ -52,7 +52,8 @@ struct Convolution {
         H = Input::Height,
         W = Input::Width,
         Pixels = Output::Width,
-        Most = int(Packing::Bits) == 0 || K <= 128 ? 32 : largest(4, 1024 / K * 4),  // 4 KB of unpacked weights, or four outputs
+        Most =
+            int(Packing::Bits) == 0 || K <= 128 ? 32 : largest(4, 1024 / K * 4),  // 4 KB of unpacked weights, or four outputs
         Tile = least(int(O), int(Most)),
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,

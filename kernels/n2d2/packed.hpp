@@ -52,7 +52,8 @@ template <class Packing, int Count, int K, bool Packed = Packing::Bits != 0>
 struct WeightRows {
     const typename Packing::Weight* const first;
 
-    N2D2_INLINE WeightRows(const typename Packing::Stored* weights, int output) : first(weights + static_cast<long>(output) * K) {}
+    N2D2_INLINE WeightRows(const typename Packing::Stored* weights, int output)
+        : first(weights + static_cast<long>(output) * K) {}
 };
 
 template <class Packing, int Count, int K>

@@ -118,7 +118,9 @@ def test_simd(tmp_path, isa):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED)], ids=("O0", "O3", "asan", "avx512"))
+@pytest.mark.parametrize(
+    "flags", [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED)], ids=("O0", "O3", "asan", "avx512")
+)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags):
     need(compiler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -248,3 +249,29 @@ def test_the_compiled_network_computes_the_same(steps, act, mode):
     compared = export_network(network, run).checked.compared
     assert len(compared.layers) >= 4
     assert all(layer.identical for layer in compared.layers)
+
+
+@pytest.mark.parametrize("steps, bits, conv, fc", [(1, 1, 35, 30), (3, 2, 70, 60), (15, 4, 135, 120)])
+def test_the_weights_are_packed(steps, bits, conv, fc):
+    """5 outputs of 54 weights, 3 of 80, each output filled up to whole bytes; 108 odd weights beyond a byte."""
+    net = Trained(steps=steps, seed=5)
+    net.write(Path("weights"))
+    network, run = command(net)
+    folder = export_network(network, run).folder
+    packed = json.loads((folder / "manifest.json").read_text())["details"]["packed_weights"]
+    assert packed == {
+        "conv1": {"bits": 8, "bytes": 108, "bytes_unpacked": 216},
+        "conv2": {"bits": bits, "bytes": conv, "bytes_unpacked": 270},
+        "fc": {"bits": bits, "bytes": fc, "bytes_unpacked": 240},
+    }
+    summary = json.loads((folder / "statistics" / "summary.json").read_text())
+    saved = 108 + 270 - conv + 240 - fc
+    assert summary["weights_bytes"] - summary["packed_weights_bytes"] == saved
+    assert f"int8 in {bits} bit" in (folder / "statistics" / "layers.txt").read_text()
+    exported = np.loadtxt(folder / "weights_export" / "conv2_weights.syntxt").reshape(-1)
+    assert np.array_equal(exported, net.levels("conv2")[0].reshape(-1) * exported_sign(net))
+
+
+def exported_sign(net: Trained) -> np.ndarray:
+    """What a gain below 0 behind conv2 turns."""
+    return np.repeat(np.sign(net.norm["bn2"]["scales"]), 54)

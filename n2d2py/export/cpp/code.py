@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
+from n2d2py.export.cpp.packing import Storage
 from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Config, Constants
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
@@ -34,6 +35,7 @@ class LayerCode:
         reason: why this kernel: what the layer has, or what ruled the better ones out.
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
+        storage: how its weights are packed; None for whole bytes.
     """
 
     layer: str
@@ -50,6 +52,12 @@ class LayerCode:
     accumulates: bool = False
     winograd: Winograd | None = None
     sum: str = ""
+    storage: Storage | None = None
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in the order of the portable kernel."""
+        return sum(array.bytes for array in self.arrays if array.name == f"{self.identifier}_weights")
 
     @property
     def config(self) -> str:

@@ -280,6 +280,7 @@ class Layer:
             self.partial is not None,
             chosen.winograd,
             self.node.residual.layer if self.node.residual else "",
+            chosen.storage,
         )
 
 
@@ -309,9 +310,7 @@ def layer_kinds() -> tuple[str, ...]:
     return tuple(LAYERS)
 
 
-def layer_code(
-    node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True
-) -> LayerCode:
+def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> LayerCode:
     """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
     but where a plug-in's kernel might read them.
 

@@ -61,6 +61,6 @@ def storage_of(weights: np.ndarray) -> Storage | None:
             return Storage(bits, 2, 0, -top)
         if bits > 1 and -half <= low and high < half:
             return Storage(bits, 1, half, -half)
-    if odd and -255 <= low and high <= 255 and (low < -128 or high > 127):
+    if odd and low >= -255 and high <= 255 and (low < -128 or high > 127):
         return Storage(8, 2, 0, -255)
     return None

@@ -31,9 +31,7 @@ def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
     return storage_of(weights)
 
 
-def select_kernel(
-    layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False
-) -> Selection:
+def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False) -> Selection:
     """The implementation of `kernel` beside the portable one, and its panels.
 
     `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one; `packable`: the
