@@ -109,7 +109,8 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     stored = stored_parameters(node)
     factors = node.rescale.effective() if node.rescale is not None else None
     kernel = node.params["weights"].shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
-    conv, size = isinstance(op, Conv), sum(int(a.nbytes) for a in stored)
+    conv = isinstance(op, Conv)
+    size = sum(int(a.nbytes) for a in stored)
     bits, flash = 0 if weights is None else 8 * weights.itemsize, size
     if choice is not None and choice.weight_bits and weights is not None:
         bits, flash = choice.weight_bits, size - int(weights.nbytes) + choice.weight_bytes
