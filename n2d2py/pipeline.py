@@ -25,6 +25,7 @@ from n2d2py.export import (
     target_names,
 )
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.quant.trained import complete_trained
 from n2d2py.runtime import Runner
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
@@ -148,14 +149,17 @@ def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
 def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
     """What every strategy of the memory needs, as text."""
     fused, _ = fuse_stage(network, integer=options.quantization.integer)
-    return memory_report(fused.graph, options.quantization.bits, network.params)
+    graph = fused.graph
+    if network.trained_quantized:
+        graph = complete_trained(graph, dict.fromkeys(graph.inputs, (0.0, 1.0)), {})  # sizes do not depend on ranges
+    return memory_report(graph, options.quantization.bits, network.params)
 
 
 def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
     """Writes what a calibration found into calib_<name>_int<bits>; returns that folder."""
     path = options.folder / calibration_folder_name(network.graph.name, options.quantization.bits)
     _refuse_early(path, network, options)
-    if is_quantized(network.graph):
+    if is_quantized(network.graph) or network.trained_quantized:
         check_prequantized(options.quantization.bits, ())
         raise N2D2Error(
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"

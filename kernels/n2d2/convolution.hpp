@@ -12,7 +12,8 @@
 //
 // Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum KernelHeight, KernelWidth, StrideHeight,
 // StrideWidth, DilationHeight, DilationWidth, PadTop, PadLeft, Groups, InputZero, FullWeights (some are -128), ByteSums (words
-// whose products of bytes 16 bits hold), Serial, Reverse.
+// whose products of bytes 16 bits hold), Serial, Reverse; where weights are packed (n2d2/packed.hpp) WeightBits, WeightStep, WeightFlip,
+// WeightBase.
 // Line order: out line y is stored while in lines >= y*SH - T are intact; with Reverse, from the last line on, while
 // those that lines <= y read are.
 #ifndef N2D2_CONVOLUTION_HPP
@@ -21,6 +22,7 @@
 #include "n2d2/dot.hpp"
 #include "n2d2/line_order.hpp"
 #include "n2d2/output.hpp"
+#include "n2d2/packed.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 #include "n2d2/residual.hpp"
@@ -38,6 +40,8 @@ struct Convolution {
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef typename WindowOf<In, Weight, Sum>::Type Element;
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
 
     enum : int {
         KH = Cfg::KernelHeight,
@@ -48,7 +52,9 @@ struct Convolution {
         H = Input::Height,
         W = Input::Width,
         Pixels = Output::Width,
-        Tile = O < 32 ? int(O) : 32,
+        Most =
+            int(Packing::Bits) == 0 || K <= 128 ? 32 : largest(4, 1024 / K * 4),  // 4 KB of unpacked weights, or four outputs
+        Tile = least(int(O), int(Most)),
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,
         Extent = (KW - 1) * Cfg::DilationWidth + 1,
@@ -104,9 +110,10 @@ struct Convolution {
 
     // Outputs [output, output + Count) of all pixels of a line.
     template <int Count>
-    static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Stored* weights, const Sum* bias) {
         const int channel = output / O * C;
-        const Weight* const w = weights + static_cast<long>(output) * K;
+        const WeightRows<Packing, Count, K> unpacked(weights, output);
+        const Weight* const w = unpacked.first;
         Element buffer[InPlace ? 1 : 2 * K];
         Sum sums[Count], sumsY[Count];
         int x = 0;
@@ -128,7 +135,7 @@ struct Convolution {
         }
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
         constexpr int pieces = Cfg::Groups * Tiles;
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
@@ -150,7 +157,7 @@ struct Convolution {
 };
 
 template <class Cfg, class... Lines>
-N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
                              const typename Cfg::Sum* bias, const Lines&... rows) {
 #if defined(N2D2_TUNE)
     int tile = 0;

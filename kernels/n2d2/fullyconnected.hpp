@@ -7,13 +7,14 @@
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
 // Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
-// 16 bits hold), Serial.
+// 16 bits hold), Serial; where weights are packed (n2d2/packed.hpp) WeightBits, WeightStep, WeightFlip, WeightBase.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
 #define N2D2_FULLYCONNECTED_HPP
 
 #include "n2d2/dot.hpp"
 #include "n2d2/output.hpp"
+#include "n2d2/packed.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 
@@ -28,6 +29,8 @@ struct FullyConnected {
     typedef typename Cfg::Epilogue Epilogue;
     typedef typename Output::Type Out;
     typedef PlaneTraits<Input> Traits;
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
 
     enum : int {
         C = Input::Channels,
@@ -35,7 +38,8 @@ struct FullyConnected {
         W = Input::Width,
         K = H * W * C,
         O = Output::Channels,
-        Tile = O < 16 ? int(O) : 16,
+        Most = int(Packing::Bits) == 0 ? 16 : 4,
+        Tile = least(int(O), int(Most)),
         Tiles = (O + Tile - 1) / Tile,
         LastTile = O - (Tiles - 1) * Tile,
         Run = Traits::Whole  ? int(K) :
@@ -47,18 +51,41 @@ struct FullyConnected {
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
     static_assert(static_cast<int>(Output::Height) == 1 && static_cast<int>(Output::Width) == 1, "the output is one pixel");
 
+    typedef typename Input::Type In;
+
+    // Adds the products of the inputs [first, first + Run).
+    template <class P, int Count, bool Packed>
+    struct Products {
+        static N2D2_INLINE void add(const In* x, const Weight* weights, int output, int first, Sum* sums) {
+            dots<Sum, Count>(Run, x, weights + static_cast<long>(output) * K + first, K, sums);
+        }
+    };
+    template <class P, int Count>
+    struct Products<P, Count, true> {
+        static N2D2_INLINE void add(const In* x, const Stored* weights, int output, int first, Sum* sums) {
+            constexpr int most = 256, bytes = (K * P::Bits + 7) / 8, run = Run;
+            Weight w[Count * most];
+            for (int at = 0; at < run; at += most) {
+                const int count = least(most, run - at);
+                for (int o = 0; o < Count; ++o)
+                    P::unpack(weights + static_cast<long>(output + o) * bytes, first + at, count, w + o * most);
+                dots<Sum, Count>(count, x + at, w, most, sums);
+            }
+        }
+    };
+
     template <int Count>
-    static N2D2_INLINE void piece(const unsigned char* in, int output, Out* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void piece(const unsigned char* in, int output, Out* out, const Stored* weights, const Sum* bias) {
         Sum sums[Count];
         for (int o = 0; o < Count; ++o)
             sums[o] = bias[output + o];
-        const Weight* const w = weights + static_cast<long>(output) * K;
         for (int i = 0; i < Runs; ++i)
-            dots<Sum, Count>(Run, line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, w + i * Run, K, sums);
+            Products<Packing, Count, Packing::Bits != 0>::add(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride,
+                                                              weights, output, i * Run, sums);
         store<Epilogue, Count>(sums, output, out + output);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {
         Tasks<false, 1, Tiles, static_cast<long>(K) * Tile>::run([=](int, int tile) N2D2_INLINE_LAMBDA {
             if (tile + 1 < Tiles)
                 piece<Tile>(in, tile * Tile, line<Output>(out, 0), weights, bias);
@@ -69,7 +96,7 @@ struct FullyConnected {
 };
 
 template <class Cfg>
-N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
                                 const typename Cfg::Sum* bias) {
     FullyConnected<Cfg>::run(in, out, weights, bias);
 }

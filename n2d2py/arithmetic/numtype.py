@@ -15,6 +15,7 @@ class NumType:
 
     Signed integers use the symmetric range +-(2^(bits-1) - 1), with `full` also -2^(bits-1); unsigned ones
     [0, 2^bits - 1]. 32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
+    `least` and `most` are narrower limits, of a quantizer of fewer bits whose integers are stored in these.
     A `plain` type holds integers or truth values as they are, over the whole range of the type.
     """
 
@@ -25,15 +26,21 @@ class NumType:
     zero_point: int = 0
     full: bool = False
     plain: bool = False
+    least: int | None = None
+    most: int | None = None
 
     @property
     def qmin(self) -> int:
         """Smallest integer value."""
+        if self.least is not None:
+            return self.least
         return -(2 ** (self.bits - 1) - (not (self.full or self.plain))) if self.signed else 0
 
     @property
     def qmax(self) -> int:
         """Largest integer value."""
+        if self.most is not None:
+            return self.most
         return 2 ** (self.bits - 1) - 1 if self.signed else 2**self.bits - 1
 
     @property

@@ -47,6 +47,8 @@ class KernelChoice:
         sets: the instruction sets that it is for; elsewhere the portable one runs. Empty for every one.
         reason: why this one: what the layer has, or what ruled out the better ones.
         tiles: whether it works in tiles whose size can be chosen.
+        weight_bits: bits that a weight takes where several are packed into a byte; 0 for whole bytes.
+        weight_bytes: bytes of the weights as they are packed.
     """
 
     layer: str
@@ -54,6 +56,8 @@ class KernelChoice:
     sets: tuple[str, ...] = ()
     reason: str = ""
     tiles: bool = False
+    weight_bits: int = 0
+    weight_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,8 @@ class FuseAffineForward(Pass):
         for reader in readers:
             if not isinstance(reader.op, (Conv, Fc)):
                 return Match.no(f"it feeds {reader.name} of type {reader.op.kind}")
+            if "weight_scales" in reader.params:
+                return Match.no(f"the weights of {reader.name} are integers, which a gain of its inputs would change")
             if isinstance(reader.op, Conv) and any(reader.op.pads) and shift.any():
                 return Match.no(f"{reader.name} pads with zeros, which the shift would change")
         return Match(readers)

@@ -14,6 +14,8 @@ from n2d2py.operators.fc import Fc
 __all__ = ["gain_and_shift", "like", "scale_inputs", "scale_outputs"]
 
 _TINY = 1e-12
+_LEAST_GAIN = 1e-30
+"""A gain below it makes numbers of float32 without precision; nothing is left of what it multiplies."""
 
 
 def like(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -42,6 +44,8 @@ def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
 def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
     """Conv, Deconv or Fc followed by g * y + s: W' = g W, b' = g b + s, per output."""
     weights, bias = node.params["weights"], node.params["bias"]
+    if "weight_scales" in node.params:
+        gain = np.where(np.abs(gain) < _LEAST_GAIN, 0.0, gain)
     per_output = gain.reshape(-1, *(1,) * (weights.ndim - 1))
     node.params = {
         **node.params,

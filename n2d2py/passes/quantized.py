@@ -2,6 +2,7 @@
 
     Quantize(x) of values that are such integers already               =>  nothing
     two Quantize of one type of one tensor                             =>  one
+    Quantize(Quantize(x)) to fewer of the same integers                =>  the second one
     Quantize(Move(x)), x not rounded                                   =>  Move(Quantize(x)), the same for a Concat
     Quantize(Clip(Quantize(x))), both of one type                      =>  Quantize(Clip(x))
 
@@ -9,6 +10,8 @@ The last is exact because rounding is monotonic. A padded zero is an integer of 
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
@@ -34,6 +37,9 @@ class MergeQuantize(Pass):
             if graph.joins_ends(node):
                 return Match.no("it joins a network output and an input or another output")
             return Match(source)
+        first = graph.producer(source)
+        if first is not None and _narrows(first, node.op) and graph.sole_consumer(source) is node:
+            return Match((first,))
         twin = next(
             (
                 other
@@ -46,13 +52,25 @@ class MergeQuantize(Pass):
             return Match(twin)
         return None
 
-    def rewrite(self, graph: Graph, node: Node, found: str | Node) -> str:
+    def rewrite(self, graph: Graph, node: Node, found: str | tuple[Node] | Node) -> str:
         if isinstance(found, str):
             drop(graph, node)
             return "rounding of integers of the same type removed"
+        if isinstance(found, tuple):
+            drop(graph, found[0])
+            return f"merged with {found[0].name}, which keeps more of the same integers"
         graph.remove(found)
         graph.redirect(found.output, node.output)
         return f"merged with {found.name}"
+
+
+def _narrows(first: Node, second: Quantize) -> bool:
+    """Whether `first` rounds to the integers of `second`, and to others beyond."""
+    if not isinstance(first.op, Quantize) or first.activation is not None:
+        return False
+    wide, narrow = first.op.type, second.type
+    alike = replace(wide, least=None, most=None) == replace(narrow, least=None, most=None)
+    return alike and wide.qmin <= narrow.qmin and narrow.qmax <= wide.qmax
 
 
 class HoistQuantize(Pass):

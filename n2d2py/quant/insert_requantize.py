@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from n2d2py import log
@@ -73,6 +75,10 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
     """Brings the inputs of a Concat to the type of the widest range among them."""
     kinds = [types[name] for name in node.inputs]
     widest = max(kinds, key=lambda kind: (kind.bits, (kind.qmax - kind.qmin) * kind.scale))
+    if widest.least is not None or widest.most is not None:  # its steps may be coarser than those of the others
+        full = replace(widest, least=None, most=None)
+        if any(kind != widest for kind in kinds) and widest.zero_point == 0:
+            widest = full.with_scale(widest.scale * widest.qmax / full.qmax)
     for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
             node.inputs[index] = _insert(graph, name, widest, before=node)

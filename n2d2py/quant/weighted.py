@@ -27,6 +27,8 @@ _OFF_GRID = 0.02
 """Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
 _FRACTION = 1e-3
 """A bias that is nearer to an integer has no fraction."""
+_ALL_BIAS = 2.0**40
+"""A bias of so many steps of the sum hides the sum: what is left of it is below the precision of float32."""
 
 
 class WeightedQuantizer(Quantizer):
@@ -101,8 +103,15 @@ class WeightedQuantizer(Quantizer):
         """As `quantize`, with the input's zero point in b_q; what b_q leaves is a fraction of the sum."""
         x = types.inputs[0]
         integers, scales = self.file_weights(node)
-        steps = np.float32(x.scale) * scales
         real = node.params["bias"].astype(np.float64) / (np.float64(x.scale) * scales.astype(np.float64))
+        constant = np.abs(real) > _ALL_BIAS  # a gain near 0, of a batch normalization
+        if constant.any():
+            integers = np.where(constant.reshape(-1, *(1,) * (integers.ndim - 1)), 0, integers).astype(integers.dtype)
+            scales = np.where(constant, np.float32(types.output.scale / x.scale), scales).astype(np.float32)
+            limit = float(2 * (types.output.qmax - types.output.qmin))
+            own = node.params["bias"].astype(np.float64) / types.output.scale
+            real = np.where(constant, np.clip(own, -limit, limit), real)
+        steps = np.float32(x.scale) * scales
         bias = np.rint(real)
         fractions = real - bias
         rows = integers.reshape(len(bias), -1).astype(np.int64)

@@ -27,7 +27,8 @@ class LayerRow:
     """One layer. Dimensions are X x Y x C (width, height, channels); several inputs are joined by " + ".
 
     `parameters` counts weights, biases and tables, `parameter_bytes` their bytes as stored integers;
-    rescale factors are not among them. `activation_bytes` is the size of the output. Pads are top,
+    rescale factors are not among them. `flash_bytes` are those behind the packing of weights, of `weight_bits` bits each where
+    several are in a byte. `activation_bytes` is the size of the output. Pads are top,
     left, bottom, right; kernel, stride and dilation are vertical x horizontal. `implementation` runs the layer on the
     `instruction_sets` (all where it is empty, the portable one elsewhere), `why` says what chose it.
     """
@@ -57,6 +58,8 @@ class LayerRow:
     implementation: str = ""
     instruction_sets: str = ""
     why: str = ""
+    weight_bits: int = 0
+    flash_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Totals:
     parameters: int
     parameter_bytes: int
     largest_activation: int
+    flash_bytes: int = 0
 
 
 def _dims(shape: tuple[int, ...]) -> str:
@@ -106,6 +110,10 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     factors = node.rescale.effective() if node.rescale is not None else None
     kernel = node.params["weights"].shape[2:] if isinstance(op, Conv) else op.kernel if isinstance(op, Pool) else ()
     conv = isinstance(op, Conv)
+    size = sum(int(a.nbytes) for a in stored)
+    bits, flash = 0 if weights is None else 8 * weights.itemsize, size
+    if choice is not None and choice.weight_bits and weights is not None:
+        bits, flash = choice.weight_bits, size - int(weights.nbytes) + choice.weight_bytes
     window = conv or isinstance(op, Pool)
     return LayerRow(
         node.name,
@@ -115,7 +123,7 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         _dims(out.shape),
         int(op.macs(shapes, out.shape, node)),
         sum(int(a.size) for a in stored),
-        sum(int(a.nbytes) for a in stored),
+        size,
         sum(graph.tensors[name].bytes for name in node.outputs),
         " + ".join(graph.type(name).name for name in node.inputs),
         weights.dtype.name if weights is not None else "",
@@ -130,7 +138,9 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         " ".join(map(str, op.pads)) if hasattr(op, "pads") else "",
         _pair(op.dilation) if conv else "",
         str(op.groups) if conv else "",
-        *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ()),
+        *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ("", "", "")),
+        bits,
+        flash,
     )
 
 
@@ -147,6 +157,7 @@ def totals(rows: Sequence[LayerRow]) -> Totals:
         sum(r.parameters for r in rows),
         sum(r.parameter_bytes for r in rows),
         max((r.activation_bytes for r in rows), default=0),
+        sum(r.flash_bytes for r in rows),
     )
 
 
@@ -170,6 +181,7 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
         "MACs",
         "parameters",
         "bytes",
+        "packed",
         "output bytes",
         "types",
         "scale",
@@ -180,7 +192,12 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
     ]
     body = []
     for r in rows:
-        types = f"{r.input_types}{' * ' + r.weight_type if r.weight_type else ''} -> {r.output_type}"
+        few = (
+            f" in {r.weight_bits} bit{'s' if r.weight_bits > 1 else ''}"
+            if r.weight_bits and r.flash_bytes != r.parameter_bytes
+            else ""
+        )
+        types = f"{r.input_types}{' * ' + r.weight_type + few if r.weight_type else ''} -> {r.output_type}"
         low, high = decimal(r.rescale_min, 4), decimal(r.rescale_max, 4)
         body.append(
             [
@@ -191,6 +208,7 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
                 grouped(r.macs),
                 grouped(r.parameters),
                 grouped(r.parameter_bytes),
+                grouped(r.flash_bytes),
                 grouped(r.activation_bytes),
                 types,
                 decimal(r.output_scale),
@@ -202,10 +220,20 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
         )
     t = totals(rows)
     body.append(
-        ["total", f"{t.layers} layers", "", "", grouped(t.macs), grouped(t.parameters), grouped(t.parameter_bytes), *[""] * 7]
+        [
+            "total",
+            f"{t.layers} layers",
+            "",
+            "",
+            grouped(t.macs),
+            grouped(t.parameters),
+            grouped(t.parameter_bytes),
+            grouped(t.flash_bytes),
+            *[""] * 7,
+        ]
     )
     return (
-        "# dimensions X x Y x C; bytes: weights, biases, tables; pads top left bottom right\n"
+        "# dimensions X x Y x C; bytes: weights, biases, tables; packed: with weights of few bits packed; pads top left bottom right\n"
         + text_table(header, body, left=4)
         + _kernels_text(rows)
     )

@@ -13,7 +13,7 @@ from n2d2py.report.confusion_plot import draw_confusion_svg, frequent_confusions
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.histogram_plot import CANDIDATE_CLASSES, HistogramPlot, draw_histogram
-from n2d2py.report.layers import LayerRow, totals
+from n2d2py.report.layers import LayerRow, Totals, totals
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.summary import SCORE_LABELS
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
@@ -98,13 +98,18 @@ def _score_tile(data: ReportData, label: str) -> Tile:
     )
 
 
+def _weights_text(sums: Totals) -> str:
+    packed = f", {grouped(sums.parameter_bytes)} before packing" if sums.flash_bytes != sums.parameter_bytes else ""
+    return f"{grouped(sums.flash_bytes)} bytes{packed}"
+
+
 def _tiles(data: ReportData, rows: list[LayerRow]) -> list[Tile]:
     sums = totals(rows)
     tiles = [_score_tile(data, label) for label in SCORE_LABELS]
     if data.plan is not None:
         tiles.append(Tile("arena", short_bytes(data.plan.arena_bytes), f"{grouped(data.plan.arena_bytes)} bytes"))
     tiles += [
-        Tile("weights", short_bytes(sums.parameter_bytes), f"{grouped(sums.parameter_bytes)} bytes"),
+        Tile("weights", short_bytes(sums.flash_bytes), _weights_text(sums)),
         Tile("MACs", short_count(sums.macs), f"{grouped(sums.macs)} per inference"),
         Tile("layers", str(sums.layers), f"{short_count(sums.parameters)} parameters"),
     ]

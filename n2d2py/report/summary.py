@@ -32,6 +32,7 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
         "nbbits": data.qgraph.bits,
         "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
         "weights_bytes": sums.parameter_bytes,
+        "packed_weights_bytes": sums.flash_bytes,
         "parameters": sums.parameters,
         "macs": sums.macs,
         "layers": sums.layers,

@@ -16,7 +16,8 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
-from n2d2py.quant.statistics import Statistics, batch_size, network_key
+from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
+from n2d2py.quant.trained import complete_trained, unmeasured_inputs
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import CalibrationOptions, keeps_channels
@@ -53,6 +54,8 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
         N2D2Error: E50x; E507 without `-calib`, E508 when there are no stimuli to calibrate on.
     """
     fused, report = fuse_stage(network, integer=True)
+    if network.trained_quantized:
+        return Calibration(replace(fused, graph=_completed(fused, options)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
     if options.stimuli == 0 and options.reload is None:
@@ -66,6 +69,28 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     observer = partial(observer, fused, replace(options, per_output=per_output))
     observed = calibrate(fused.graph, per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
+
+
+def _completed(network: LoadedNetwork, options: CalibrationOptions) -> Graph:
+    """A network that was trained with quantization, with what its quantizers leave open: E507 where that needs a calibration."""
+    graph, ranges = network.graph, _ranges(network.graph, network)
+    wanted = unmeasured_inputs(graph, ranges)
+    if options.stimuli == 0 and (wanted or not is_quantized(graph)):
+        what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
+        raise N2D2Error(
+            "E507",
+            f"an integer export needs {what}",
+            remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
+        )
+    if options.stimuli == 0:
+        return complete_trained(graph, ranges, {})
+    stimuli, size = _calibration_stimuli(network, options), batch_size(graph)
+    batches = log.progress(
+        (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
+    )
+    found = collect(graph, batches)
+    measured = {name: (histogram.minimum, histogram.maximum) for name, histogram in found.histograms.items()}
+    return complete_trained(graph, ranges, measured)
 
 
 def save_statistics(observed: Observed | None, folder: Path) -> None:

@@ -25,7 +25,7 @@ from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.export import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
-from n2d2py.frontend.ini.trained import refuse_quantized_training
+from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
@@ -94,6 +94,11 @@ class LoadedNetwork:
     document: Document | None = None
     mappings: dict[str, LabelsMapping] = field(default_factory=dict)
     told: Told = Told()
+
+    @property
+    def trained_quantized(self) -> bool:
+        """Whether layers of its INI have quantizers that they were trained with (QWeight, QAct)."""
+        return self.document is not None and has_quantized_training(self.document)
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each input file by its name."""

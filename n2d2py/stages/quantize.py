@@ -63,7 +63,7 @@ def quantize_stage(
     chosen = quant_options(calibrated.options, options, network.options.target)
     quality = calibrated.options.quality
     if observed is None:
-        check_prequantized(options.bits, given)
+        check_prequantized(options.bits, [name for name in given if name != "calib" or not network.trained_quantized])
         graph, real = quantize_prequantized(network.graph, chosen)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):

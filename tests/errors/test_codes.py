@@ -15,7 +15,7 @@ PACKAGE = Path(n2d2py.__file__).parent
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
     "E007": {"options", "pipeline", "stages"},
-    "E122": {"export", "ini"},
+    "E122": {"export", "frontend", "ini"},
     "E216": {"frontend", "operators"},
     "E229": {"frontend", "operators"},
     "E208": {"frontend", "operators"},
@@ -29,7 +29,7 @@ PARTS = {
     "E417": {"data", "stages"},
     "E410": {"data", "stages"},
     "E451": {"stages", "targets"},
-    "E124": {"data", "ini"},
+    "E124": {"data", "frontend", "ini"},
     "E504": {"operators", "quant"},
     "E508": {"quant", "stages"},
     "E509": {"api", "pipeline", "stages"},

@@ -28,6 +28,7 @@ VALUES = {
     "OpenMP": "0",
     "Namespace": "other",
     "WeightsFormat": "string",
+    "PackWeights": "0",
     "SIMD": "none",
     "RuntimeDispatch": "1",
     "Core": "cortex-m0",
@@ -40,8 +41,8 @@ VALUES = {
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
-UNUSED = {("nvdla", "NVDLAFallback"), ("float", "FuseResidualAdd")}
-"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, or adds bytes."""
+UNUSED = {("nvdla", "NVDLAFallback"), ("float", "FuseResidualAdd"), ("int8", "PackWeights"), ("float", "PackWeights")}
+"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
 
 
 def export(out: Path, target: str, parameters: str, *words: str) -> int:

@@ -409,14 +409,6 @@ REFUSED = [
         "E310",
         "its scale is not a positive number",
     ),
-    (
-        "float[1,2,4] x",
-        "q = QuantizeLinear (x, s, z)\n y = DequantizeLinear (q, s, z)",
-        "float s = {0.1}, int4 z = {3}",
-        21,
-        "E310",
-        "its integers are of type int4",
-    ),
     ("float[1,2,4] x", "y = Trilu (x, s)", "int64[2] s = {5, 1}", 17, "E314", "its input 's' is no single value"),
     (
         "float[1,2,4] x",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from onnx import TensorProto, helper, numpy_helper
 
 MICROSOFT = "com.microsoft"
@@ -27,13 +28,13 @@ class Model:
         self.nodes.append(helper.make_node(op_type, list(inputs), [name], domain=domain, **attributes))
         return name
 
-    def step(self, scale: float, zero: int, dtype=np.int8) -> tuple[str, str]:
+    def step(self, scale: float, zero: int, dtype: DTypeLike = np.int8) -> tuple[str, str]:
         return self.constant(np.float32(scale)), self.constant(np.array(zero, dtype))
 
-    def quantize(self, x: str, scale: float, zero: int = 0, dtype=np.int8) -> str:
+    def quantize(self, x: str, scale: float, zero: int = 0, dtype: DTypeLike = np.int8) -> str:
         return self.add("QuantizeLinear", x, *self.step(scale, zero, dtype))
 
-    def rounded(self, x: str, scale: float, zero: int = 0, dtype=np.int8) -> str:
+    def rounded(self, x: str, scale: float, zero: int = 0, dtype: DTypeLike = np.int8) -> str:
         """QuantizeLinear, DequantizeLinear."""
         scale, zero = self.step(scale, zero, dtype)
         return self.add("DequantizeLinear", self.add("QuantizeLinear", x, scale, zero), scale, zero)

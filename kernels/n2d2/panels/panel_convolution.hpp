@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "n2d2/line_order.hpp"
+#include "n2d2/packed.hpp"
 #include "n2d2/panels/panel_tiles.hpp"
 #include "n2d2/parallel.hpp"
 
@@ -24,7 +25,7 @@ struct PanelConvolution {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
     typedef PanelTiles<Cfg, Microkernel> Product;
     typedef typename Cfg::Output Output;
-    typedef typename Cfg::Weight Weight;
+    typedef typename PackedWeights<Cfg>::Stored Stored;
     typedef typename Cfg::Sum Sum;
 
     enum : int {
@@ -44,7 +45,7 @@ struct PanelConvolution {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return Product::firstPixel(tile); }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias,
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
         if (Ordered) {
             serial(in, out, weights, bias);
@@ -59,7 +60,7 @@ struct PanelConvolution {
     static constexpr long Work = static_cast<long>(Cfg::Groups) * Weights * Product::Pixels / N2D2_SIMD_SPEED;
 
     // All blocks of the sequence from line y on, in any order.
-    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Stored* weights, const Sum* bias) {
         constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && int(Cfg::Groups) * Tiles * Groups > 1;
         Team<parallel>::run([=](const Member& member)
                                 N2D2_INLINE_LAMBDA { shared(member, in, out, y, 0, Tiles, weights, bias); });
@@ -68,7 +69,7 @@ struct PanelConvolution {
     // The share of a thread in tiles [first, stop): of their units, a tile with a group of panels, in rows of which a thread gets some
     // whole ones and parts of two others. Rows are tiles, so that windows are gathered once; where the weights are many, groups.
     static N2D2_INLINE void shared(const Member& member, const unsigned char* in, unsigned char* out, int y, int first,
-                                   int stop, const Weight* weights, const Sum* bias) {
+                                   int stop, const Stored* weights, const Sum* bias) {
         constexpr bool byTiles = Weights <= 524288;
         const int columns = byTiles ? int(Groups) : stop - first;
         const long units = static_cast<long>(Groups) * (stop - first), all = Cfg::Groups * units;
@@ -91,12 +92,12 @@ struct PanelConvolution {
 
     // Tiles [begin, end) with the groups of panels [from, to).
     static N2D2_NOINLINE void rectangle(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
-                                        int from, int to, const Weight* weights, const Sum* bias) {
+                                        int from, int to, const Stored* weights, const Sum* bias) {
         for (; begin < end; begin += PerBlock)
             Product::block(in, out, y, begin, least(end, begin + PerBlock), channels, from, to, weights, bias);
     }
 
-    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {
         // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "n2d2/output.hpp"
+#include "n2d2/packed.hpp"
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
@@ -26,6 +27,8 @@ struct PanelFullyConnected {
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef PlaneTraits<Input> Traits;
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
     static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
                   "8-bit weights and 32-bit sums, or float");
 
@@ -61,17 +64,20 @@ struct PanelFullyConnected {
         N2D2_INLINE Out* operator()(int) const { return out; }
     };
 
-    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void multiply(const std::uint8_t* x, unsigned char* out, const Stored* weights, const Sum* bias) {
         constexpr long work = static_cast<long>(K) * Group * 16 / N2D2_SIMD_SPEED;
         Tasks<false, 1, Groups, work>::run([=](int, int group) N2D2_INLINE_LAMBDA {
             const int output = group * Group * 16;
-            const Weight* const w = weights + static_cast<long>(output) * Words * Each;
+            const long before = static_cast<long>(output) * Words * Each;
             const At at = {line<Output>(out, 0)};
-            if (group + 1 < Groups)
-                Microkernel::template Tile<In, 1, Group, Words, 16, Epilogue>::template run<0>(x, w, bias, output, at);
-            else
-                Microkernel::template Tile<In, 1, LastGroup, Words, LastOutputs, Epilogue>::template run<0>(x, w, bias, output,
-                                                                                                            at);
+            if (group + 1 < Groups) {
+                const WeightPanels<Packing, 16 * Group, Words, Each, K> w(weights, before);
+                Microkernel::template Tile<In, 1, Group, Words, 16, Epilogue>::template run<0>(x, w.first, bias, output, at);
+            } else {
+                const WeightPanels<Packing, 16 * (LastGroup - 1) + LastOutputs, Words, Each, K> w(weights, before);
+                Microkernel::template Tile<In, 1, LastGroup, Words, LastOutputs, Epilogue>::template run<0>(x, w.first, bias,
+                                                                                                            output, at);
+            }
         });
     }
 
@@ -81,7 +87,7 @@ struct PanelFullyConnected {
             Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Size);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const Sum* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {
         if (InPlace) {
             multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
             return;

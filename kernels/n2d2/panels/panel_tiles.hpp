@@ -11,6 +11,7 @@
 #define N2D2_PANELS_PANEL_TILES_HPP
 
 #include "n2d2/output.hpp"
+#include "n2d2/packed.hpp"
 #include "n2d2/panels/panel_im2col.hpp"
 #include "n2d2/panels/panel_lines.hpp"
 #include "n2d2/residual.hpp"
@@ -29,6 +30,8 @@ struct PanelTiles {
     typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
     static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
                   "8-bit weights and 32-bit sums, or float");
 
@@ -153,14 +156,17 @@ struct PanelTiles {
 
     // The panels of a group; `index` counts the groups of panels of all groups of channels.
     static N2D2_INLINE void panels(const std::uint8_t* x, int y, int begin, int end, int index, unsigned char* out,
-                                   const Weight* weights, const Sum* bias) {
+                                   const Stored* weights, const Sum* bias) {
         const int group = index % Groups;
         const int output = index / Groups * O + group * Group * 16;
-        const Weight* const w = weights + static_cast<long>(index / Groups * O + group * Group * 16) * Words * Each;
-        if (group + 1 < Groups)
-            tiles<Group, 16>(x, y, begin, end, output, out, w, bias);
-        else
-            tiles<LastGroup, LastOutputs>(x, y, begin, end, output, out, w, bias);
+        const long before = static_cast<long>(output) * Words * Each;
+        if (group + 1 < Groups) {
+            const WeightPanels<Packing, 16 * Group, Words, Each, Im2col::K> w(weights, before);
+            tiles<Group, 16>(x, y, begin, end, output, out, w.first, bias);
+        } else {
+            const WeightPanels<Packing, 16 * (LastGroup - 1) + LastOutputs, Words, Each, Im2col::K> w(weights, before);
+            tiles<LastGroup, LastOutputs>(x, y, begin, end, output, out, w.first, bias);
+        }
     }
 
     static N2D2_INLINE const std::uint8_t* place(const unsigned char* in, int y, int tile, int channel) {
@@ -170,7 +176,7 @@ struct PanelTiles {
 
     // Tiles [begin, end) of a block with the groups of panels [from, to).
     static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
-                                  int from, int to, const Weight* weights, const Sum* bias) {
+                                  int from, int to, const Stored* weights, const Sum* bias) {
         alignas(64) std::uint8_t buffer[BlockBytes + 64];
         if (ByLines)
             Im2col::im2colLines(in, y + firstPixel(begin) / OW, y + firstPixel(end - 1) / OW + 1, buffer);

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.isa import InstructionSet
+from n2d2py.export.cpp.packing import Storage
 from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Config, Constants
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
@@ -40,6 +41,7 @@ class LayerCode:
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
         lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
+        storage: how its weights are packed; None for whole bytes.
     """
 
     layer: str
@@ -58,6 +60,12 @@ class LayerCode:
     sum: str = ""
     lanes: tuple[str, ...] = ()
     no_lanes: str = ""
+    storage: Storage | None = None
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in the order of the portable kernel."""
+        return sum(array.bytes for array in self.arrays if array.name == f"{self.identifier}_weights")
 
     @property
     def config(self) -> str:

@@ -63,6 +63,7 @@ class Layer:
         serial: whether the output overlaps an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
         run: how the layer runs, by the plan of the memory.
+        packs: whether weights of few bits are packed.
     """
 
     node: QuantNode
@@ -76,9 +77,10 @@ class Layer:
     serial: bool
     backwards: bool
     run: OpPlan = OpPlan()
+    packs: bool = True
 
     @staticmethod
-    def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers) -> Layer:
+    def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> Layer:
         """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
         Raises:
@@ -102,6 +104,7 @@ class Layer:
             bool(over),
             bool(over) and run.backwards,
             run,
+            packs,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -279,6 +282,7 @@ class Layer:
             self.node.residual.layer if self.node.residual else "",
             chosen.lanes.sets if chosen.lanes else (),
             chosen.lanes_problem,
+            chosen.storage,
         )
 
 
@@ -308,8 +312,9 @@ def layer_kinds() -> tuple[str, ...]:
     return tuple(LAYERS)
 
 
-def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers) -> LayerCode:
-    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs.
+def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> LayerCode:
+    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
+    but where a plug-in's kernel might read them.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -322,7 +327,8 @@ def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers
             where=node.location,
             remedy="remove the layer, or fuse it with -fuse",
         )
-    code = function(Layer.of(node, graph, plan, identifiers))
+    packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
+    code = function(Layer.of(node, graph, plan, identifiers, packs))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

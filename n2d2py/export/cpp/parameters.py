@@ -37,6 +37,12 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         WEIGHTS_FORMATS,
     ),
     Key(
+        "PackWeights",
+        Kind.BOOL,
+        True,
+        "weights of 1, 2 and 4 bits are stored 8, 4 and 2 to a byte, and unpacked before they are multiplied; 0: a byte each",
+    ),
+    Key(
         "SIMD",
         Kind.ENUM,
         "auto",

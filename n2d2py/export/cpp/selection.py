@@ -10,19 +10,36 @@ from n2d2py.export.cpp.byte_sums import byte_sums, explained
 from n2d2py.export.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.export.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.export.cpp.layer import Layer
+from n2d2py.export.cpp.packing import Storage, storage_of
 from n2d2py.export.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
-from n2d2py.export.cpp.variants import HALF, TABLE, VECTORS, Facts, Selection, choose
+from n2d2py.export.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, Facts, Selection, choose
 from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
 
 __all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "two_taps", "vectors", "winograd"]
 
 
-def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> Selection:
+_LARGEST_RUN = 4608
+"""Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
+of a fully connected layer) on the stack."""
+
+
+def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
+    """How the weights of a dense layer are packed."""
+    if not (layer.packs and layer.integer and weights[0].size <= _LARGEST_RUN):
+        return None
+    if groups > 1 and len(weights) // groups % OUTPUTS:
+        return None  # panels of its groups would not begin at bytes
+    return storage_of(weights)
+
+
+def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False) -> Selection:
     """The implementation of `kernel` beside the portable one, and its panels.
 
-    `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one.
+    `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one; `packable`: the
+    kernel unpacks those of few bits.
     """
     dense = kernel != "depthwise"
+    storage = _storage(layer, weights, groups) if packable and dense else None
     inputs = weights.shape[-1] if dense else 1
     facts = Facts(
         kernel,
@@ -37,7 +54,7 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     )
     found, reason = choose(facts)
     if found is None:
-        return Selection(reason)
+        return Selection(reason, storage=storage)
     reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if layer.integer else "sums in one order")
     sums = 0
     if layer.integer and dense and facts.input.bits == 8:
@@ -45,7 +62,9 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
         reason += f"; {explained(sums)}"
     isa = NATIVE if layer.integer else REAL_NATIVE
     panels = found.pack(weights, layer.values("bias"), facts)
-    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums)
+    if storage is not None:
+        reason += f"; weights of {storage.bits} bits, unpacked before they are multiplied"
+    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, storage=storage)
 
 
 def vectors(layer: Layer) -> Selection:
@@ -69,6 +88,8 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
     if not (layer.integer and selection.panels and weights.shape[1:3] == (3, 3)):
         return selection
     problem, form = impossible(weights, geometry), None
+    if selection.storage is not None:
+        problem = "its weights are packed"
     if not problem:
         problem = unprofitable(weights, geometry)
         name, possible = layer.identifier, having(WINOGRAD)
@@ -80,6 +101,8 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
 
 def two_a_lane(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
     """`selection` with the kernel that multiplies two outputs at once too, where that is exact; `weights` are (O, ...)."""
+    if selection.storage is not None:
+        return replace(selection, lanes_problem="its weights are packed")
     return lanes(layer, selection, weights, groups)
 
 
@@ -101,7 +124,8 @@ class Packed:
 
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
-        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, and those of the lanes.
+        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, those of packed weights and those
+            of the lanes.
         arguments: weights and bias as arguments of a call.
     """
 
@@ -120,8 +144,11 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     if ctype == HALF:
         stored = np.ascontiguousarray(weights).view(np.uint16)
         packed = None if packed is None else packed.astype(np.float16).view(np.uint16)
+    storage, kind = selection.storage, "std::uint16_t" if ctype == HALF else ctype
+    if storage is not None:
+        stored, kind = storage.rows(weights), "std::uint8_t"
+        packed = None if packed is None else storage.run(packed)
     stream = () if selection.lanes is None else (selection.lanes,)
-    kind = "std::uint16_t" if ctype == HALF else ctype
     array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream))
     forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
@@ -129,6 +156,11 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     full = layer.integer and int(layer.values("weights").min(initial=0)) <= -128
     return Packed(
         {"Weight": ctype, "Sum": sum_type},
-        {"FullWeights": full, "ByteSums": selection.byte_sums, **(lane_facts(layer) if selection.lanes else {})},
+        {
+            "FullWeights": full,
+            "ByteSums": selection.byte_sums,
+            **({} if storage is None else storage.facts),
+            **(lane_facts(layer) if selection.lanes else {}),
+        },
         (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
     )

@@ -60,11 +60,11 @@ class CppTarget(Target[Project]):
         ]
         codes: dict[str, LayerCode] = {}
         if not found:
-            identifiers = Identifiers(graph)
+            identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -87,8 +87,17 @@ class CppTarget(Target[Project]):
         return found
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """The namespace, which names the library too."""
-        return {"namespace": namespace_of(prepared.request)}
+        """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had."""
+        packed = {
+            layer.node.name: {
+                "bits": layer.code.storage.bits,
+                "bytes": layer.code.weight_bytes,
+                "bytes_unpacked": int(layer.node.params["weights"].nbytes),
+            }
+            for layer in (prepared.result.layers if prepared.result else ())
+            if layer.code is not None and layer.code.storage is not None
+        }
+        return {"namespace": namespace_of(prepared.request), **({"packed_weights": packed} if packed else {})}
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """Writes the project without manifest and statistics; returns the kernel of each layer."""
@@ -120,7 +129,10 @@ def _chosen(layer: LayerView) -> KernelChoice:
         return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
     reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
     sets = code.sets if code.kernel else ()
-    return KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+    choice = KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+    if code.storage is None:
+        return choice
+    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes)
 
 
 def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:

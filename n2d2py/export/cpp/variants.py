@@ -17,6 +17,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
+from n2d2py.export.cpp.packing import Storage
 from n2d2py.export.cpp.parts import PORTABLE, Form
 from n2d2py.export.cpp.winograd import Winograd
 
@@ -133,6 +134,7 @@ class Selection:
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
         lanes: the stream that takes the place of the weights (`lanes.py`); `lanes_problem` says why there is none.
+        storage: how its weights are packed; None for a byte or more each.
     """
 
     reason: str
@@ -145,6 +147,7 @@ class Selection:
     winograd: Winograd | None = None
     lanes: Form | None = None
     lanes_problem: str = ""
+    storage: Storage | None = None
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[Form, ...]:
         """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""

@@ -19,6 +19,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
 from n2d2py.frontend.ini.keys import CONFIGURATION
+from n2d2py.frontend.ini.quantizers import trained_weights
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
@@ -39,6 +40,7 @@ class LayerContext:
         weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
         loaded: roles of the parameters that the layer asked for.
         rows: weights of each output, once they are asked for.
+        weight_scales: scales of the weights that were asked for, where they are integers times it (QWeight).
     """
 
     graph: Graph
@@ -48,6 +50,7 @@ class LayerContext:
     seed: int
     loaded: list[str] = field(default_factory=list)
     rows: tuple[int, ...] = ()
+    weight_scales: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -94,6 +97,8 @@ class LayerContext:
         """Appends the layer's node."""
         where = self.values.section.location
         given, unbiased = complete_params(params or {})
+        if self.weight_scales is not None:
+            given["weight_scales"] = self.weight_scales
         return self.graph.add(Node(self.name, op, inputs, [self.name], given, activation, where, unbiased=unbiased))
 
     def parameter(
@@ -126,6 +131,9 @@ class LayerContext:
             default = fill(self.values, role, shape, seed=self.seed, name=self.name)
         if name == "weights":
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
+        if name == "weights" and "QWeight" in self.values and self.values["QWeight"]:
+            found, self.weight_scales = trained_weights(self.values, self.weights, self.name, default, self.rows, order)
+            return found
         return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)
 
     def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:

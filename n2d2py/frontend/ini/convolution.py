@@ -12,6 +12,7 @@ from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
+from n2d2py.frontend.ini.trained import with_trained_weights
 from n2d2py.graph.shapes import channels, height
 from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.schema import Key, Kind, Schema
@@ -28,7 +29,7 @@ __all__ = [
     "read_parameters",
 ]
 
-CONVOLUTION = ACTIVATED.extended(
+CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,
     *window_keys("Kernel", None, size=True),
     *window_keys("Stride", 1),
@@ -124,6 +125,8 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
     remap = outputs_remap(context, outputs)
     if remap is not None and context.weights is not None:
         weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
+        if context.weight_scales is not None and context.weight_scales.size > 1:
+            context.weight_scales = placed(context.weight_scales, remap)
     return {"weights": weights, "bias": bias}, groups or 1
 
 

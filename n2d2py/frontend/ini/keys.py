@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_TRAINING
+from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_ELSEWHERE, QUANTIZED_TRAINING, with_trained_activation
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
@@ -26,7 +26,6 @@ __all__ = [
 
 PARAMETERS_OF_TRAINING = (
     *TRAINING.of("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
-    *QUANTIZED_TRAINING,
     Ignored(
         "*Sharing",
         "shared parameters",
@@ -49,13 +48,13 @@ LAYER = Schema(
         Key("DataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
         *PRECISION_KEYS,
     ),
-    accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING),
+    accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING, *QUANTIZED_TRAINING),
     doc="Keys of every layer section.",
 )
 
 NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="number of output channels", minimum=1)
 
-ACTIVATED = LAYER.extended(
+_ACTIVATED = LAYER.extended(
     Key(
         "ActivationFunction",
         Kind.ENUM,
@@ -69,6 +68,7 @@ ACTIVATED = LAYER.extended(
     Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument"),
     accepted=(*QUANTIZED_ACTIVATION, *TRAINING.of("ActivationFunction.MovingAverage", "ActivationFunction.MA_Window")),
 )
+ACTIVATED = with_trained_activation(_ACTIVATED)
 
 _SPIKING = SPIKING.of(
     "IncomingDelay",
@@ -104,7 +104,7 @@ THIRD_AXIS = tuple(
     for pattern in ("KernelDepth", "PoolDepth", "StrideZ", "PaddingZ", "DilationZ", "SubSampleZ")
 )
 
-CONFIGURATION = Schema("layer configuration", (), accepted=(*PARAMETERS_OF_TRAINING, *_SPIKING))
+CONFIGURATION = Schema("layer configuration", (), accepted=(*PARAMETERS_OF_TRAINING, *QUANTIZED_ELSEWHERE, *_SPIKING))
 
 
 _OF_FUNCTIONS = {

@@ -11,6 +11,8 @@ from n2d2py.frontend.ini.inputs import crop_inputs
 from n2d2py.frontend.ini.inserted import insert_batchnorm
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
+from n2d2py.frontend.ini.quantizers import quantize_output
+from n2d2py.frontend.ini.trained import check_trained_keys
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -18,6 +20,7 @@ from n2d2py.ini.document import Document
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
+from n2d2py.operators.quantize import grid_of
 
 __all__ = ["GLOBALS", "INPUT_SECTION", "PROVIDERS", "build_graph", "further_inputs"]
 
@@ -277,6 +280,8 @@ def _build_layer(
         else (document.globals.text("DefaultModel") if document.globals.has("DefaultModel") else "Frame")
     )
     _rename_outputs(section)
+    if not document.described:
+        check_trained_keys(section, layer_type.schema)
     values = layer_type.schema.read(section, layer_type.config, model)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
@@ -285,6 +290,10 @@ def _build_layer(
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
+    if weights is not None and "QAct" in values and values["QAct"]:
+        quantize_output(graph, values, weights, section.name)
+    if weights is not None and kind == "Softmax":
+        _warn_of_cut_logits(graph, section, parents)
     if attached:
         _add_outputs(graph, before)
     asked = Precision.of(values.as_dict())
@@ -293,6 +302,20 @@ def _build_layer(
     _set_automatic(document, graph, section.name, parents)
     shape = graph.shape(section.name)
     log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape), channels(shape))
+
+
+def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str, str]]) -> None:
+    """A Softmax behind an unsigned quantizer: what it reads is never below 0."""
+    for name, tensor in parents:
+        kind = grid_of(graph, tensor)
+        if kind is not None and not kind.signed and kind.zero_point == 0:
+            log.warning(
+                "W227",
+                f"the Softmax reads '{name}' behind QAct, which cuts its values at 0 and {kind.scale * kind.qmax:.4g}: "
+                "classes may become equal",
+                where=section.where("Input"),
+                remedy="train the last layer without QAct (QAct= in its section)",
+            )
 
 
 def _add_outputs(graph: Graph, first: int) -> None:

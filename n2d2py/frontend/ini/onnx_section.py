@@ -5,6 +5,7 @@ from __future__ import annotations
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
+from n2d2py.frontend.ini.trained import QUANTIZED_ELSEWHERE
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document
@@ -44,6 +45,7 @@ _DEFAULTS = Schema(
     accepted=(
         *COVERED.of("ConfigSection", "ConfigSection(*)"),
         *PARAMETERS_OF_TRAINING,
+        *QUANTIZED_ELSEWHERE,
         *TRAINING.of("*Filler", "*Filler.*"),
         _FROM_FILE,
     ),

@@ -1,45 +1,187 @@
-"""Keys of training with quantization (QAT): a network that has them is another one without them, so they are refused."""
+"""Keys of quantization-aware training (QAT): what the quantizers of a trained network are, in the sections of its layers.
+
+QWeight stands in sections of layers with weights, QAct in those of layers with an activation, which it replaces. Elsewhere they are
+refused: without them the network would be another one.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from n2d2py.arithmetic.trained import RANGES
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini.document import Document, wildcard_match
-from n2d2py.ini.ignored import Ignored
+from n2d2py.ini.ignored import TRAINING, Ignored
+from n2d2py.ini.kinds import Unreadable
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.section import Section
 
-__all__ = ["QUANTIZED_ACTIVATION", "QUANTIZED_TRAINING", "refuse_quantized_training"]
+__all__ = [
+    "QUANTIZED_ACTIVATION",
+    "QUANTIZED_ELSEWHERE",
+    "QUANTIZED_TRAINING",
+    "check_trained_keys",
+    "has_quantized_training",
+    "refuse_quantized_training",
+    "with_trained_activation",
+    "with_trained_weights",
+]
 
 _QAT = Ignored(
     "",
     "keys of training with quantization",
     "trains with quantized values (QAT)",
-    "train the network in floating point and quantize it with -calib, or give it as an ONNX file with "
-    "QuantizeLinear and DequantizeLinear; remove the keys only if its weights were trained without them",
+    "put them into the sections of layers: QWeight of Conv, Deconv and Fc, QAct of layers with an activation",
     changes=True,
 )
-QUANTIZED_TRAINING = _QAT.of("QWeight*", "QAct*", "QBias*")
-QUANTIZED_ACTIVATION = _QAT.of("ActivationFunction.Quantization*", "ActivationFunction.Log2Rounding*")
+_NAMES = ("QWeight*", "QAct*", "QBias*")
+QUANTIZED_ELSEWHERE = _QAT.of(*_NAMES)
+"""These keys in sections that hold no layers: refused."""
+QUANTIZED_TRAINING = tuple(replace(each, changes=False) for each in QUANTIZED_ELSEWHERE)
+"""These keys in sections of layers: `check_trained_keys` refuses what the layer does not have, but in descriptions."""
+_OLDER = replace(_QAT, remedy="use QAct and QWeight; remove the keys only if the weights were trained without them")
+QUANTIZED_ACTIVATION = _OLDER.of("ActivationFunction.Quantization*", "ActivationFunction.Log2Rounding*")
+
+
+def _steps(value: int) -> None:
+    if value not in RANGES:
+        raise Unreadable(
+            f"{value} steps are no number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
+        )
+
+
+def _positive(value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
+
+
+_SOLVERS = TRAINING.of(
+    "QWeightSolver*",
+    "QWeight.Solver*",
+    "QActSolver*",
+    "QAct.Solver*",
+    "QWeight.Pruning*",
+    "QWeight.Threshold",
+    "QWeight.Delta",
+    "QWeight.StartThreshold",
+    "QWeight.StepSizeThreshold",
+    "QWeight.GammaThreshold",
+)
+_INITIAL_STEP = "LSQ: training takes its first step from the first batch"
+
+
+def _first_step(name: str) -> Key:
+    return Key(name, Kind.BOOL, True, _INITIAL_STEP, ignored=TRAINING)
+
+
+_WEIGHT_KEYS = (
+    Key("QWeight", Kind.ENUM, "", "quantizer that the weights were trained with; empty for none", ("SAT", "LSQ", "Prune", "")),
+    Key("QWeight.Range", Kind.UINT, 255, "steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
+    Key(
+        "QWeight.QuantMode",
+        Kind.ENUM,
+        "Default",
+        "SAT: the grid; Default 2i - Range of Range, Symmetric -h .. h of h = (Range - 1) / 2, FullRange -2^(b-1) .. 2^(b-1) - 1",
+        ("Default", "Integer", "Symmetric", "Asymmetric", "FullRange"),
+    ),
+    Key(
+        "QWeight.Mode",
+        Kind.ENUM,
+        "Default",
+        "how training holds the weights; no effect",
+        ("Default", "Integer"),
+        ignored=TRAINING,
+    ),
+    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
+    Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: a step for each output; not in N2D2"),
+    _first_step("QWeight.SetOptInitStepSize"),
+    _first_step("QWeight.StepOptInitStepSize"),
+    Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only brought to [-1, 1]"),
+    Key("QWeight.ApplyScaling", Kind.BOOL, False, "SAT: 1 for weights divided by sqrt(NbOutputs * variance) after that"),
+)
+_ACTIVATION_KEYS = (
+    Key(
+        "QAct",
+        Kind.ENUM,
+        "",
+        "quantizer that the output was trained with, which takes the place of a rectifier; empty for none",
+        ("SAT", "LSQ", ""),
+    ),
+    Key("QAct.Range", Kind.UINT, 255, "steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
+    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: the clipping value, where the weights bring none", check=_positive),
+    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
+    _first_step("QAct.SetOptInitStepSize"),
+    _first_step("QAct.StepOptInitStepSize"),
+)
+
+
+def _with(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
+    """The schema with keys of its own in place of the entry for all of that pattern."""
+    kept = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
+    return replace(schema.extended(*keys), accepted=(*kept, *_SOLVERS))
+
+
+def with_trained_weights(schema: Schema) -> Schema:
+    """A layer's schema with the keys of QWeight."""
+    return _with(schema, _WEIGHT_KEYS, "QWeight*")
+
+
+def with_trained_activation(schema: Schema) -> Schema:
+    """A layer's schema with the keys of QAct."""
+    return _with(schema, _ACTIVATION_KEYS, "QAct*")
+
+
+def check_trained_keys(section: Section, schema: Schema) -> None:
+    """Refuses keys of QAT in the section of a layer that has no such thing.
+
+    Raises:
+        N2D2Error: E242 with all names of such keys.
+    """
+    entries = [entry for entry in schema.accepted if entry in QUANTIZED_TRAINING]
+    names = [name for name in section.keys() if any(wildcard_match(entry.pattern, name) for entry in entries)]
+    if names:
+        what = (
+            "weights" if names[0].startswith("QWeight") else "activation" if names[0].startswith("QAct") else "quantized bias"
+        )
+        raise N2D2Error(
+            "E242",
+            f"{', '.join(names)}: a layer of Type={section.text('Type')} has no {what} to quantize",
+            where=section.where(names[0]),
+            remedy=_QAT.remedy,
+        )
+
+
+def has_quantized_training(document: Document) -> bool:
+    """Whether layers of a document have quantizers that they were trained with."""
+    return any(
+        section.has("Input") and section.has(key) and section.text(key).strip()
+        for section in document.sections
+        for key in ("QWeight", "QAct")
+    )
 
 
 def refuse_quantized_training(document: Document) -> None:
-    """Refuses a document with such keys in any section, used or not.
+    """Refuses keys of QAT outside of sections, and those of early versions of N2D2 in any section, used or not.
 
     Raises:
         N2D2Error: E242 with all names of keys, one for each kind of them.
     """
     errors = []
-    for entry in (*QUANTIZED_TRAINING, *QUANTIZED_ACTIVATION):
+    for entry in (*QUANTIZED_ELSEWHERE, *QUANTIZED_ACTIVATION):
+        older = entry in QUANTIZED_ACTIVATION
         places = {
             name: section.where(name)
-            for section in reversed((document.globals, *document.sections))
+            for section in reversed((document.globals, *(document.sections if older else ())))
             for name in reversed(section.keys())
             if wildcard_match(entry.pattern, name)
         }
         if places:
             names = list(reversed(places))
+            why = "the quantization of activations of early versions is not supported" if older else "no key of all layers"
             errors.append(
                 N2D2Error(
                     "E242",
-                    f"{', '.join(names)}: training with quantization (QAT) is not supported; without "
+                    f"{', '.join(names)}: {why}; without "
                     f"{'this key' if len(names) == 1 else 'these keys'} it would be another network",
                     where=places[names[0]],
                     remedy=entry.remedy,

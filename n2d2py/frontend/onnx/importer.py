@@ -54,6 +54,7 @@ _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 
 _ON_INTEGERS = (
     "DequantizeLinear",
+    "Clip",
     "MaxPool",
     "GlobalMaxPool",
     "Reshape",

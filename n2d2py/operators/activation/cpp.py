@@ -17,8 +17,10 @@ __all__ = ["lower"]
 
 
 def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """One entry for each value of the input type: a symmetric range lacks the lowest, which gets its neighbour's."""
-    return np.concatenate([values[:1], values]) if kind.signed and not kind.full else values
+    """One entry for each value that the input's storage can hold: those beyond its range get their neighbour's."""
+    lowest = -(2 ** (kind.bits - 1)) if kind.signed else 0
+    before = kind.qmin - lowest
+    return np.pad(values, (before, 2**kind.bits - before - values.size), "edge")
 
 
 @cpp("Activation")

@@ -22,7 +22,8 @@ def lower(layer: Layer) -> LayerCode:
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
         geometry = Geometry(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
-        selection = winograd(layer, select_kernel(layer, kernel, values, op.groups), values, geometry)
+        selection = select_kernel(layer, kernel, values, op.groups, packable=True)
+        selection = winograd(layer, selection, values, geometry)
         selection = two_a_lane(layer, selection, values, op.groups)
     packed = pack(layer, selection, values)
     config = layer.config(

@@ -17,7 +17,7 @@ def lower(layer: Layer) -> LayerCode:
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     rows = cube.reshape(len(weights), -1)
-    selection = two_a_lane(layer, select_kernel(layer, "fullyConnected", rows), rows)
+    selection = two_a_lane(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows)
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",

@@ -7,6 +7,7 @@ from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.trained import with_trained_weights
 from n2d2py.graph.shapes import elements
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
@@ -14,7 +15,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.reshape import Reshape
 
-_SCHEMA = ACTIVATED.extended(
+_SCHEMA = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
     *filler_keys("Weights"),
@@ -57,4 +58,6 @@ def _build(context: LayerContext) -> None:
     remap = outputs_remap(context, outputs)
     if remap is not None and context.weights is not None:
         weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
+        if context.weight_scales is not None and context.weight_scales.size > 1:
+            context.weight_scales = placed(context.weight_scales, remap)
     context.add(Fc(), [_flattened(context)], {"weights": weights, "bias": bias}, read_activation(values))

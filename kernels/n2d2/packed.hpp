@@ -1,0 +1,97 @@
+// Weights of 1, 2 and 4 bits, and of 8 bits beyond a byte: how they are stored, and unpacked into a buffer for the products.
+//
+// A byte holds 8 / WeightBits weights, the first one in the lowest bits. The bits r of a weight stand for
+// WeightStep * (r ^ WeightFlip) + WeightBase: two's complement with WeightStep 1, WeightFlip half of the range and WeightBase minus that;
+// odd numbers (quantizers without a zero, binary weights) with WeightStep 2 and WeightBase minus the range.
+//
+// A config without WeightBits has weights as they are multiplied. Portable order: each output's weights, filled up to whole bytes. Panels:
+// one run of all of them, which begins at a byte for each panel of 16 outputs.
+// Stack: the weights that are unpacked at a time, a byte each.
+#ifndef N2D2_PACKED_HPP
+#define N2D2_PACKED_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Found = void>
+struct PackedWeights {
+    typedef typename Cfg::Weight Weight;
+    typedef Weight Stored;
+    enum : int { Bits = 0 };
+};
+
+template <class Cfg>
+struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
+    typedef typename Cfg::Weight Weight;
+    typedef std::uint8_t Stored;
+    enum : int { Bits = Cfg::WeightBits, PerByte = 8 / Bits, Mask = (1 << Bits) - 1 };
+    static_assert(int(Bits) == 1 || int(Bits) == 2 || int(Bits) == 4 || int(Bits) == 8, "whole weights in a byte");
+
+    static N2D2_INLINE Weight at(const Stored* from, int index) {
+        const int raw = from[index / PerByte] >> (index % PerByte * Bits) & Mask;
+        return static_cast<Weight>(Cfg::WeightStep * (raw ^ Cfg::WeightFlip) + Cfg::WeightBase);
+    }
+
+    // Weights [first, first + count) of a run that begins at `from`.
+    static N2D2_INLINE void unpack(const Stored* from, int first, int count, Weight* to) {
+        for (; count > 0 && first % PerByte != 0; --count)
+            *to++ = at(from, first++);
+        const Stored* const bytes = from + first / PerByte;
+        const int whole = count / PerByte;
+        for (int i = 0; i < whole; ++i)
+            for (int j = 0; j < PerByte; ++j)
+                to[i * PerByte + j] = at(bytes + i, j);
+        for (int i = whole * PerByte; i < count; ++i)
+            to[i] = at(bytes, i);
+    }
+};
+
+// The weights of Count outputs from `output` on, of K each.
+template <class Packing, int Count, int K, bool Packed = Packing::Bits != 0>
+struct WeightRows {
+    const typename Packing::Weight* const first;
+
+    N2D2_INLINE WeightRows(const typename Packing::Stored* weights, int output)
+        : first(weights + static_cast<long>(output) * K) {}
+};
+
+template <class Packing, int Count, int K>
+struct WeightRows<Packing, Count, K, true> {
+    typename Packing::Weight first[Count * K];
+
+    N2D2_INLINE WeightRows(const typename Packing::Stored* weights, int output) {
+        constexpr int bytes = (K * Packing::Bits + 7) / 8;
+        for (int o = 0; o < Count; ++o)
+            Packing::unpack(weights + static_cast<long>(output + o) * bytes, 0, K, first + o * K);
+    }
+};
+
+// The panels of Outputs outputs (microkernel.hpp), which begin behind `before` weights: [Words][outputs of the panel][Each], of which K are used.
+template <class Packing, int Outputs, int Words, int Each, int K, bool Packed = Packing::Bits != 0>
+struct WeightPanels {
+    const typename Packing::Weight* const first;
+
+    N2D2_INLINE WeightPanels(const typename Packing::Stored* weights, long before) : first(weights + before) {}
+};
+
+template <class Packing, int Outputs, int Words, int Each, int K>
+struct WeightPanels<Packing, Outputs, Words, Each, K, true> {
+    alignas(64) typename Packing::Weight first[Outputs * Words * Each];
+
+    N2D2_INLINE WeightPanels(const typename Packing::Stored* weights, long before) {
+        constexpr int panels = (Outputs + 15) / 16;
+        Packing::unpack(weights + before / Packing::PerByte, 0, Outputs * Words * Each, first);
+        for (int p = 0; K % Each != 0 && p < panels; ++p) {  // odd numbers have no zero to fill up with
+            const int outputs = least(16, Outputs - 16 * p);
+            typename Packing::Weight* const last = first + (16 * p * Words + (Words - 1) * outputs) * Each;
+            for (int o = 0; o < outputs; ++o)
+                for (int e = K % Each; e < Each; ++e)
+                    last[o * Each + e] = 0;
+        }
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PACKED_HPP

@@ -1,0 +1,189 @@
+"""The quantizers that an INI network was trained with: weights on their grid, outputs rounded to their steps.
+
+The graph that comes of it is that of a network which a file quantizes (QDQ): weights that are integers times "weight_scales", and a
+Quantize behind every output with QAct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.trained import bits_of, lsq_weights, normalized, read_grid, sat_gain, sat_weights
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.ini.schema import Values
+from n2d2py.operators.base import make_operator
+
+__all__ = ["TrainedWeights", "quantize_output", "trained_weights"]
+
+_STORED = ("quant_weights", "quant_weights_quant")
+"""What N2D2 calls the weights behind the quantizer, without and with ApplyScaling."""
+_WEIGHT_STEP = "QWeight_LSQ_StepSize"
+_ACTIVATION = {"SAT": ("QAct_SAT_Alpha", "QAct.Alpha"), "LSQ": ("QAct_LSQ_StepSize", "QAct.StepSize")}
+_GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+_UNLIKE = 0.05
+"""Where more than this share of the weights is several steps apart, the stored ones are of another network or another quantizer."""
+
+TrainedWeights = tuple[np.ndarray, "np.ndarray | None"]
+"""Weights as the network computes with them, float32, and their scale: one, or one for each output; None for real weights."""
+
+
+def trained_weights(
+    values: Values, store: WeightStore, name: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
+) -> TrainedWeights:
+    """The weights of a layer with QWeight, in the order in which they are stored; `rows`, `order` as of `WeightStore.load`.
+
+    Raises:
+        N2D2Error: E425 a step that is not positive, or weights beside their grid; E124 a quantizer that is not supported; what
+            loading raises.
+    """
+    kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
+    if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != values["NbOutputs"]):
+        raise N2D2Error(
+            "E124",
+            "QWeight.PerChannel=1 with weights that are not stored output by output is not supported",
+            where=values.where("QWeight.PerChannel"),
+            remedy="store them in the order OCHW, without a mapping",
+        )
+    if kind == "Prune" or values["QWeight.QuantMode"] == "Asymmetric":
+        key = "QWeight" if kind == "Prune" else "QWeight.QuantMode"
+        raise N2D2Error(
+            "E124",
+            f"{key}={values[key]} is not supported: the result would differ",
+            where=values.where(key),
+            remedy="use SAT or LSQ with symmetric weights",
+        )
+    stored = next((role for role in _STORED if store.has(name, role)), None)
+    if stored is not None and not store.has(name, "weights"):
+        if kind == "LSQ":
+            found = store.load(name, stored, initial, where, rows, order)
+            return found, _lsq_step(values, store, name, found)
+        return _from_grid(values, store, name, stored, initial, rows, order)
+    real = store.load(name, "weights", initial, where, rows, order)
+    if kind == "LSQ":
+        step = _lsq_step(values, store, name, real)
+        return _real(lsq_weights(real, steps, step), step), step
+    if not values["QWeight.ApplyQuantization"]:
+        return normalized(real).astype(np.float32), None
+    grid, kept = _GRIDS[values["QWeight.QuantMode"]], None
+    if stored is not None:
+        kept = _read(values, store, name, stored, initial, rows, order)
+        grid = kept[0]
+    integers, scale = sat_weights(real, steps, grid)
+    if kept is not None:
+        _compare(name, integers, kept[1], steps, grid, values)
+    if values["QWeight.ApplyScaling"]:
+        scale *= sat_gain(integers, scale, values["NbOutputs"])
+    scales = np.array([scale], np.float32)
+    return _real(integers, scales), scales
+
+
+def _real(integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    each = scales.astype(np.float64).reshape(-1, *(1,) * (integers.ndim - 1))
+    return (integers * each).astype(np.float32)
+
+
+def _read(
+    values: Values, store: WeightStore, name: str, stored: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
+) -> tuple[str, np.ndarray, float]:
+    found = store.load(name, stored, initial, values.section.location, rows, order)
+    steps = values["QWeight.Range"]
+    read = read_grid(found, steps, _GRIDS[values["QWeight.QuantMode"]])
+    if read is None:
+        raise N2D2Error(
+            "E425",
+            f"layer '{name}': its stored quantized weights '{name}_{stored}' lie on no grid of QWeight.Range={steps}",
+            where=values.where("QWeight.Range"),
+            remedy="give the QWeight.Range that the layer was trained with",
+        )
+    return read
+
+
+def _from_grid(
+    values: Values, store: WeightStore, name: str, stored: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
+) -> TrainedWeights:
+    """The weights of a folder that has them behind the quantizer only."""
+    grid, integers, scale = _read(values, store, name, stored, initial, rows, order)
+    log.notice("%s: %s are taken as they are stored (%s grid)", name, stored, grid)
+    scales = np.array([scale], np.float32)
+    return _real(integers, scales), scales
+
+
+def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, grid: str, values: Values) -> None:
+    """Says how many of the weights were others when they were stored behind the quantizer."""
+    share, step = float(np.mean(integers != stored)), 2 if grid == "odd" or steps == 1 else 1
+    apart = np.abs(integers - stored) > (step if steps > 1 else 0)
+    text = f"{name}: {bits_of(steps)}-bit weights, {grid} grid; {100 * share:.2f} % differ from the stored quantized ones"
+    if np.mean(apart) > _UNLIKE:
+        log.warning("W421", text, where=values.section.location, remedy="check that both files are of one training")
+    else:
+        log.notice("%s", text)
+
+
+def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -> np.ndarray:
+    """(1), or with QWeight.PerChannel (O): the stored step, that of the INI, or without any stored weights LSQ's first one."""
+    steps, outputs = values["QWeight.Range"], len(real)
+    if bits_of(steps) < 2:
+        raise N2D2Error(
+            "E124",
+            "QWeight=LSQ with QWeight.Range=1: its integers would be -1 and 0",
+            where=values.where("QWeight.Range"),
+            remedy="use SAT, whose binary weights are -1 and 1, or a QWeight.Range of 3 or more",
+        )
+    count = outputs if values["QWeight.PerChannel"] else 1
+    if values.given("QWeight.StepSize") and not store.has(name, _WEIGHT_STEP):
+        return np.full(count, values["QWeight.StepSize"], np.float32)
+    rows = np.abs(real.astype(np.float64)).reshape(count, -1).mean(axis=1)
+    first = 2 * rows / np.sqrt(2 ** (bits_of(steps) - 1) - 1)
+    initial = np.where(first > 0, first, 1.0).astype(np.float32)
+    return _checked(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
+
+
+def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+    if not (found > 0).all():
+        raise N2D2Error(
+            "E425",
+            f"'{name}_{role}' is {float(found.min()):g}, not above 0",
+            where=values.section.location,
+            remedy="check the training of the layer",
+        )
+    return found
+
+
+def quantize_output(graph: Graph, values: Values, store: WeightStore, name: str) -> None:
+    """Puts the Quantize of QAct behind the layer just built, whose tensor it takes over; the real one is called <layer>_real.
+
+    Raises:
+        N2D2Error: E425 an alpha or a step that is not positive, E421 one that is not stored.
+    """
+    node, steps = graph.nodes[-1], values["QAct.Range"]
+    role, key = _ACTIVATION[values["QAct"]]
+    # what the INI gives is where training started: it stands for no trained value
+    known = store.path is None or store.has(name, role) or store.ignore_missing
+    initial = np.array([values[key]], np.float32)
+    if not known and values["QAct"] == "LSQ" and values.given(key):
+        found = float(initial[0])
+    else:
+        found = float(_checked(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
+    scale = np.float32(found) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(found)
+    kind = NumType(8, False, scale=float(scale), most=None if steps == 255 else steps)
+    tensor = node.output
+    shape, real = graph.shape(tensor), _fresh(graph, f"{tensor}_real")
+    del graph.tensors[tensor]
+    node.outputs = [real]
+    graph.tensors[real] = Tensor(real, shape)
+    graph.add(
+        Node(_fresh(graph, f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location)
+    )
+
+
+def _fresh(graph: Graph, name: str) -> str:
+    taken = set(graph.tensors) | {node.name for node in graph.nodes}
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,152 @@
+"""QuantizeLinear and DequantizeLinear, and a Clip of the integers between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import element_dtype
+from n2d2py.operators.base import make_operator
+from n2d2py.operators.functions import ONNX_FUNCTIONS
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.quantize.op import Quantize, grid_of, moved_from
+
+_LOWEST, _HIGHEST = 2.0**-126, 2.0**126
+_STATIC = "quantize the model with static scales"
+
+
+def integer_type(dtype: np.dtype) -> tuple[int, bool] | None:
+    """(bits, signed) of a type of integers, those of 2 and 4 bits included; None for others.
+
+    NumPy counts the types of ml_dtypes among "void" ones, so that their names tell.
+    """
+    name = dtype.name
+    bits = name.removeprefix("u").removeprefix("int")
+    return (int(bits), not name.startswith("u")) if bits.isdecimal() and "int" in name else None
+
+
+def limits_of(bits: int, signed: bool) -> tuple[int, int]:
+    """Smallest and largest integer of so many bits."""
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+
+
+def _scale(node: OnnxNode) -> np.ndarray:
+    if not node.is_constant(1):
+        raise Unsupported("its scale is computed at run time", _STATIC)
+    scale = node.constant(1, "scale").astype(np.float32)
+    if not np.all((scale >= _LOWEST) & (scale <= _HIGHEST)):
+        raise Unsupported("its scale is not a positive number", "quantize the model again")
+    return scale
+
+
+def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
+    if node.has(2) and not node.is_constant(2):
+        raise Unsupported("its zero point is computed at run time", _STATIC)
+    return node.constant(2, "zero point") if node.has(2) else np.zeros((), default)
+
+
+def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
+    """One value, or one for each position of the node's axis, so that it broadcasts to `shape`."""
+    if block := node.attribute("block_size", 0):
+        raise Unsupported(f"its scales are those of blocks of {block}", "quantize per tensor or per channel")
+    if values.size == 1:
+        return values.reshape((1,) * len(shape))
+    axis = node.axis_of(node.attribute("axis", 1), len(shape))
+    if values.ndim != 1 or values.size != shape[axis]:
+        raise Unsupported(f"it has {values.size} scales for an axis of {shape[axis]}", "quantize the model again")
+    return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+
+def _type(node: OnnxNode, default: np.dtype) -> NumType:
+    """The type of a tensor of the network; int8 and uint8 are brought to the one whose zero point is nearer to 0."""
+    scale, zero = _scale(node), _zero_point(node, default)
+    if scale.size != 1 or zero.size != 1:
+        raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
+    width, signed = integer_type(zero.dtype) or (0, False)
+    if not 0 < width <= 16:
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 2, 4, 8 or 16 bits")
+    value = int(zero.reshape(-1)[0].astype(np.int32))
+    if width < 8:  # stored in bytes, of which they use a part
+        least, most = limits_of(width, signed)
+        return NumType(8, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed, least=least, most=most)
+    bits, half = width, 2 ** (width - 1)
+    if (signed and value != 0) or (not signed and value == half):
+        signed, value = not signed, value + (half if signed else -half)
+    return NumType(bits, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed)
+
+
+def _integers(node: OnnxNode) -> np.dtype:
+    """The type that a QuantizeLinear without zero point gives."""
+    given = node.attribute("output_dtype", 0)
+    return element_dtype(given) if given else np.dtype(np.uint8)
+
+
+@onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
+def _quantize(node: OnnxNode, builder: Builder) -> None:
+    if not node.is_constant(0):
+        builder.layer(node, Quantize(_type(node, _integers(node))), [node.tensor()])
+        builder.integers.add(node.name)
+        return
+    values, zero = node.constant(0, "input"), _zero_point(node, _integers(node))
+    known = integer_type(zero.dtype)
+    if known is None:
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize weights to 8 bits")
+    least, most = limits_of(*known)
+    scale, offset = _along(_scale(node), node, values.shape), _along(zero.astype(np.int64), node, values.shape)
+    stored = np.rint(values.astype(np.float32) / scale).astype(np.int64) + offset
+    builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
+
+
+@onnx("DequantizeLinear", "com.microsoft::DequantizeLinear")
+def _dequantize(node: OnnxNode, builder: Builder) -> None:
+    if node.is_constant(0):
+        stored = node.constant(0, "input")
+        if integer_type(stored.dtype) is None:
+            raise Unsupported(f"its integers are of type {stored.dtype.name}", "quantize weights to 8 bits")
+        scale = _along(_scale(node), node, stored.shape)
+        zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
+        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+        builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
+        return
+    kind, tensor = _type(node, np.dtype(np.uint8)), node.tensor()
+    grid = grid_of(builder.graph, tensor)
+    if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
+        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+    if grid is None:
+        builder.layer(node, Quantize(kind), [tensor])
+    elif kind in (grid, replace(grid, least=None, most=None)):
+        builder.layer(node, Identity(), [tensor])
+    else:
+        raise Unsupported(
+            "it reads integers as others than were written: scale, zero point or type differ", "quantize the model again"
+        )
+
+
+@onnx("Clip")
+def _clip(node: OnnxNode, builder: Builder) -> None:
+    """A Clip of the integers of a QuantizeLinear leaves those of fewer bits (QCDQ); others are activation functions."""
+    if node.is_constant(0) or node.inputs[0] not in builder.integers:
+        try:
+            function = ONNX_FUNCTIONS["Clip"](node)
+        except ValueError as error:
+            raise Unsupported(str(error)) from error
+        builder.layer(node, make_operator("Activation", function), [node.tensor()])
+        return
+    tensor = node.tensor()
+    kind = grid_of(builder.graph, tensor)
+    if kind is None:
+        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+    limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
+    given = next((limit.dtype for limit in limits if limit is not None), None)
+    # `_type` may have moved the integers by half of their range
+    moved = 0 if given is None or (given.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+    low, high = (None if limit is None else int(limit.reshape(-1)[0]) + moved for limit in limits)
+    least = kind.qmin if low is None else max(low, kind.qmin)
+    most = kind.qmax if high is None else min(high, kind.qmax)
+    if least > most:
+        raise Unsupported("its limits leave no integer", "quantize the model again")
+    narrower = kind if (least, most) == (kind.qmin, kind.qmax) else replace(kind, least=least, most=most)
+    builder.layer(node, Quantize(narrower), [tensor])

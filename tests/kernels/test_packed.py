@@ -1,0 +1,129 @@
+"""Weights of few bits: stored several in a byte, and every kernel that unpacks them bit for bit as with a byte for each."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+import pytest
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, line_cases, need_isa
+from support.kernel_sweep import need
+
+from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp.identifiers import Identifiers
+from n2d2py.export.cpp.layer import layer_code
+from n2d2py.export.cpp.packing import Storage, storage_of
+
+KINDS = {
+    "binary": (np.array([-1, 1]), Storage(1, 2, 0, -1)),
+    "odd of 2 bits": (np.arange(-3, 4, 2), Storage(2, 2, 0, -3)),
+    "ternary": (np.arange(-1, 2), Storage(2, 1, 2, -2)),
+    "2 bits": (np.arange(-2, 2), Storage(2, 1, 2, -2)),
+    "odd of 4 bits": (np.arange(-15, 16, 2), Storage(4, 2, 0, -15)),
+    "odd of 3 bits": (np.arange(-7, 8, 2), Storage(4, 2, 0, -15)),
+    "4 bits": (np.arange(-8, 8), Storage(4, 1, 8, -8)),
+    "odd of 8 bits": (np.arange(-255, 256, 2), Storage(8, 2, 0, -255)),
+}
+"""Values of weights, and how they are stored."""
+
+
+def unpacked(data: np.ndarray, storage: Storage, count: int) -> np.ndarray:
+    """The first `count` weights of a run of bytes, bit by bit."""
+    bits = np.unpackbits(data, bitorder="little").reshape(-1, storage.bits)
+    raw = (bits.astype(np.int64) << np.arange(storage.bits)).sum(axis=1)[:count]
+    return storage.step * (raw ^ storage.flip) + storage.base
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_packed_and_come_back(kind):
+    values, storage = KINDS[kind]
+    rng = np.random.default_rng(1)
+    for count in range(1, 68):
+        weights = np.concatenate([values[[0, -1]], rng.choice(values, max(0, 3 * count - 2))])[: 3 * count].reshape(3, count)
+        assert storage_of(np.append(weights.reshape(-1), values[[0, -1]])) == storage
+        rows = storage.rows(weights).reshape(3, -1)
+        assert rows.shape[1] == -(-count * storage.bits // 8)
+        for row, packed in zip(weights, rows, strict=True):
+            assert np.array_equal(unpacked(packed, storage, count), row)
+        assert np.array_equal(unpacked(storage.run(weights), storage, 3 * count), weights.reshape(-1))
+
+
+def test_nibbles_are_those_of_onnx():
+    """Two's complement, the first one in the low bits."""
+    import onnx
+
+    weights = np.arange(-8, 8)
+    tensor = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [16], weights)
+    assert KINDS["4 bits"][1].rows(weights.reshape(1, -1)).tobytes() == tensor.raw_data or list(tensor.int32_data) == list(
+        KINDS["4 bits"][1].rows(weights.reshape(1, -1))
+    )
+
+
+@pytest.mark.parametrize("values", [[-9, 6], [0, 8], [-127, 127], [-200, 3], [1, 257]])
+def test_other_weights_are_not_packed(values):
+    assert storage_of(np.array(values)) is None
+
+
+class FewBits(cases.Sweep):
+    """Layers whose weights have few bits, each kind of them in turn."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        self.few = cycle(values for values, _ in KINDS.values())
+
+    def weights(self, shape, kind: NumType) -> np.ndarray:
+        values = next(self.few)
+        ends = values[[0, -1]][np.arange(np.prod(shape)) % 2].reshape(shape)
+        drawn = np.where(self.rng.random(shape) < 0.1, ends, self.rng.choice(values, shape))
+        return drawn.astype(np.int16 if np.abs(values).max() > 127 else np.int8)
+
+
+def few_bits(seed: int) -> list[harness.Case]:
+    sweep = FewBits(seed)
+    made = [*dense_cases(sweep), *line_cases(sweep)]
+    kinds = cycle(((cases.U8, cases.U8), (cases.S8, cases.S8), (cases.U16, cases.S16), (cases.U8, NumType(32))))
+    shapes = [(1, c, *size) for c, size in zip((1, 3, 7, 16, 33, 65, 130, 257), cycle([(1, 1), (2, 3), (1, 4), (3, 1)]))]
+    for shape, outputs, layout in zip(shapes, cycle((1, 10, 17, 40)), cycle(("apart", "strided", "wrapped"))):
+        made.append(sweep.fc(shape, outputs, next(kinds), layout))
+    return [case for case in made if case.node.form.weights.size]
+
+
+def test_the_cases_are_packed():
+    codes = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in few_bits(1)]
+    packed = ["WeightBits" in code.config for code in codes]
+    assert np.mean(packed) > 0.9
+    assert {f"WeightBits = {bits}" for bits in (1, 2, 4, 8)} <= {
+        line.strip().rstrip(",") for code in codes for line in code.config.splitlines() if "WeightBits" in line
+    }
+
+
+def test_without_packing_a_weight_takes_a_byte():
+    case = few_bits(1)[0]
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), False)
+    (weights,) = [array for array in code.arrays if array.name.endswith("weights")]
+    assert "WeightBits" not in code.config and weights.ctype == "std::int8_t"
+
+
+def test_portable(tmp_path):
+    need("g++")
+    harness.check_all(few_bits(1)[::2], tmp_path, "g++", ("-O1",))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_simd(tmp_path, isa):
+    need("g++")
+    harness.check_all(few_bits(2)[:: 3 if isa == "avx2" else 6], tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flags", [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED)], ids=("O0", "O3", "asan", "avx512")
+)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_builds(tmp_path, compiler, flags):
+    need(compiler)
+    if flags[1:] == EMULATED and compiler == "clang++":
+        pytest.skip("SIMDe is tried with GCC")
+    harness.check_all(few_bits(3), tmp_path, compiler, flags)
