@@ -61,7 +61,7 @@ class Affine(Transformation):
             elif text or key == "FirstValue":
                 if self.values is None:
                     raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
-                path = resolve_path(text, self.values.section.document)
+                path = resolve_path(text, self.values.section.document.folder)
                 if path is None:
                     raise N2D2Error(
                         "E401",

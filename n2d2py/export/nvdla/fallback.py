@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.export.nvdla.hardware import EmuLayer, Region
-from n2d2py.export.nvdla.lower import Lowering, Value, flat
+from n2d2py.export.nvdla.lowering import Lowering, Value, flat
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Moved, Rescaled, Table, Weighted
 from n2d2py.nvdla.extension import Extension, Port

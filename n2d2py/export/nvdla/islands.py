@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.operators.functions import Clip
 

@@ -16,7 +16,7 @@ from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains, split
 from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.layers.deconvolution_phases import phase_chains
-from n2d2py.export.nvdla.lower import Lowering, Value, chw, lowering
+from n2d2py.export.nvdla.lowering import Lowering, Value, chw, lowering
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import RUBIK

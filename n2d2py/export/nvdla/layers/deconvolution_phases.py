@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import HwOp, Region
-from n2d2py.export.nvdla.lower import Lowering, Value, chw
+from n2d2py.export.nvdla.lowering import Lowering, Value, chw
 from n2d2py.export.nvdla.rearrange import Steps, copy
 from n2d2py.graph import QuantNode
 

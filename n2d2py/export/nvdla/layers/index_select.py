@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["choose"]

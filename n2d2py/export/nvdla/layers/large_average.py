@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import HwOp, Region
-from n2d2py.export.nvdla.lower import Lowering, Value
+from n2d2py.export.nvdla.lowering import Lowering, Value
 from n2d2py.graph import QuantNode
 
 __all__ = ["average_in_blocks", "is_one_large_window"]

@@ -9,7 +9,7 @@ from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chain
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
 from n2d2py.export.nvdla.layers.elements import reads_in_place
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, Value, lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["plan_concatenations", "shifted"]

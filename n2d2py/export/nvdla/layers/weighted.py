@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
-from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
+from n2d2py.export.nvdla.lowering import Lowering, Value, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier

@@ -16,7 +16,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
 from n2d2py.export.nvdla.layers.moves import shifted
-from n2d2py.export.nvdla.lower import Lowering, Value, refuse
+from n2d2py.export.nvdla.lowering import Lowering, Value, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["Pieces", "pieces", "summed_maps", "wide_chains"]
