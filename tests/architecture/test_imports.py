@@ -207,35 +207,13 @@ def test_no_cycle_of_imports():
     assert cycles() == []
 
 
-DUPLICATES = {
-    "Affine": 2,
-    "Buffer": 2,
-    "Config": 2,
-    "Facts": 2,
-    "Form": 2,
-    "Function": 2,
-    "Geometry": 4,
-    "Memory": 2,
-    "Normalize": 2,
-    "Placement": 2,
-    "Rescale": 2,
-    "Reshape": 2,
-    "Statistics": 2,
-    "Step": 3,
-    "Unsupported": 2,
-    "Value": 2,
-}
-"""Names of public classes that several modules define, and in how many: a list that may only get shorter."""
-
-
 def test_public_classes_have_names_of_their_own():
-    names: dict[str, int] = {}
+    places: dict[str, list[str]] = {}
     for path in FILES:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                names[node.name] = names.get(node.name, 0) + 1
-    assert {name: count for name, count in sorted(names.items()) if count > DUPLICATES.get(name, 1)} == {}
-    assert [name for name in DUPLICATES if names.get(name, 0) < 2] == [], "take them off the list"
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("library", sorted(ONNX_ONLY))

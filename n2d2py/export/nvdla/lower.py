@@ -7,17 +7,17 @@ from n2d2py.export.nvdla.fallback import fall_back
 from n2d2py.export.nvdla.hardware import Lowered, Region
 from n2d2py.export.nvdla.islands import island_problem, island_scales
 from n2d2py.export.nvdla.layers import plan_concatenations
-from n2d2py.export.nvdla.lowering import Lowering, Value, flat, refuse, rule_of
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, flat, refuse, rule_of
 from n2d2py.export.nvdla.pixels import holds_pixels
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.forms import Table
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 
 __all__ = ["lower"]
 
 
 def lower(
-    graph: QuantGraph, config: Config, precision: int, scales: dict[str, float] | None = None, fallback: bool = False
+    graph: QuantGraph, config: HardwareConfig, precision: int, scales: dict[str, float] | None = None, fallback: bool = False
 ) -> tuple[Lowered, list[N2D2Error]]:
     """The hardware layers of a network, and one error for each layer that has none.
 
@@ -33,7 +33,7 @@ def lower(
     for name in graph.inputs:
         buffer = state.buffer(name, "input")
         buffer.image = state.integer and holds_pixels(graph, name)
-        state.values[name] = Value(Region.whole(buffer), state.scale_of(name))
+        state.values[name] = HardwareTensor(Region.whole(buffer), state.scale_of(name))
         state.out.inputs[name] = (buffer, state.scale_of(name))
     plan_concatenations(state)
     for node in graph.nodes:
@@ -53,7 +53,7 @@ def lower(
                 continue
             problems.append(_replace_text(problem, f"{problem.what}; not on the CPU either: {reason}") if reason else problem)
             for name in node.outputs:  # what follows is looked at all the same
-                state.values[name] = Value(
+                state.values[name] = HardwareTensor(
                     Region.whole(state.buffer(name, shape=flat(graph.shape(name)))), state.scale_of(name)
                 )
     if not problems:

@@ -11,19 +11,19 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post, one_pass, plan_sdp
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains, split
 from n2d2py.export.nvdla.groups import blocks
-from n2d2py.export.nvdla.hardware import Buffer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.hardware import HardwareBuffer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.tables import function_table, integer_table
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import INT8, SDP
-from n2d2py.operators.functions import Clip, Function, LeakyRectifier
+from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier
 
-__all__ = ["Lowering", "Value", "chw", "divide", "flat", "int8_table", "lowering", "refuse", "rule_of"]
+__all__ = ["HardwareTensor", "Lowering", "chw", "divide", "flat", "int8_table", "lowering", "refuse", "rule_of"]
 
 
 @dataclass(frozen=True)
-class Value:
+class HardwareTensor:
     """A tensor in hardware: where it lies, and the real value of 1 in it."""
 
     region: Region
@@ -82,10 +82,10 @@ class Lowering:
         scales: scales that tensors must have.
     """
 
-    def __init__(self, graph: QuantGraph, config: Config, precision: int):
+    def __init__(self, graph: QuantGraph, config: HardwareConfig, precision: int):
         self.graph, self.config, self.precision = graph, config, precision
         self.out = Lowered(graph.name, config, precision)
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, HardwareTensor] = {}
         self.done: set[str] = set()
         self.slots: dict[str, Region] = {}
         self.scales: dict[str, float] = {}
@@ -125,10 +125,10 @@ class Lowering:
             return None
         return self.graph.consumers(tensor)[0]
 
-    def buffer(self, tensor: str, kind: str = "activation", shape: tuple[int, int, int] | None = None) -> Buffer:
+    def buffer(self, tensor: str, kind: str = "activation", shape: tuple[int, int, int] | None = None) -> HardwareBuffer:
         """A new buffer for a tensor."""
         c, h, w = shape or chw(self.graph.shape(tensor))
-        return Buffer(tensor, c, h, w, self.precision, self.config.atom, kind)
+        return HardwareBuffer(tensor, c, h, w, self.precision, self.config.atom, kind)
 
     def result(self, tensor: str, shape: tuple[int, int, int] | None = None) -> Region:
         """Where the result of a layer goes: its part of a concatenation, an output, or a new buffer, of `shape` if given."""
@@ -139,10 +139,10 @@ class Lowering:
     def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
         """Appends a layer and says where its result lies."""
         self.out.layers.append(HwLayer(node.name, tensor, region, scale, chains))
-        self.values[tensor] = Value(region, scale)
+        self.values[tensor] = HardwareTensor(region, scale)
 
     # ---- SDP ------------------------------------------------------------------------------
-    def activated(self, node: QuantNode, post: Post, function: Function | None, clamp: tuple[int, int] | None) -> Post:
+    def activated(self, node: QuantNode, post: Post, function: FunctionRow | None, clamp: tuple[int, int] | None) -> Post:
         """`post` with the activation of a node: a function, or the clamp of an integer layer.
 
         Raises:

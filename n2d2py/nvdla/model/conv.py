@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.cbuf_use import buffer_use
@@ -218,7 +218,9 @@ def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Co
     return weights
 
 
-def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: ConvolutionShape, image: bool) -> np.ndarray:
+def _unpacked(
+    one: HardwareConfig, operation: Operation, data: np.ndarray, geometry: ConvolutionShape, image: bool
+) -> np.ndarray:
     precision = int(operation.op["out_precision"])
     k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
     if not image:

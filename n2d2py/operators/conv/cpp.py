@@ -6,7 +6,7 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.export.cpp.selection import pack, select_kernel, winograd
-from n2d2py.export.cpp.winograd import Geometry
+from n2d2py.export.cpp.winograd import WinogradFacts
 
 __all__ = ["lower"]
 
@@ -21,7 +21,7 @@ def lower(layer: Layer) -> LayerCode:
         selection = select_kernel(layer, kernel, weights[:, 0], op.groups)
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
-        geometry = Geometry(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
+        geometry = WinogradFacts(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
         selection = winograd(layer, select_kernel(layer, kernel, values, op.groups), values, geometry)
     packed = pack(layer, selection, values)
     config = layer.config(
